@@ -1,0 +1,12 @@
+// The CPU device: always there, synchronous, runs the CPU twins of kernels.
+#pragma once
+
+#include <platform/driver.hpp>
+
+#include <memory>
+
+namespace isthmus::platform::cpu {
+
+std::unique_ptr<Driver> open_device(const MachineFacts& machine);
+
+}  // namespace isthmus::platform::cpu

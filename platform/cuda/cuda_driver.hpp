@@ -1,0 +1,22 @@
+// The CUDA driver behind platform::Driver, over an Api instance filled by the loader.
+#pragma once
+
+#include <platform/driver.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace isthmus::platform::cuda {
+
+struct OpenedDevices {
+    std::vector<std::unique_ptr<Driver>> drivers;  // by ordinal; they share the library
+    std::optional<Error> absence;                  // why there are none, or why some are missing
+};
+
+// Loads the library, initialises it, reads every device's facts and completes `machine` (driver version, simulated
+// facts). An Error where nothing could be opened. Creates no context: the first use of a device does.
+Result<OpenedDevices> open_devices(const std::string& library, MachineFacts& machine);
+
+}  // namespace isthmus::platform::cuda

@@ -1,0 +1,28 @@
+// The one place that knows which backends exist.
+#include <platform/driver_list.hpp>
+#include <platform/os.hpp>
+
+#include "cpu/cpu_driver.hpp"
+#include "cuda/cuda_driver.hpp"
+
+namespace isthmus::platform {
+
+DriverSet open_drivers(const DriverOptions& options) {
+    DriverSet set;
+    set.machine = os::machine_facts();
+    if (options.use_cuda) {
+        Result<cuda::OpenedDevices> opened = cuda::open_devices(options.cuda_library, set.machine);
+        if (opened.ok()) {
+            set.drivers = std::move(opened->drivers);
+            set.cuda_absence = std::move(opened->absence);
+        } else {
+            set.cuda_absence = std::move(opened).error();
+        }
+    } else {
+        set.cuda_absence = Error(Code::no_driver, "CUDA was not asked for", "open the runtime with use_cuda");
+    }
+    set.drivers.push_back(cpu::open_device(set.machine));
+    return set;
+}
+
+}  // namespace isthmus::platform

@@ -1,0 +1,24 @@
+// Facts → capabilities: pure, total, keyed on attributes only (never on a product, family or link name).
+#pragma once
+
+#include <isthmus/capability.hpp>
+#include <isthmus/facts.hpp>
+
+#include <optional>
+
+namespace isthmus::platform {
+
+// Unknown combinations classify to the weakest row that fits, never to an error.
+Capabilities detect(const MachineFacts& machine, const DeviceFacts& device);
+
+// What a real try showed. A failed try lowers the feature to no; a successful one turns yes into probed and leaves
+// no as it is: a probe never widens.
+struct Probe {
+    Feature feature;
+    bool works = false;
+    int driver_code = 0;   // of the failure
+    std::string finding;   // one sentence
+};
+void apply_probe(Capabilities& capabilities, const Probe& probe);
+
+}  // namespace isthmus::platform

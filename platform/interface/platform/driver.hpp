@@ -1,0 +1,115 @@
+// The one interface that the runtime speaks to a device, in our own words. Implementations are dumb: the runtime
+// has validated every argument, and a Status repeats what the driver said. Handles are opaque values of the
+// implementation; 0 is never a valid handle. All functions may be called from any thread.
+#pragma once
+
+#include <isthmus/facts.hpp>
+#include <isthmus/kernel_info.hpp>
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace isthmus::platform {
+
+// What a call returned. driver_code is the CUresult or errno, call the function's name (static storage).
+struct [[nodiscard]] Status {
+    Code code = Code::ok;
+    int driver_code = 0;
+    const char* call = "";
+    bool ok() const noexcept { return code == Code::ok; }
+};
+
+enum class StreamHandle : std::uintptr_t { none = 0 };
+enum class EventHandle : std::uintptr_t { none = 0 };
+enum class FunctionHandle : std::uintptr_t { none = 0 };
+
+// One piece of memory as its driver sees it: release() needs exactly this.
+struct Allocation {
+    MemoryKind kind = MemoryKind::unknown;
+    void* host = nullptr;       // where the CPU finds it; nullptr: it may not look
+    std::uint64_t device = 0;   // where the device finds it
+    std::size_t bytes = 0;
+};
+
+// Who may touch managed memory (cuStreamAttachMemAsync).
+enum class Attachment : std::uint8_t { global, host, stream };
+
+enum class CopyDirection : std::uint8_t { host_to_device, device_to_host, device_to_device, host_to_host };
+
+struct PointerFacts {
+    MemoryKind kind = MemoryKind::unknown;
+    int ordinal = -1;           // the device it belongs to; -1: unknown or host
+    std::uint64_t base = 0;     // start of the allocation; 0: not stated
+    std::size_t bytes = 0;
+};
+
+class Memory {
+public:
+    virtual ~Memory() = default;
+    // Kinds: device, pool (ordered on `stream`), managed, pinned, write_combined; the CPU device: all of them as
+    // host memory. `attachment` matters for managed only. bytes > 0.
+    virtual Status allocate(MemoryKind kind, std::size_t bytes, Attachment attachment, StreamHandle stream,
+                            Allocation& out) = 0;
+    // Undoes allocate(). A pool allocation is freed in the order of `stream`; for the other kinds the caller has
+    // waited for every use.
+    virtual Status release(const Allocation& allocation, StreamHandle stream) = 0;
+    // Makes host memory usable by the device; `device` receives its address there.
+    virtual Status register_host(void* host, std::size_t bytes, bool read_only, std::uint64_t& device) = 0;
+    virtual Status unregister_host(void* host) = 0;
+    virtual Status copy(std::uint64_t destination, std::uint64_t source, std::size_t bytes, CopyDirection direction,
+                        StreamHandle stream) = 0;
+    virtual Status fill(std::uint64_t destination, std::uint8_t value, std::size_t bytes, StreamHandle stream) = 0;
+    virtual Status attach(const Allocation& allocation, Attachment attachment, StreamHandle stream) = 0;
+    // What the driver knows of an address that this runtime did not allocate. Unknown addresses are ok() with
+    // MemoryKind::unknown.
+    virtual Status pointer_facts(std::uint64_t address, PointerFacts& out) = 0;
+    // Free and total bytes of the device's own memory, as the driver says (unreliable on shared DRAM).
+    virtual Status memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) = 0;
+};
+
+struct LaunchRequest {
+    const KernelInfo* kernel = nullptr;
+    FunctionHandle function = FunctionHandle::none;
+    Extent extent;
+    const void* pack = nullptr;  // kernel->pack_bytes
+    StreamHandle stream = StreamHandle::none;
+};
+
+class Execution {
+public:
+    virtual ~Execution() = default;
+    virtual Status create_stream(int priority, StreamHandle& out) = 0;  // -1 high, 0 low; never blocking
+    virtual Status destroy_stream(StreamHandle stream) = 0;
+    virtual Status stream_id(StreamHandle stream, std::uint64_t& id) = 0;  // unlike the handle, never reused
+    virtual Status query_stream(StreamHandle stream) = 0;                  // Code::not_ready while work remains
+    virtual Status synchronize_stream(StreamHandle stream) = 0;
+
+    virtual Status create_event(bool timing, EventHandle& out) = 0;
+    virtual Status destroy_event(EventHandle event) = 0;
+    virtual Status record_event(EventHandle event, StreamHandle stream) = 0;
+    virtual Status wait_event(StreamHandle stream, EventHandle event) = 0;
+    virtual Status query_event(EventHandle event) = 0;  // Code::not_ready while work remains
+    virtual Status synchronize_event(EventHandle event) = 0;
+    virtual Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) = 0;
+
+    // Finds the kernel's code for this device, loading its image once. Code::no_gpu_code explains 209 and 222.
+    virtual Status resolve(const KernelInfo& kernel, FunctionHandle& out) = 0;
+    virtual Status launch(const LaunchRequest& request) = 0;
+};
+
+// One device. Facets that a device lacks will be null; memory and execution are always there.
+class Driver {
+public:
+    virtual ~Driver() = default;
+    virtual const DeviceFacts& facts() const noexcept = 0;
+    virtual Memory& memory() noexcept = 0;
+    virtual Execution& execution() noexcept = 0;
+    // Work is finished when a call returns (the CPU device): nothing has to be waited for.
+    virtual bool synchronous() const noexcept = 0;
+    // The typed error for a Status: names the call, the driver's own name and text for the code, and a remedy.
+    virtual Error explain(const Status& status, std::string_view what_was_asked) const = 0;
+};
+
+}  // namespace isthmus::platform

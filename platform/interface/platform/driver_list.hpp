@@ -1,0 +1,27 @@
+// Opens every device of this machine. driver_list.cpp is the one place that knows which backends exist.
+#pragma once
+
+#include <platform/driver.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace isthmus::platform {
+
+struct DriverOptions {
+    bool use_cuda = true;
+    // Another file than "libcuda.so.1"; empty: ISTHMUS_CUDA_LIBRARY (read with secure_getenv), else the bare name.
+    std::string cuda_library;
+};
+
+struct DriverSet {
+    std::vector<std::unique_ptr<Driver>> drivers;  // CUDA devices by ordinal, the CPU device last, always there
+    MachineFacts machine;
+    std::optional<Error> cuda_absence;             // why there is no CUDA device; nothing where there is one
+};
+
+DriverSet open_drivers(const DriverOptions& options);
+
+}  // namespace isthmus::platform

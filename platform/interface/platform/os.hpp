@@ -1,0 +1,73 @@
+// The operating-system floor: pages, NUMA, limits, dlopen. Everything that the library asks of the system goes
+// through SystemCalls, so that tests can answer in its place.
+#pragma once
+
+#include <isthmus/facts.hpp>
+#include <isthmus/placement.hpp>
+#include <isthmus/result.hpp>
+
+#include <platform/driver.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace isthmus::platform::os {
+
+// The system calls of the floor, each with the semantics of its namesake (−1 and errno). real() is the system.
+struct SystemCalls {
+    void* (*mmap)(void* address, std::size_t bytes, int protection, int flags, int fd, long offset);
+    int (*munmap)(void* address, std::size_t bytes);
+    int (*madvise)(void* address, std::size_t bytes, int advice);
+    int (*mlock)(const void* address, std::size_t bytes);
+    int (*munlock)(const void* address, std::size_t bytes);
+    long (*mbind)(void* address, unsigned long bytes, int mode, const unsigned long* mask, unsigned long max_node,
+                  unsigned flags);
+    long (*move_pages)(int pid, unsigned long count, void** pages, const int* nodes, int* status, int flags);
+    long (*get_mempolicy_allowed)(unsigned long* mask, unsigned long max_node);
+    static const SystemCalls& real() noexcept;
+};
+
+std::size_t page_size_bytes() noexcept;
+
+// What the system states about this machine; reads /proc and /sys, never fails (absent facts stay at their default).
+MachineFacts machine_facts();
+
+// Page-aligned host memory with placement; unmaps on destruction. Movable.
+class HostPages {
+public:
+    static Result<HostPages> allocate(std::size_t bytes, const HostPlacement& placement, int near_node,
+                                      const MachineFacts& machine, const SystemCalls& calls = SystemCalls::real());
+    HostPages() = default;
+    HostPages(HostPages&& other) noexcept;
+    HostPages& operator=(HostPages&& other) noexcept;
+    ~HostPages();
+
+    void* data() const noexcept { return data_; }
+    std::size_t bytes() const noexcept { return bytes_; }  // as asked; the mapping is rounded up to pages
+    const PlacementReport& report() const noexcept { return report_; }
+
+private:
+    void* data_ = nullptr;
+    std::size_t bytes_ = 0;
+    std::size_t mapped_bytes_ = 0;
+    PlacementReport report_;
+    const SystemCalls* calls_ = nullptr;
+};
+
+// A shared library opened by name. Closed on destruction only where `keep` is false: a driver is never unloaded.
+class SharedLibrary {
+public:
+    static Result<SharedLibrary> open(const std::string& file);
+    void* symbol(const char* name) const noexcept;  // nullptr: absent
+    std::string path() const;                       // where the loader found it; empty: unknown
+
+private:
+    void* handle_ = nullptr;
+};
+
+// The value of an environment variable, or empty; ignored in set-user-ID programs (secure_getenv).
+std::string environment(const char* name);
+
+}  // namespace isthmus::platform::os

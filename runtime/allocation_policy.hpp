@@ -1,0 +1,22 @@
+// capabilities × declared use → plan. Pure, explainable in a sentence, overridable by SharedUse::kind.
+#pragma once
+
+#include <isthmus/capability.hpp>
+#include <isthmus/result.hpp>
+#include <isthmus/sharing_use.hpp>
+
+#include <string_view>
+
+namespace isthmus::rules {
+
+struct AllocationPlan {
+    MemoryKind kind = MemoryKind::pinned;   // what the device is given
+    LaunchPath path = LaunchPath::pass;     // stage: `kind` is device memory, and the host side is host_kind
+    MemoryKind host_kind = MemoryKind::pinned;  // what the host sees; = kind where path is not stage
+    HostPlacement placement{};              // of host memory; near_device where the row gains by it
+    std::string_view reason;                // one sentence, static storage
+};
+// Refuses (Code::unsupported, Code::not_accessible) a kind asked for that this machine cannot share.
+Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use);
+
+}  // namespace isthmus::rules

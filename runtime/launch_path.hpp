@@ -1,0 +1,19 @@
+// capabilities × kind → what a launch does with an argument of that kind. Pure; looked up when a device opens.
+#pragma once
+
+#include <isthmus/capability.hpp>
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/sharing_use.hpp>
+
+#include <array>
+#include <string_view>
+
+namespace isthmus::rules {
+
+struct PathAnswer {
+    LaunchPath path = LaunchPath::refuse;
+    std::string_view reason;  // static storage
+};
+PathAnswer launch_path(const Capabilities& device, MemoryKind kind);
+
+}  // namespace isthmus::rules

@@ -1,0 +1,96 @@
+// Capabilities: what one device can do on this machine, each answer with its origin and a sentence why.
+#pragma once
+
+#include <isthmus/export.hpp>
+#include <isthmus/facts.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace isthmus::inline v0 {
+
+// The independent questions. No answer is derived from another: each comes from its own attribute or probe.
+// The number of the deciding CUdevice_attribute stands behind each.
+enum class Feature : std::uint8_t {
+    pageable_access,          // 88: the GPU reads and writes ordinary pageable host memory
+    host_page_tables,         // 100: … through the CPU's page tables (ATS)
+    managed,                  // 83: cuMemAllocManaged works
+    concurrent_managed,       // 89: CPU and GPU may touch managed memory at the same time
+    direct_managed,           // 101: the CPU reads GPU-resident managed memory in place
+    unified_addressing,       // 41: one address space; says nothing about physical memory
+    integrated,               // 18: GPU and CPU share one DRAM
+    native_atomics,           // 86: the link carries CPU/GPU atomics natively (raw answer)
+    partial_atomics,          // 147: only some operations; see host_atomics
+    host_register,            // 99: cuMemHostRegister works
+    host_register_read_only,  // 113
+    registered_same_pointer,  // 91: device pointer of registered memory = host pointer
+    pools,                    // 115: cuMemAllocAsync
+    host_pools,               // 144: pools of host memory
+    host_numa_pools,          // 142: … on a NUMA node
+    virtual_memory,           // 102: cuMemCreate, cuMemMap
+    host_virtual_memory,      // 145
+    host_numa_virtual_memory, // 141
+    export_posix_fd,          // 103
+    export_fabric,            // 128: attribute only; a probe decides whether it works
+    ipc_events,               // 125
+    gpudirect_rdma,           // 116
+    dma_buf,                  // 124
+    multicast,                // 132
+    concurrent_kernels,       // 31
+    kernel_timeout,           // 17: a watchdog ends long kernels
+    cooperative_launch,       // 95
+};
+inline constexpr int feature_count = 27;
+ISTHMUS_API std::string_view name(Feature feature) noexcept;
+
+enum class State : std::uint8_t { no, yes, probed };  // probed: yes, and a real try worked
+enum class Origin : std::uint8_t {
+    attribute,  // the driver answered
+    probe,      // a try decided (it can only lower an attribute's yes, or confirm it)
+    absent,     // the driver is too old to know the question, or there is none
+    refused,    // the driver answered the question with an error
+};
+ISTHMUS_API std::string_view name(State state) noexcept;
+ISTHMUS_API std::string_view name(Origin origin) noexcept;
+
+struct Capability {
+    State state = State::no;
+    Origin origin = Origin::absent;
+    std::string reason;  // one sentence
+    explicit operator bool() const noexcept { return state != State::no; }
+};
+
+// The four axes that decide how memory behaves, and the row's name, which is for people.
+enum class Translation : std::uint8_t { none, hmm, host_page_tables };
+enum class MemoryModel : std::uint8_t { host, separate, shared_dram, coherent_node, coherent_hidden };
+enum class ManagedModel : std::uint8_t { none, phase_guarded, concurrent, direct };
+enum class LinkAtomics : std::uint8_t { none, partial, native };
+enum class Model : std::uint8_t { cpu, discrete, hmm, integrated, ats, c2c };
+ISTHMUS_API std::string_view name(Translation axis) noexcept;
+ISTHMUS_API std::string_view name(MemoryModel axis) noexcept;
+ISTHMUS_API std::string_view name(ManagedModel axis) noexcept;
+ISTHMUS_API std::string_view name(LinkAtomics axis) noexcept;
+ISTHMUS_API std::string_view name(Model model) noexcept;
+
+// A value, made once per device by detect(); reading it is free and thread-safe.
+struct ISTHMUS_API Capabilities {
+    Translation translation = Translation::none;
+    MemoryModel memory = MemoryModel::separate;
+    ManagedModel managed = ManagedModel::none;
+    LinkAtomics link_atomics = LinkAtomics::none;
+    Model model = Model::discrete;
+
+    std::array<Capability, feature_count> features{};
+    HostAtomics host_atomics{};        // all zero where the driver does not say
+    int compute_major = 0;             // compute capability; 0.0 on the CPU device
+    int compute_minor = 0;
+    int host_numa_node = -1;           // closest CPU node (attribute 134); -1: none stated
+    int gpu_numa_node = -1;            // the node that is this GPU's memory (130/131); -1: none
+
+    const Capability& feature(Feature f) const noexcept { return features[static_cast<std::size_t>(f)]; }
+    bool has(Feature f) const noexcept { return static_cast<bool>(feature(f)); }
+};
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,8 @@
+// Symbol visibility of the public API: everything else in the library is hidden.
+#pragma once
+
+#if defined(ISTHMUS_STATIC)
+#define ISTHMUS_API
+#else
+#define ISTHMUS_API __attribute__((visibility("default")))
+#endif

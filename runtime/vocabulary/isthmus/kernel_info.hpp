@@ -1,0 +1,54 @@
+// KernelInfo: a kernel with its types erased, as the drivers and the simulator see it. Made by ISTHMUS_KERNEL
+// (kernel.hpp); every member points to static storage.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace isthmus::inline v0 {
+
+// The index space of a launch in items (for block kernels: in blocks). Unused dimensions are 1.
+struct Extent {
+    std::uint64_t x = 1;
+    std::uint64_t y = 1;
+    std::uint64_t z = 1;
+};
+
+// How a kernel uses an argument. Declared by its type: View<const T> reads, Out<T> writes, View<T> both.
+enum class ArgumentUse : std::uint8_t { value, read, write, read_write };
+
+// One parameter within the pack (the one POD struct that carries all arguments).
+// A View or Out lies there as { T* data; std::uint64_t size; }.
+struct ParameterInfo {
+    std::uint32_t offset_bytes;
+    std::uint32_t size_bytes;
+    std::uint32_t element_bytes;  // sizeof(T) of a View or Out; 0 for a value
+    ArgumentUse use;
+};
+
+// GPU code of one source file: a fatbin, or, where no GPU compiler was at hand, a named placeholder that the
+// simulator accepts (it runs the CPU twins) and real drivers are never shown.
+struct KernelImage {
+    const unsigned char* data;
+    std::size_t size_bytes;
+    const char* hash;      // of the content, as hexadecimal text
+    const char* name;      // of the source file, for people
+    bool has_gpu_code;
+};
+
+struct KernelInfo {
+    const char* name;                  // "scale"
+    const char* symbol;                // "isthmus_scale": the entry in the image
+    const char* parameters;            // "Index i, View<float> out, …" as written, for messages
+    const ParameterInfo* parameter;    // without the index space
+    std::uint32_t parameter_count;
+    std::uint32_t pack_bytes;
+    std::uint8_t rank;                 // 1, 2, 3; 0: block kernel (Extent counts blocks)
+    std::uint32_t block_threads;       // of a block kernel; 0 otherwise: the runtime chooses
+    const KernelImage* image;          // nullptr: CPU only
+    // Runs items [first, last) of the outermost dimension (x for rank 1, y for 2, z for 3, blocks for 0) on the
+    // calling thread. Both drivers' argument list is { Extent*, pack* }.
+    void (*twin)(const Extent& extent, std::uint64_t first, std::uint64_t last, const void* pack);
+};
+
+}  // namespace isthmus::inline v0

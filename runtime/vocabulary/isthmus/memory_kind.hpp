@@ -1,0 +1,32 @@
+// MemoryKind: how a piece of memory was obtained. Says nothing about who may touch it (see access.hpp).
+#pragma once
+
+#include <isthmus/export.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace isthmus::inline v0 {
+
+// Stable integer codes: new kinds are appended.
+enum class MemoryKind : std::uint8_t {
+    unknown = 0,         // foreign memory that nothing is known about
+    host = 1,            // pageable: malloc, mmap
+    pinned = 2,          // cuMemHostAlloc
+    registered = 3,      // host memory given to cuMemHostRegister
+    write_combined = 4,  // cuMemHostAlloc with WRITECOMBINED: the host writes, never reads
+    device = 5,          // cuMemAlloc
+    pool = 6,            // cuMemAllocAsync
+    managed = 7,         // cuMemAllocManaged
+    managed_pool = 8,    // a managed pool (CUDA 13)
+    graph = 9,           // owned by a captured graph
+    vmm = 10,            // cuMemCreate + cuMemMap
+    host_numa = 11,      // host memory bound to a NUMA node
+    imported = 12,       // from another process
+};
+inline constexpr int memory_kind_count = 13;
+
+// "write_combined"; "unknown" for a value outside the enumeration.
+ISTHMUS_API std::string_view name(MemoryKind kind) noexcept;
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,49 @@
+// Where host memory shall lie and what became of it.
+#pragma once
+
+#include <isthmus/export.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace isthmus::inline v0 {
+
+enum class Locality : std::uint8_t {
+    anywhere,     // the system's default policy
+    local,        // the node of the thread that touches first
+    near_device,  // the device's closest CPU node (Capabilities::host_numa_node)
+    node,         // HostPlacement::node
+    interleaved,  // over all nodes that have CPUs and memory
+};
+
+enum class PageSize : std::uint8_t { ordinary, huge };  // huge: with an honest fallback, see PlacementReport
+
+struct HostPlacement {
+    Locality locality = Locality::anywhere;
+    int node = -1;            // for Locality::node
+    bool strict = false;      // an error instead of a fallback
+    PageSize page_size = PageSize::ordinary;
+    bool prefault = false;    // touch every page now
+    bool lock = false;        // mlock: no page faults later (limit: RLIMIT_MEMLOCK)
+};
+
+enum class Placed : std::uint8_t {
+    unasked,       // no placement was wanted, none was checked
+    verified,      // every page was asked about and lies where it was wanted
+    fallback,      // it lies elsewhere; `reason` says why
+    unverifiable,  // the system forbids asking
+};
+ISTHMUS_API std::string_view name(Locality locality) noexcept;
+ISTHMUS_API std::string_view name(Placed placed) noexcept;
+
+struct PlacementReport {
+    Placed placed = Placed::unasked;
+    int node = -1;                  // where it lies; -1: unknown or several
+    std::size_t page_bytes = 0;     // what was obtained
+    bool locked = false;
+    std::string reason;             // empty where everything went as asked
+};
+
+}  // namespace isthmus::inline v0

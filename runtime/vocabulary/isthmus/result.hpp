@@ -1,0 +1,133 @@
+// Error and Result<T>: every fallible call returns one of them, and none needs exceptions.
+#pragma once
+
+#include <isthmus/export.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace isthmus::inline v0 {
+
+// What kind of failure it is. Values are stable: new codes are appended. docs/errors.md lists them.
+enum class Code : int {
+    ok = 0,
+    invalid_argument = 1,    // a value that no machine accepts (zero, overflow, null, misaligned)
+    wrong_device = 2,        // the object belongs to another device or another runtime
+    not_accessible = 3,      // the agent may not touch this memory on this machine
+    in_use = 4,              // refused because another use is open or still running
+    unsupported = 5,         // this machine, driver or build lacks it
+    out_of_memory = 6,       // device, host or budget exhausted
+    not_permitted = 7,       // the operating system or the driver forbids it
+    timed_out = 8,           // a deadline passed; the work may still be running
+    not_ready = 9,           // asked not to wait, and the work is still running
+    device_lost = 10,        // a sticky error: the device answers nothing else in this process
+    no_driver = 11,          // no libcuda.so.1 could be opened
+    driver_too_old = 12,     // a driver is there, but older than what is needed
+    driver_mismatch = 13,    // kernel module and library disagree, or a stub library was found
+    no_device = 14,          // the driver works, but shows no device
+    system_limit = 15,       // a resource limit of the process or the container
+    no_gpu_code = 16,        // a kernel has no code for this GPU
+    invalid_handle = 17,     // unknown, stale, moved-from or already released
+    forked = 18,             // the runtime was opened before fork(); a child cannot use it
+    driver_error = 19,       // any other answer of the driver; see driver_code()
+    system_error = 20,       // any other answer of the operating system; see driver_code() (errno)
+    capture_error = 21,      // refused because a capture is open, or the capture was lost
+    unverified = 22,         // the check could not be made, and the caller asked for certainty
+};
+
+// "out_of_memory" for Code::out_of_memory. Static storage; "unknown" for a value outside the enumeration.
+ISTHMUS_API std::string_view name(Code code) noexcept;
+
+// Why something failed: what was asked, which fact refused it, what works instead.
+// A value: copyable, movable, one pointer wide. Thread safety: as a std::string.
+// A moved-from Error reports Code::invalid_handle and empty texts.
+class ISTHMUS_API [[nodiscard]] Error {
+public:
+    Error(Code code, std::string message, std::string remedy = {});
+    Error(const Error& other);
+    Error& operator=(const Error& other);
+    Error(Error&&) noexcept;
+    Error& operator=(Error&&) noexcept;
+    ~Error();
+
+    // Adds the call that failed: its name ("cuMemAlloc_v2", "mbind") and the number it returned
+    // (CUresult for driver calls, errno for system calls).
+    Error&& from_call(std::string_view call, int driver_code) &&;
+
+    Code code() const noexcept;
+    int driver_code() const noexcept;         // 0 when no call was made
+    std::string_view call() const noexcept;   // empty when no call was made
+    std::string_view message() const noexcept;
+    std::string_view remedy() const noexcept;
+
+    // All of it in one line, for logs: "not_accessible: … (cuMemAlloc_v2 → 2). Try: …"
+    std::string text() const;
+
+private:
+    struct Detail;
+    std::unique_ptr<Detail> detail_;
+};
+
+namespace detail {
+// Reached by value() on a failed Result. Throws BadResult where the library was built with exceptions and
+// the caller can catch it; otherwise the program ends in std::terminate, because the caller asserted success.
+[[noreturn]] ISTHMUS_API void raise(const Error& error);
+}  // namespace detail
+
+// A value or an Error. value() asserts success; check with ok() or operator bool, or branch on code().
+template <class T>
+class [[nodiscard]] Result {
+public:
+    using value_type = T;
+    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
+    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+
+    bool ok() const noexcept { return state_.index() == 0; }
+    explicit operator bool() const noexcept { return ok(); }
+    Code code() const noexcept { return ok() ? Code::ok : std::get_if<1>(&state_)->code(); }
+
+    T& value() & { return require(), *std::get_if<0>(&state_); }
+    const T& value() const& { return require(), *std::get_if<0>(&state_); }
+    T&& value() && { return require(), std::move(*std::get_if<0>(&state_)); }
+    T* operator->() { return &value(); }
+    const T* operator->() const { return &value(); }
+    T& operator*() & { return value(); }
+    const T& operator*() const& { return value(); }
+    T&& operator*() && { return std::move(*this).value(); }
+
+    // Only on failure; undefined otherwise (as std::optional's operator*).
+    const Error& error() const& noexcept { return *std::get_if<1>(&state_); }
+    Error&& error() && noexcept { return std::move(*std::get_if<1>(&state_)); }
+
+private:
+    void require() const {
+        if (!ok()) detail::raise(error());
+    }
+    std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+public:
+    using value_type = void;
+    Result() = default;
+    Result(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+
+    bool ok() const noexcept { return !error_.has_value(); }
+    explicit operator bool() const noexcept { return ok(); }
+    Code code() const noexcept { return ok() ? Code::ok : error_->code(); }
+    void value() const {
+        if (!ok()) detail::raise(*error_);
+    }
+    const Error& error() const& noexcept { return *error_; }
+    Error&& error() && noexcept { return std::move(*error_); }
+
+private:
+    std::optional<Error> error_;
+};
+
+}  // namespace isthmus::inline v0
