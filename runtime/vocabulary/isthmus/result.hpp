@@ -3,6 +3,7 @@
 
 #include <isthmus/export.hpp>
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +71,19 @@ public:
 private:
     struct Detail;
     std::unique_ptr<Detail> detail_;
+};
+
+// What value() throws on a failed Result, for callers that use exceptions.
+class ISTHMUS_API BadResult : public std::exception {
+public:
+    explicit BadResult(const Error& error);
+    ~BadResult() override;
+    const char* what() const noexcept override;  // Error::text()
+    const Error& error() const noexcept { return error_; }
+
+private:
+    Error error_;
+    std::string text_;
 };
 
 namespace detail {
