@@ -46,7 +46,7 @@ ISTHMUS_API std::string_view name(Code code) noexcept;
 // Why something failed: what was asked, which fact refused it, what works instead.
 // A value: copyable, movable, one pointer wide. Thread safety: as a std::string.
 // A moved-from Error reports Code::invalid_handle and empty texts.
-class ISTHMUS_API [[nodiscard]] Error {
+class [[nodiscard]] ISTHMUS_API Error {
 public:
     Error(Code code, std::string message, std::string remedy = {});
     Error(const Error& other);
