@@ -4,5 +4,5 @@
 #if defined(ISTHMUS_STATIC)
 #define ISTHMUS_API
 #else
-#define ISTHMUS_API __attribute__((visibility("default")))
+#define ISTHMUS_API [[gnu::visibility("default")]]
 #endif
