@@ -46,7 +46,7 @@ struct KernelInfo {
     std::uint8_t rank;                 // 1, 2, 3; 0: block kernel (Extent counts blocks)
     std::uint32_t block_threads;       // of a block kernel; 0 otherwise: the runtime chooses
     const KernelImage* image;          // nullptr: CPU only
-    // Runs items [first, last) of the outermost dimension (x for rank 1, y for 2, z for 3, blocks for 0) on the
+    // Runs items [first, last) of the outermost dimension (x for rank 1, y for 2, z for 3, blocks for 0: numbered with x fastest) on the
     // calling thread. Both drivers' argument list is { Extent*, pack* }.
     void (*twin)(const Extent& extent, std::uint64_t first, std::uint64_t last, const void* pack);
 };

@@ -1,0 +1,145 @@
+// The compile-time checks of kernels and launches, with messages for people.
+#pragma once
+
+#include <isthmus/detail/pack.hpp>
+#include <isthmus/index_space.hpp>
+
+#include <concepts>
+#include <limits>
+
+namespace isthmus::inline v0::detail {
+
+// For each index space: its rank and the form in which a launch states the extent.
+template <class Space>
+struct SpaceTraits {
+    static_assert(!sizeof(Space),
+                  "isthmus: the first parameter of a kernel names its index space: Index, Index2, "
+                  "Index3 or Block");
+};
+template <>
+struct SpaceTraits<Index> {
+    using ExtentType = std::uint64_t;
+    static constexpr std::uint8_t rank = 1;
+    static constexpr Extent extent(ExtentType items) noexcept { return {items, 1, 1}; }
+};
+template <>
+struct SpaceTraits<Index2> {
+    using ExtentType = Extent2;
+    static constexpr std::uint8_t rank = 2;
+    static constexpr Extent extent(ExtentType items) noexcept { return {items.width, items.height, 1}; }
+};
+template <>
+struct SpaceTraits<Index3> {
+    using ExtentType = Extent3;
+    static constexpr std::uint8_t rank = 3;
+    static constexpr Extent extent(ExtentType items) noexcept { return {items.width, items.height, items.depth}; }
+};
+template <>
+struct SpaceTraits<Block> {
+    using ExtentType = Blocks;
+    static constexpr std::uint8_t rank = 0;
+    static constexpr Extent extent(ExtentType blocks) noexcept { return {blocks.x, blocks.y, blocks.z}; }
+};
+
+template <class Space, std::uint32_t block_threads>
+constexpr void check_space() noexcept {
+    constexpr bool is_block = std::is_same_v<Space, Block>;
+    static_assert(!is_block || block_threads > 0,
+                  "isthmus: a kernel over Block says how many threads a block has: ISTHMUS_BLOCK_KERNEL");
+    static_assert(is_block || block_threads == 0, "isthmus: ISTHMUS_BLOCK_KERNEL takes Block as its first parameter");
+    static_assert(block_threads <= 1024, "isthmus: no GPU runs more than 1024 threads in a block");
+}
+
+// The element type behind an argument that stands for memory; void for a plain value. Const means: may not be
+// written. Buffers specialise it.
+template <class A>
+struct ArgumentElement {
+    using type = void;
+};
+template <class A>
+requires(Parameter<A>::is_view) struct ArgumentElement<A> {
+    using type = typename Parameter<A>::Element;
+};
+template <class A>
+using element_of = typename ArgumentElement<std::remove_cvref_t<A>>::type;
+
+template <class A>
+inline constexpr bool is_number = std::is_arithmetic_v<A> && !std::is_same_v<A, bool>;
+
+// A value may be passed where nothing can be lost, and between integers (and from an integer to a floating-point
+// type), where value_fits() then looks at the number itself.
+template <class P, class A>
+constexpr bool value_converts() noexcept {
+    if constexpr (std::is_same_v<P, A>)
+        return true;
+    else if constexpr (is_number<P> && is_number<A>)
+        return std::is_integral_v<A> || (std::is_floating_point_v<P> && sizeof(P) >= sizeof(A));
+    else
+        return !std::is_arithmetic_v<P> && std::is_convertible_v<A, P>;
+}
+
+// Whether P holds this very number. Always true, at no cost, where the types alone say so.
+template <class P, class A>
+constexpr bool value_fits(const A& value) noexcept {
+    if constexpr (std::is_same_v<P, A> || !is_number<P> || !std::is_integral_v<A>) {
+        return true;
+    } else if constexpr (std::is_floating_point_v<P>) {
+        if constexpr (std::numeric_limits<A>::digits <= std::numeric_limits<P>::digits)
+            return true;
+        else {
+            constexpr A limit = A{1} << std::numeric_limits<P>::digits;
+            if constexpr (std::is_signed_v<A>)
+                return value <= limit && value >= -limit;
+            else
+                return value <= limit;
+        }
+    } else {
+        const P converted = static_cast<P>(value);
+        return static_cast<A>(converted) == value && (converted < P{}) == (value < A{});
+    }
+}
+
+// Compiles for an argument of type A given to a parameter of type P, or says why not.
+template <class P, class A>
+constexpr bool check_argument() noexcept {
+    using Given = std::remove_cvref_t<A>;
+    using Element = element_of<A>;
+    if constexpr (Parameter<P>::is_view) {
+        using Wanted = typename Parameter<P>::Element;
+        constexpr bool is_memory = !std::is_void_v<Element>;
+        static_assert(is_memory,
+                      "isthmus: this kernel parameter is a View or Out: pass a buffer or a view, "
+                      "neither a value nor a raw pointer");
+        if constexpr (is_memory) {
+            static_assert(std::is_same_v<std::remove_const_t<Wanted>, std::remove_const_t<Element>>,
+                          "isthmus: the buffer's element type is not the one that the kernel takes");
+            static_assert(std::is_const_v<Wanted> || !std::is_const_v<Element>,
+                          "isthmus: the kernel writes this argument, but it was given as read-only");
+        }
+    } else {
+        static_assert(std::is_void_v<Element> || value_converts<P, Given>(),
+                      "isthmus: this kernel parameter is a value, but a buffer or a view was given");
+        static_assert(!std::is_void_v<Element> || value_converts<P, Given>(),
+                      "isthmus: this argument does not convert to the kernel's parameter without loss; write the "
+                      "conversion out (a double is not narrowed to float silently)");
+    }
+    return true;
+}
+
+// Compiles when `A...` are lawful arguments for a kernel of this signature.
+template <class Signature, class... A>
+struct CheckArguments;
+template <class Space, class... P, class... A>
+struct CheckArguments<void(Space, P...), A...> {
+    static_assert(sizeof...(P) == sizeof...(A),
+                  "isthmus: wrong number of arguments: one for each kernel parameter after the index space");
+    static constexpr bool check() noexcept {
+        if constexpr (sizeof...(P) == sizeof...(A))
+            return (check_argument<P, A>() && ... && true);
+        else
+            return false;
+    }
+    static constexpr bool value = check();
+};
+
+}  // namespace isthmus::inline v0::detail

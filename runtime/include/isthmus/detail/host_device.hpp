@@ -1,0 +1,24 @@
+// Marks code that a kernel may call: it is compiled for the GPU by nvcc and for the CPU by the C++ compiler.
+#pragma once
+
+#if defined(__CUDACC__)
+#define ISTHMUS_KERNEL_FUNCTION __host__ __device__ __forceinline__
+#else
+#define ISTHMUS_KERNEL_FUNCTION inline
+#endif
+
+namespace isthmus::inline v0::detail {
+
+// Ends the kernel where an index is outside its view (ISTHMUS_CHECK_BOUNDS): on the GPU a sticky error, on the CPU
+// the process, because a kernel cannot go on and has no way to report.
+[[noreturn]] ISTHMUS_KERNEL_FUNCTION void out_of_bounds() {
+#if defined(__CUDA_ARCH__)
+    __trap();
+    for (;;) {
+    }
+#else
+    __builtin_trap();
+#endif
+}
+
+}  // namespace isthmus::inline v0::detail

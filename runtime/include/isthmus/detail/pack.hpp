@@ -1,0 +1,106 @@
+// Pack: all arguments of a launch as one plain struct, laid out alike by nvcc and every host compiler, so that
+// { Extent*, pack* } serves cuLaunchKernel and the CPU twin.
+#pragma once
+
+#include <isthmus/detail/host_device.hpp>
+#include <isthmus/kernel_info.hpp>
+#include <isthmus/view.hpp>
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+
+template <class... P>
+struct Pack;
+template <>
+struct Pack<> {
+    unsigned char unused = 0;  // an empty struct would have a size but no content
+};
+template <class Last>
+struct Pack<Last> {
+    Last first;
+};
+template <class First, class... Rest>
+requires(sizeof...(Rest) > 0) struct Pack<First, Rest...> {
+    First first;
+    Pack<Rest...> rest;
+};
+
+constexpr Pack<> make_pack() noexcept {
+    return {};
+}
+template <class Last>
+constexpr Pack<Last> make_pack(const Last& last) noexcept {
+    return {last};
+}
+template <class First, class... Rest>
+requires(sizeof...(Rest) > 0) constexpr Pack<First, Rest...> make_pack(const First& first,
+                                                                       const Rest&... rest) noexcept {
+    return {first, make_pack<Rest...>(rest...)};
+}
+
+template <std::size_t N, class P>
+ISTHMUS_KERNEL_FUNCTION constexpr const auto& get(const P& pack) noexcept {
+    if constexpr (N == 0)
+        return pack.first;
+    else
+        return get<N - 1>(pack.rest);
+}
+
+// Offset of parameter N within Pack<P...>.
+template <std::size_t N, class First, class... Rest>
+constexpr std::size_t offset_in_pack() noexcept {
+    using Whole = Pack<First, Rest...>;
+    if constexpr (N == 0)
+        return 0;
+    else
+        return offsetof(Whole, rest) + offset_in_pack<N - 1, Rest...>();
+}
+
+// What a parameter's type says about its use and its element.
+template <class P>
+struct Parameter {
+    static constexpr bool is_view = false;
+    static constexpr ArgumentUse use = ArgumentUse::value;
+    static constexpr std::uint32_t element_bytes = 0;
+    using Element = void;
+};
+template <class T, ArgumentUse how>
+struct ViewParameter {
+    static constexpr bool is_view = true;
+    static constexpr ArgumentUse use = how;
+    static constexpr std::uint32_t element_bytes = sizeof(T);
+    using Element = T;
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "isthmus: elements of a View or Out are plain data, because the device copies them as bytes");
+};
+template <class T>
+struct Parameter<View<T>> : ViewParameter<T, ArgumentUse::read_write> {};
+template <class T>
+struct Parameter<View<const T>> : ViewParameter<const T, ArgumentUse::read> {};
+template <class T>
+struct Parameter<Out<T>> : ViewParameter<T, ArgumentUse::write> {
+    static_assert(!std::is_const_v<T>, "isthmus: Out<const T> could not be written; to read, take View<const T>");
+};
+
+template <class P>
+constexpr bool check_parameter() noexcept {
+    static_assert(!std::is_reference_v<P>, "isthmus: a kernel takes its parameters by value; memory comes as a View");
+    static_assert(!std::is_pointer_v<P>,
+                  "isthmus: a raw pointer tells neither size nor use; take View<T>, View<const T> or Out<T>");
+    static_assert(std::is_trivially_copyable_v<P> && std::is_standard_layout_v<P>,
+                  "isthmus: a kernel parameter is plain data, because it travels to the device as bytes");
+    static_assert(!std::is_same_v<P, long double>, "isthmus: GPUs have no long double");
+    return true;
+}
+
+template <class... P, std::size_t... N>
+constexpr std::array<ParameterInfo, sizeof...(P)> describe_parameters(std::index_sequence<N...>) noexcept {
+    return {ParameterInfo{static_cast<std::uint32_t>(offset_in_pack<N, P...>()), static_cast<std::uint32_t>(sizeof(P)),
+                          Parameter<P>::element_bytes, Parameter<P>::use}...};
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,70 @@
+// Runs a kernel's body over its index space: the CPU twin's loops, and each GPU thread's share.
+#pragma once
+
+#include <isthmus/detail/pack.hpp>
+#include <isthmus/index_space.hpp>
+
+namespace isthmus::inline v0::detail {
+
+template <auto Body, class Space, class... P, std::size_t... N>
+ISTHMUS_KERNEL_FUNCTION void call_body(const Space& where, const Pack<P...>& pack, std::index_sequence<N...>) {
+    Body(where, get<N>(pack)...);
+}
+
+// Twin of KernelInfo: items [first, last) of the outermost dimension.
+template <auto Body, std::uint32_t block_threads, class Space, class... P>
+void run_twin(const Extent& extent, std::uint64_t first, std::uint64_t last, const void* erased) {
+    // A copy, so that the compiler sees that no store through a view changes the arguments.
+    const Pack<P...> pack = *static_cast<const Pack<P...>*>(erased);
+    constexpr auto all = std::index_sequence_for<P...>{};
+    if constexpr (std::is_same_v<Space, Index>) {
+        for (std::uint64_t x = first; x < last; ++x) call_body<Body>(Index{x}, pack, all);
+    } else if constexpr (std::is_same_v<Space, Index2>) {
+        const std::uint64_t width = extent.x;
+        for (std::uint64_t y = first; y < last; ++y)
+            for (std::uint64_t x = 0; x < width; ++x) call_body<Body>(Index2{x, y}, pack, all);
+    } else if constexpr (std::is_same_v<Space, Index3>) {
+        const std::uint64_t width = extent.x, height = extent.y;
+        for (std::uint64_t z = first; z < last; ++z)
+            for (std::uint64_t y = 0; y < height; ++y)
+                for (std::uint64_t x = 0; x < width; ++x) call_body<Body>(Index3{x, y, z}, pack, all);
+    } else {
+        for (std::uint64_t number = first; number < last; ++number) {
+            const std::uint64_t row = number / extent.x;
+            const Index3 position{number % extent.x, row % extent.y, row / extent.y};
+            call_body<Body>(Block{position, extent, block_threads}, pack, all);
+        }
+    }
+}
+
+#if defined(__CUDACC__)
+// One thread's share of a launch. Strides let a grid that is smaller than the extent (65535 blocks in y and z) still
+// reach every item.
+template <auto Body, std::uint32_t block_threads, class Space, class... P>
+__device__ __forceinline__ void run_thread(const Extent& extent, const Pack<P...>& pack) {
+    constexpr auto all = std::index_sequence_for<P...>{};
+    if constexpr (std::is_same_v<Space, Block>) {
+        call_body<Body>(Block{{blockIdx.x, blockIdx.y, blockIdx.z}, extent, block_threads}, pack, all);
+    } else {
+        const std::uint64_t x = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+        if (x >= extent.x) return;
+        if constexpr (std::is_same_v<Space, Index>) {
+            call_body<Body>(Index{x}, pack, all);
+        } else {
+            const std::uint64_t step_y = std::uint64_t{gridDim.y} * blockDim.y;
+            for (std::uint64_t y = std::uint64_t{blockIdx.y} * blockDim.y + threadIdx.y; y < extent.y; y += step_y) {
+                if constexpr (std::is_same_v<Space, Index2>) {
+                    call_body<Body>(Index2{x, y}, pack, all);
+                } else {
+                    const std::uint64_t step_z = std::uint64_t{gridDim.z} * blockDim.z;
+                    for (std::uint64_t z = std::uint64_t{blockIdx.z} * blockDim.z + threadIdx.z; z < extent.z;
+                         z += step_z)
+                        call_body<Body>(Index3{x, y, z}, pack, all);
+                }
+            }
+        }
+    }
+}
+#endif
+
+}  // namespace isthmus::inline v0::detail

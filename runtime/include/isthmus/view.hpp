@@ -1,0 +1,66 @@
+// View and Out: how a kernel sees memory. The type says what the kernel does with it: View<const T> reads, Out<T>
+// writes, View<T> does both. Plain values without ownership; whoever launches keeps the memory alive.
+#pragma once
+
+#include <isthmus/detail/host_device.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+namespace isthmus::inline v0 {
+
+namespace detail {
+template <class T, class I>
+ISTHMUS_KERNEL_FUNCTION constexpr T& element(T* data, [[maybe_unused]] std::uint64_t size, I index) noexcept {
+    const auto position = static_cast<std::uint64_t>(index);
+#if defined(ISTHMUS_CHECK_BOUNDS)
+    if (position >= size) out_of_bounds();
+#endif
+    return data[position];
+}
+}  // namespace detail
+
+// Read-write. Indexed by Index or any integer; bounds are checked only where ISTHMUS_CHECK_BOUNDS is defined.
+template <class T>
+struct View {
+    T* data = nullptr;
+    std::uint64_t count = 0;  // elements
+
+    template <std::convertible_to<std::uint64_t> I>
+    ISTHMUS_KERNEL_FUNCTION constexpr T& operator[](I index) const noexcept {
+        return detail::element(data, count, index);
+    }
+    ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t size() const noexcept { return count; }
+    ISTHMUS_KERNEL_FUNCTION constexpr operator View<const T>() const noexcept { return {data, count}; }
+};
+
+// Read only.
+template <class T>
+struct View<const T> {
+    const T* data = nullptr;
+    std::uint64_t count = 0;
+
+    template <std::convertible_to<std::uint64_t> I>
+    ISTHMUS_KERNEL_FUNCTION constexpr const T& operator[](I index) const noexcept {
+        return detail::element(data, count, index);
+    }
+    ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t size() const noexcept { return count; }
+};
+
+// Write only: what the memory held before need not be brought to the device, so that elements which the kernel does
+// not write are undefined afterwards. Use View where only a part is written and the rest matters.
+template <class T>
+struct Out {
+    T* data = nullptr;
+    std::uint64_t count = 0;
+
+    template <std::convertible_to<std::uint64_t> I>
+    ISTHMUS_KERNEL_FUNCTION constexpr T& operator[](I index) const noexcept {
+        return detail::element(data, count, index);
+    }
+    ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t size() const noexcept { return count; }
+    ISTHMUS_KERNEL_FUNCTION constexpr operator View<T>() const noexcept { return {data, count}; }
+};
+
+}  // namespace isthmus::inline v0
