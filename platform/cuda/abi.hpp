@@ -1,0 +1,184 @@
+// The types of the driver's binary interface that we use, declared by ourselves, so that nothing needs a CUDA
+// toolkit to build. abi_check.cpp holds them against <cuda.h> wherever there is one. Standard library only.
+#pragma once
+
+#include "abi_values.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace isthmus::cuda_abi {
+
+// Enumerations of the driver are passed as int (all of them have an int's size and calling convention).
+using CUresult = int;
+using CUdevice = int;
+using CUdevice_attribute = int;
+using CUpointer_attribute = int;
+using CUfunction_attribute = int;
+using CUdevice_P2PAttribute = int;
+using CUatomicOperation = int;
+using CUmem_advise = int;
+using CUmemorytype = int;
+using CUmemLocationType = int;
+using CUmemAllocationType = int;
+using CUmemAllocationHandleType = int;
+using CUmemAllocationGranularity_flags = int;
+using CUmemAccess_flags = int;
+using CUmemPool_attribute = int;
+using CUlaunchAttributeID = int;
+using CUstreamCaptureStatus = int;
+using CUstreamCaptureMode = int;
+using CUdriverProcAddressQueryResult = int;
+using CUjit_option = int;
+
+using CUdeviceptr = unsigned long long;
+using CUmemGenericAllocationHandle = unsigned long long;
+
+// Handles: distinct pointer types, never dereferenced on our side.
+using CUcontext = struct CUctx_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
+using CUlibrary = struct CUlib_st*;
+using CUkernel = struct CUkern_st*;
+using CUarray = struct CUarray_st*;
+using CUevent = struct CUevent_st*;
+using CUstream = struct CUstream_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphNode = struct CUgraphNode_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+using CUuserObject = struct CUuserObject_st*;
+using CUmemoryPool = struct CUmemPoolHandle_st*;
+
+using CUhostFn = void (*)(void* user_data);
+using CUstreamCallback = void (*)(CUstream stream, CUresult status, void* user_data);
+
+// The two streams that exist without creation.
+inline CUstream stream_legacy() noexcept {
+    return reinterpret_cast<CUstream>(std::uintptr_t{1});
+}
+inline CUstream stream_per_thread() noexcept {
+    return reinterpret_cast<CUstream>(std::uintptr_t{2});
+}
+
+struct CUuuid {
+    char bytes[16];
+};
+struct CUipcMemHandle {
+    char reserved[64];
+};
+struct CUipcEventHandle {
+    char reserved[64];
+};
+struct CUmemFabricHandle {
+    unsigned char data[64];
+};
+struct CUmemPoolPtrExportData {
+    unsigned char reserved[64];
+};
+
+struct CUmemLocation {
+    CUmemLocationType type;
+    int id;
+};
+struct CUmemAllocationProp {
+    CUmemAllocationType type;
+    CUmemAllocationHandleType requestedHandleTypes;
+    CUmemLocation location;
+    void* win32HandleMetaData;
+    struct {
+        unsigned char compressionType;
+        unsigned char gpuDirectRDMACapable;
+        unsigned short usage;
+        unsigned char reserved[4];
+    } allocFlags;
+};
+struct CUmemAccessDesc {
+    CUmemLocation location;
+    CUmemAccess_flags flags;
+};
+struct CUmemPoolProps {
+    CUmemAllocationType allocType;
+    CUmemAllocationHandleType handleTypes;
+    CUmemLocation location;
+    void* win32SecurityAttributes;
+    std::size_t maxSize;
+    unsigned short usage;
+    unsigned char reserved[54];
+};
+
+// One 64-byte union of the driver's; only the members that we read or write.
+union CUlaunchAttributeValue {
+    char pad[64];
+    int cooperative;
+    int priority;
+    struct {
+        unsigned x, y, z;
+    } clusterDim;
+    void* alignment;
+};
+struct CUlaunchAttribute {
+    CUlaunchAttributeID id;
+    char pad[4];
+    CUlaunchAttributeValue value;
+};
+struct CUlaunchConfig {
+    unsigned gridDimX, gridDimY, gridDimZ;
+    unsigned blockDimX, blockDimY, blockDimZ;
+    unsigned sharedMemBytes;
+    CUstream hStream;
+    CUlaunchAttribute* attrs;
+    unsigned numAttrs;
+};
+
+struct CUDA_MEMCPY2D {
+    std::size_t srcXInBytes, srcY;
+    CUmemorytype srcMemoryType;
+    const void* srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    std::size_t srcPitch;
+    std::size_t dstXInBytes, dstY;
+    CUmemorytype dstMemoryType;
+    void* dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    std::size_t dstPitch;
+    std::size_t WidthInBytes, Height;
+};
+struct CUDA_MEMCPY3D {
+    std::size_t srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void* srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    void* reserved0;
+    std::size_t srcPitch, srcHeight;
+    std::size_t dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void* dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    void* reserved1;
+    std::size_t dstPitch, dstHeight;
+    std::size_t WidthInBytes, Height, Depth;
+};
+
+// cuCtxCreate (CUDA 13.0); its two parameter kinds stay opaque to us.
+struct CUctxCreateParams {
+    struct CUexecAffinityParam* execAffinityParams;
+    int numExecAffinityParams;
+    struct CUctxCigParam* cigParams;
+};
+
+struct CUDA_KERNEL_NODE_PARAMS {
+    CUfunction func;
+    unsigned gridDimX, gridDimY, gridDimZ;
+    unsigned blockDimX, blockDimY, blockDimZ;
+    unsigned sharedMemBytes;
+    void** kernelParams;
+    void** extra;
+    CUkernel kern;
+    CUcontext ctx;
+};
+
+}  // namespace isthmus::cuda_abi

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Prints the first directory that holds a toolkit's cuda.h: CUDA_HOME, CUDA_PATH, the usual place, nvcc's own.
+nvcc=$(command -v nvcc) && nvcc=$(readlink -f "$nvcc")
+for root in "$CUDA_HOME" "$CUDA_PATH" /usr/local/cuda "${nvcc%/bin/*}"; do
+    if [ -n "$root" ] && [ -f "$root/include/cuda.h" ]; then
+        echo "$root/include"
+        exit 0
+    fi
+done
