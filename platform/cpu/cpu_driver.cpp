@@ -1,1 +1,221 @@
-// The room begins empty.
+// The CPU as a device: every call has done its work when it returns, and every kind of memory is host memory.
+#include "cpu_driver.hpp"
+
+#include <platform/os.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace isthmus::platform::cpu {
+namespace {
+
+constexpr Status done{};
+// Kernels may use the widest vector loads, and neighbouring allocations never share a cache line.
+constexpr std::size_t alignment_bytes = 256;
+
+void* pointer(std::uint64_t address) {
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+std::uint64_t address_of(void* data) {
+    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(data));
+}
+
+class CpuMemory final : public Memory {
+public:
+    Status allocate(MemoryKind kind, std::size_t bytes, Attachment, StreamHandle, Allocation& out) override {
+        if (bytes == 0) return {Code::invalid_argument, EINVAL, "aligned_alloc"};
+        const std::size_t unit = bytes < os::page_size_bytes() ? alignment_bytes : os::page_size_bytes();
+        const std::size_t rounded = (bytes + unit - 1) / unit * unit;
+        void* data = rounded < bytes ? nullptr : std::aligned_alloc(unit, rounded);
+        if (!data) return {Code::out_of_memory, ENOMEM, "aligned_alloc"};
+        out = {kind, data, address_of(data), bytes};
+        return done;
+    }
+    Status release(const Allocation& allocation, StreamHandle) override {
+        std::free(allocation.host);
+        return done;
+    }
+    // The CPU reaches all host memory already.
+    Status register_host(void* host, std::size_t, bool, std::uint64_t& device) override {
+        device = address_of(host);
+        return done;
+    }
+    Status unregister_host(void*) override { return done; }
+    Status copy(std::uint64_t destination, std::uint64_t source, std::size_t bytes, CopyDirection,
+                StreamHandle) override {
+        if (bytes > 0) std::memmove(pointer(destination), pointer(source), bytes);
+        return done;
+    }
+    Status fill(std::uint64_t destination, std::uint8_t value, std::size_t bytes, StreamHandle) override {
+        if (bytes > 0) std::memset(pointer(destination), value, bytes);
+        return done;
+    }
+    // Nothing runs behind a caller's back, so there is nothing to guard.
+    Status attach(const Allocation&, Attachment, StreamHandle) override { return done; }
+    Status pointer_facts(std::uint64_t, PointerFacts& out) override {
+        out = {};
+        return done;
+    }
+    Status memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) override {
+        const os::HostMemory memory = os::host_memory();
+        free_bytes = memory.available_bytes;
+        total_bytes = memory.total_bytes;
+        return done;
+    }
+};
+
+// Streams and events are numbers that are never used twice, so that a stale one is recognised.
+class CpuExecution final : public Execution {
+public:
+    Status create_stream(int, StreamHandle& out) override {
+        const std::lock_guard lock(mutex_);
+        out = static_cast<StreamHandle>(++last_id_);
+        streams_.insert(last_id_);
+        return done;
+    }
+    Status destroy_stream(StreamHandle stream) override {
+        const std::lock_guard lock(mutex_);
+        if (streams_.erase(static_cast<std::uintptr_t>(stream)) == 0) {
+            return {Code::invalid_handle, EINVAL, "destroy_stream"};
+        }
+        return done;
+    }
+    Status stream_id(StreamHandle stream, std::uint64_t& id) override {
+        id = static_cast<std::uint64_t>(stream);
+        return done;
+    }
+    Status query_stream(StreamHandle) override { return done; }
+    Status synchronize_stream(StreamHandle) override { return done; }
+
+    Status create_event(bool timing, EventHandle& out) override {
+        const std::lock_guard lock(mutex_);
+        out = static_cast<EventHandle>(++last_id_);
+        events_[last_id_].timing = timing;
+        return done;
+    }
+    Status destroy_event(EventHandle event) override {
+        const std::lock_guard lock(mutex_);
+        if (events_.erase(static_cast<std::uintptr_t>(event)) == 0) {
+            return {Code::invalid_handle, EINVAL, "destroy_event"};
+        }
+        return done;
+    }
+    Status record_event(EventHandle event, StreamHandle) override {
+        const std::lock_guard lock(mutex_);
+        const auto found = events_.find(static_cast<std::uintptr_t>(event));
+        if (found == events_.end()) return {Code::invalid_handle, EINVAL, "record_event"};
+        found->second.recorded = true;
+        if (found->second.timing) found->second.at = Clock::now();
+        return done;
+    }
+    Status wait_event(StreamHandle, EventHandle) override { return done; }
+    Status query_event(EventHandle) override { return done; }
+    Status synchronize_event(EventHandle) override { return done; }
+    Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) override {
+        const std::lock_guard lock(mutex_);
+        const auto first = events_.find(static_cast<std::uintptr_t>(begin));
+        const auto last = events_.find(static_cast<std::uintptr_t>(end));
+        const bool known = first != events_.end() && last != events_.end();
+        if (!known || !first->second.timing || !last->second.timing || !first->second.recorded ||
+            !last->second.recorded) {
+            return {Code::invalid_handle, EINVAL, "elapsed_ms"};
+        }
+        milliseconds = std::chrono::duration<float, std::milli>(last->second.at - first->second.at).count();
+        return done;
+    }
+
+    Status resolve(const KernelInfo& kernel, FunctionHandle& out) override {
+        if (!kernel.twin) return {Code::unsupported, ENOEXEC, "resolve"};
+        out = static_cast<FunctionHandle>(reinterpret_cast<std::uintptr_t>(&kernel));
+        return done;
+    }
+    Status launch(const LaunchRequest& request) override {
+        if (!request.kernel || !request.kernel->twin) return {Code::unsupported, ENOEXEC, "launch"};
+        const Extent& extent = request.extent;
+        if (extent.x == 0 || extent.y == 0 || extent.z == 0) return done;
+        request.kernel->twin(extent, 0, outermost(*request.kernel, extent), request.pack);
+        return done;
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    struct Event {
+        bool timing = false;
+        bool recorded = false;
+        Clock::time_point at{};
+    };
+
+    static std::uint64_t outermost(const KernelInfo& kernel, const Extent& extent) {
+        switch (kernel.rank) {
+            case 1:
+                return extent.x;
+            case 2:
+                return extent.y;
+            case 3:
+                return extent.z;
+            default:
+                return extent.x * extent.y * extent.z;  // blocks, counted through
+        }
+    }
+
+    std::mutex mutex_;
+    std::uintptr_t last_id_ = 0;
+    std::set<std::uintptr_t> streams_;
+    std::map<std::uintptr_t, Event> events_;
+};
+
+class CpuDriver final : public Driver {
+public:
+    CpuDriver() {
+        facts_.ordinal = -1;
+        facts_.name = "CPU";
+        facts_.total_memory_bytes = os::host_memory().total_bytes;
+    }
+    const DeviceFacts& facts() const noexcept override { return facts_; }
+    Memory& memory() noexcept override { return memory_; }
+    Execution& execution() noexcept override { return execution_; }
+    bool synchronous() const noexcept override { return true; }
+    Error explain(const Status& status, std::string_view what_was_asked) const override;
+
+private:
+    DeviceFacts facts_;
+    CpuMemory memory_;
+    CpuExecution execution_;
+};
+
+Error CpuDriver::explain(const Status& status, std::string_view what_was_asked) const {
+    std::string message(what_was_asked);
+    std::string remedy;
+    switch (status.code) {
+        case Code::out_of_memory:
+            message += ": the system has no more host memory to give";
+            remedy = "ask for less, or raise the limits of the process and of its memory cgroup";
+            break;
+        case Code::unsupported:
+            message += ": the kernel has no CPU function";
+            remedy = "write it with ISTHMUS_KERNEL, give it a CPU function, or launch it on a CUDA device";
+            break;
+        case Code::invalid_handle:
+            message += ": the CPU device knows no such stream or event";
+            remedy =
+                "use one that was made on this device and is not destroyed; elapsed times need recorded timing events";
+            break;
+        default:
+            message.append(": ").append(name(status.code));
+            break;
+    }
+    return Error(status.code, std::move(message), std::move(remedy)).from_call(status.call, status.driver_code);
+}
+
+}  // namespace
+
+std::unique_ptr<Driver> open_device(const MachineFacts&) {
+    return std::make_unique<CpuDriver>();
+}
+
+}  // namespace isthmus::platform::cpu

@@ -1,1 +1,349 @@
-// The room begins empty.
+// Page-aligned host memory: mapped, placed by one mbind, touched, locked and then looked for, each step reported.
+#include <platform/os.hpp>
+
+#include "fact_parsers.hpp"
+#include "page_checks.hpp"
+#include "placement_plan.hpp"
+#include "text_file.hpp"
+
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace isthmus::platform::os {
+namespace {
+
+std::string words(int error) {
+    std::array<char, 128> text{};
+    return ::strerror_r(error, text.data(), text.size());
+}
+
+void add_reason(PlacementReport& report, const std::string& reason) {
+    if (!reason.empty()) report.reason.append(report.reason.empty() ? "" : "; ").append(reason);
+}
+
+int mode_of(Policy policy) {
+    switch (policy) {
+        case Policy::local:
+            return MPOL_LOCAL;
+        case Policy::prefer:
+            return MPOL_PREFERRED;
+        case Policy::bind:
+            return MPOL_BIND;
+        case Policy::interleave:
+            return MPOL_INTERLEAVE;
+        case Policy::none:
+            break;
+    }
+    return MPOL_DEFAULT;
+}
+
+Error bind_error(int error, const PlacementPlan& plan) {
+    std::string nodes;
+    for (const int node : plan.nodes) nodes.append(nodes.empty() ? "" : ", ").append(std::to_string(node));
+    const std::string asked = "binding host memory to NUMA node " + (nodes.empty() ? std::string("local") : nodes);
+    switch (error) {
+        case EPERM:
+        case EACCES:
+            return Error(Code::not_permitted, asked + " is forbidden here (a container's seccomp filter, mostly)",
+                         "docker: --cap-add SYS_NICE; or ask without strict")
+                .from_call("mbind", error);
+        case ENOSYS:
+            return Error(Code::unsupported,
+                         asked + ": this system has no NUMA calls (emulation, or a kernel without NUMA)",
+                         "ask without strict")
+                .from_call("mbind", error);
+        case EINVAL:
+            return Error(Code::invalid_argument,
+                         asked + ": the system knows no such node with memory open to this process",
+                         "name a node of /sys/devices/system/node/has_memory")
+                .from_call("mbind", error);
+        case ENOMEM:
+            return Error(Code::out_of_memory, asked + ": the kernel is out of memory", "free memory")
+                .from_call("mbind", error);
+        default:
+            return Error(Code::system_error, asked + ": " + words(error), "ask without strict")
+                .from_call("mbind", error);
+    }
+}
+
+struct Mapping {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+    std::size_t page_bytes = 0;
+    bool transparent_huge = false;  // asked for with madvise: granted or not when the pages are touched
+    bool touched = false;
+    std::string reason;  // why no huge pages
+};
+
+constexpr int protection = PROT_READ | PROT_WRITE;
+constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+
+bool round_up(std::size_t bytes, std::size_t unit, std::size_t& out) {
+    if (bytes > std::numeric_limits<std::size_t>::max() - unit) return false;
+    out = (bytes + unit - 1) / unit * unit;
+    return out <= static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+}
+
+// Anonymous memory that begins at a multiple of `alignment`: maps more and gives the ends back.
+void* map_aligned(std::size_t bytes, std::size_t alignment, const SystemCalls& calls) {
+    std::size_t wide = 0;
+    if (!round_up(bytes, alignment, wide) || !round_up(wide + alignment, alignment, wide)) return MAP_FAILED;
+    void* whole = calls.mmap(nullptr, wide, protection, flags, -1, 0);
+    if (whole == MAP_FAILED) return MAP_FAILED;
+    const auto begin = reinterpret_cast<std::uintptr_t>(whole);
+    const std::uintptr_t data = (begin + alignment - 1) / alignment * alignment;
+    if (data != begin) calls.munmap(whole, data - begin);
+    const std::uintptr_t end = data + bytes;
+    if (end != begin + wide) calls.munmap(reinterpret_cast<void*>(end), begin + wide - end);
+    return reinterpret_cast<void*>(data);
+}
+
+// `bound`: hugetlb pages come from a pool per node, and a bound mapping that finds its pool empty is killed by SIGBUS
+// when touched; so bound memory uses transparent huge pages, which fall back by themselves.
+bool map_huge(Mapping& mapping, std::size_t bytes, std::size_t huge, bool bound, const SystemCalls& calls) {
+    std::size_t rounded = 0;
+    if (huge == 0) {
+        mapping.reason = "huge pages were asked for, but this system has none";
+        return false;
+    }
+    mapping.reason = "huge pages were asked for, but they could not be mapped";
+    if (!round_up(bytes, huge, rounded)) return false;
+    if (!bound) {
+        void* data = calls.mmap(nullptr, rounded, protection, flags | MAP_HUGETLB, -1, 0);
+        if (data != MAP_FAILED) {
+            mapping = {data, rounded, huge, false, false, {}};
+            return true;
+        }
+    }
+    void* data = map_aligned(rounded, huge, calls);
+    if (data == MAP_FAILED) return false;
+    mapping = {data, rounded, page_size_bytes(), true, false, {}};
+    if (calls.madvise(data, rounded, MADV_HUGEPAGE) != 0) {
+        mapping.transparent_huge = false;
+        mapping.reason =
+            "huge pages were asked for, but the pool of huge pages is empty and transparent huge pages "
+            "are refused (madvise: " +
+            words(errno) + ")";
+    }
+    return true;
+}
+
+Result<Mapping> map_pages(std::size_t bytes, const HostPlacement& placement, bool bound, const MachineFacts& machine,
+                          const SystemCalls& calls) {
+    Mapping mapping;
+    if (placement.page_size == PageSize::huge && map_huge(mapping, bytes, machine.huge_page_bytes, bound, calls)) {
+        return mapping;
+    }
+    const std::size_t page = page_size_bytes();
+    std::size_t rounded = 0;
+    if (!round_up(bytes, page, rounded)) {
+        return Error(Code::invalid_argument,
+                     std::to_string(bytes) +
+                         " bytes of host memory were asked for, more than "
+                         "an address space has",
+                     "ask for less");
+    }
+    errno = 0;
+    void* data = calls.mmap(nullptr, rounded, protection, flags, -1, 0);
+    if (data == MAP_FAILED) {
+        const int error = errno;
+        return Error(error == EPERM ? Code::not_permitted : Code::out_of_memory,
+                     std::to_string(rounded) + " bytes of host memory were asked for: " + words(error),
+                     "ask for less, or raise the limit of the address space (ulimit -v)")
+            .from_call("mmap", error);
+    }
+    return Mapping{data, rounded, page, false, false, std::move(mapping.reason)};
+}
+
+// The steps of one allocation after its pages are mapped. Each adds to the report, or, where the wish is strict, ends
+// in an Error.
+struct Steps {
+    const HostPlacement& placement;
+    const MachineFacts& machine;
+    const SystemCalls& calls;
+    PlacementPlan& plan;
+    Mapping& mapping;
+    PlacementReport& report;
+
+    bool placed_on_purpose() const { return placement.locality != Locality::anywhere; }
+    // Only pages that exist can be looked for. `local` leaves the first touch to its user, unless told otherwise.
+    bool looks() const {
+        return placed_on_purpose() && (placement.locality != Locality::local || placement.prefault || placement.strict);
+    }
+
+    Result<void> bind();
+    Result<void> touch();
+    Result<void> judge_page_size();
+    Result<void> lock();
+    Result<void> verify();
+};
+
+Result<void> Steps::bind() {
+    if (plan.policy != Policy::none) {
+        if (const int error = bind_pages(mapping.data, mapping.bytes, mode_of(plan.policy), plan.nodes, calls)) {
+            Error refused = bind_error(error, plan);
+            if (placement.strict) return refused;
+            plan.reason = std::string(refused.message());
+            plan.policy = Policy::none;
+        }
+    }
+    add_reason(report, plan.reason);
+    if (!plan.reason.empty()) report.placed = Placed::fallback;
+    return {};
+}
+
+Result<void> Steps::touch() {
+    if (!placement.prefault && !placement.lock && !looks()) return {};
+    // Touching from here is what "local" means: the node is this thread's, before or after.
+    const int before = calls.current_node();
+    if (const int error = touch_pages(mapping.data, mapping.bytes, page_size_bytes(), calls)) {
+        return Error(error == ENOMEM ? Code::out_of_memory : Code::system_error,
+                     "touching " + std::to_string(mapping.bytes) + " bytes of host memory: " + words(error),
+                     "ask for less, or on another node")
+            .from_call("madvise", error);
+    }
+    if (placement.locality == Locality::local && before >= 0) plan.nodes = {before, calls.current_node()};
+    mapping.touched = true;
+    return {};
+}
+
+Result<void> Steps::judge_page_size() {
+    if (placement.page_size != PageSize::huge) return {};
+    if (mapping.transparent_huge && mapping.touched) {
+        if (mapping_is_huge(read_text("/proc/self/smaps"), reinterpret_cast<std::uintptr_t>(mapping.data))) {
+            report.page_bytes = machine.huge_page_bytes;
+            return {};
+        }
+        mapping.reason = "huge pages were asked for, and the system gave ordinary ones for some or all of it";
+    } else if (mapping.transparent_huge) {
+        mapping.reason =
+            "transparent huge pages were asked for; whether they come shows when pages are touched (prefault)";
+    } else if (mapping.page_bytes > page_size_bytes()) {
+        return {};
+    }
+    if (placement.strict) {
+        return Error(
+            Code::unsupported, mapping.reason,
+            "set vm.nr_hugepages, or /sys/kernel/mm/transparent_hugepage/enabled to madvise and ask for prefault");
+    }
+    add_reason(report, mapping.reason);
+    return {};
+}
+
+Result<void> Steps::lock() {
+    if (!placement.lock) return {};
+    errno = 0;
+    if (calls.mlock(mapping.data, mapping.bytes) == 0) {
+        report.locked = true;
+        return {};
+    }
+    const int error = errno;
+    // mlock(2): ENOMEM, EPERM (the limit is 0) and EAGAIN are the forms of a limit that is too small.
+    const bool limit = error == ENOMEM || error == EPERM || error == EAGAIN;
+    std::string why = "locking " + std::to_string(mapping.bytes) + " bytes: " + words(error);
+    if (limit) {
+        const bool unlimited = machine.memlock_limit_bytes == std::numeric_limits<std::uint64_t>::max();
+        why += " (RLIMIT_MEMLOCK is " +
+               (unlimited ? std::string("unlimited") : std::to_string(machine.memlock_limit_bytes) + " bytes") + ")";
+    }
+    if (placement.strict) {
+        return Error(limit ? Code::system_limit : Code::system_error, why,
+                     "raise the limit: ulimit -l, LimitMEMLOCK= of the service, docker --ulimit memlock=-1")
+            .from_call("mlock", error);
+    }
+    add_reason(report, why);
+    return {};
+}
+
+Result<void> Steps::verify() {
+    if (!looks()) {
+        if (placed_on_purpose() && report.reason.empty()) {
+            report.reason = "each page will lie on the node of the thread that touches it first";
+        }
+        return {};
+    }
+    const Whereabouts found = find_pages(mapping.data, mapping.bytes, report.page_bytes, plan.nodes, calls);
+    std::string unknown;
+    if (found.error != 0) {
+        unknown = "the system does not say where pages lie (move_pages: " + words(found.error) + ")";
+    } else if (found.absent > 0) {
+        unknown = "the system does not say where " + std::to_string(found.absent) + " of " +
+                  std::to_string(found.pages) + " pages lie";
+    } else if (plan.nodes.empty() && plan.reason.empty()) {
+        unknown = "the system does not say on which node this thread runs";
+    }
+    if (!unknown.empty()) {
+        if (placement.strict) {
+            return Error(Code::unverified, unknown, "docker: --cap-add SYS_NICE; or ask without strict")
+                .from_call("move_pages", found.error);
+        }
+        if (report.placed != Placed::fallback) report.placed = Placed::unverifiable;
+        add_reason(report, unknown);
+        return {};
+    }
+    report.node = found.node;
+    if (found.outside == 0) {
+        if (report.placed != Placed::fallback) report.placed = Placed::verified;
+        return {};
+    }
+    const std::string why = std::to_string(found.outside) + " of " + std::to_string(found.pages) +
+                            " pages lie elsewhere, the first on node " + std::to_string(found.outside_node);
+    if (placement.strict) return Error(Code::system_error, why, "free memory on the node that was asked for");
+    report.placed = Placed::fallback;
+    add_reason(report, why);
+    return {};
+}
+
+}  // namespace
+
+HostPages::HostPages(HostPages&& other) noexcept {
+    *this = std::move(other);
+}
+
+HostPages& HostPages::operator=(HostPages&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(mapped_bytes_, other.mapped_bytes_);
+    std::swap(report_, other.report_);
+    std::swap(calls_, other.calls_);
+    return *this;
+}
+
+HostPages::~HostPages() {
+    if (data_) calls_->munmap(data_, mapped_bytes_);
+}
+
+Result<HostPages> HostPages::allocate(std::size_t bytes, const HostPlacement& placement, int near_node,
+                                      const MachineFacts& machine, const SystemCalls& calls) {
+    if (bytes == 0) return Error(Code::invalid_argument, "0 bytes of host memory were asked for", "ask for at least 1");
+    const bool asked = placement.locality != Locality::anywhere;
+    Result<PlacementPlan> plan =
+        plan_placement(placement, near_node, machine, asked ? allowed_nodes(calls) : std::nullopt);
+    if (!plan) return std::move(plan).error();
+    Result<Mapping> mapping = map_pages(bytes, placement, !plan->nodes.empty(), machine, calls);
+    if (!mapping) return std::move(mapping).error();
+
+    HostPages pages;  // from here on it unmaps on every way out
+    pages.calls_ = &calls;
+    pages.data_ = mapping->data;
+    pages.bytes_ = bytes;
+    pages.mapped_bytes_ = mapping->bytes;
+    pages.report_.page_bytes = mapping->page_bytes;
+    Steps steps{placement, machine, calls, *plan, *mapping, pages.report_};
+    // The policy holds for pages that come later, so it stands before the first touch; locking and looking need the
+    // pages. One mbind for the whole mapping.
+    using Step = Result<void> (Steps::*)();
+    for (const Step step : {&Steps::bind, &Steps::touch, &Steps::judge_page_size, &Steps::lock, &Steps::verify}) {
+        Result<void> done = (steps.*step)();
+        if (!done) return std::move(done).error();
+    }
+    return pages;
+}
+
+}  // namespace isthmus::platform::os

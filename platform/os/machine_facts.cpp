@@ -1,1 +1,115 @@
-// The room begins empty.
+// Asks the system about this machine: reads the files and leaves their meaning to the parsers.
+#include <platform/os.hpp>
+
+#include "fact_parsers.hpp"
+#include "text_file.hpp"
+
+#include <dirent.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+namespace isthmus::platform::os {
+namespace {
+
+std::vector<NumaNode> numa_nodes() {
+    const std::string base = "/sys/devices/system/node/";
+    std::vector<NumaNode> nodes;
+    for (const int id : parse_id_list(read_text(base + "online"))) {
+        const std::string directory = base + "node" + std::to_string(id) + "/";
+        NumaNode node;
+        node.id = id;
+        node.cpu_count = static_cast<int>(parse_id_list(read_text(directory + "cpulist")).size());
+        node.memory_bytes = parse_meminfo(read_text(directory + "meminfo"), "MemTotal").value_or(0);
+        nodes.push_back(node);
+    }
+    return nodes;
+}
+
+bool libnuma_answers() {
+#if defined(ISTHMUS_HAVE_LIBNUMA)
+    std::vector<unsigned long> mask(4096 / sizeof(unsigned long), 0);
+    errno = 0;
+    return SystemCalls::real().get_mempolicy_allowed(mask.data(), mask.size() * sizeof(unsigned long) * 8) == 0;
+#else
+    return false;
+#endif
+}
+
+int count_imex_channels() {
+    DIR* directory = ::opendir("/dev/nvidia-caps-imex-channels");
+    if (!directory) return 0;
+    int count = 0;
+    while (const dirent* entry = ::readdir(directory)) {
+        count += std::string_view(entry->d_name).substr(0, 7) == "channel" ? 1 : 0;
+    }
+    ::closedir(directory);
+    return count;
+}
+
+std::uint64_t memlock_limit_bytes() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return 0;
+    return limit.rlim_cur == RLIM_INFINITY ? std::numeric_limits<std::uint64_t>::max() : limit.rlim_cur;
+}
+
+std::vector<CgroupDirectory> own_cgroups() {
+    return cgroup_directories(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo"));
+}
+
+std::optional<std::uint64_t> limit_of(const CgroupDirectory& directory) {
+    return parse_cgroup_bytes(
+        read_text(directory.path + (directory.unified ? "/memory.max" : "/memory.limit_in_bytes")));
+}
+
+std::uint64_t memory_limit_bytes() {
+    std::uint64_t smallest = 0;
+    for (const CgroupDirectory& directory : own_cgroups()) {
+        const std::optional<std::uint64_t> limit = limit_of(directory);
+        if (limit && (smallest == 0 || *limit < smallest)) smallest = *limit;
+    }
+    return smallest;
+}
+
+}  // namespace
+
+MachineFacts machine_facts() {
+    MachineFacts facts;
+    utsname system{};
+    if (::uname(&system) == 0) facts.kernel_release = system.release;
+    facts.cpu_name = parse_cpu_name(read_text("/proc/cpuinfo"));
+    facts.page_size_bytes = page_size_bytes();
+    facts.huge_page_bytes =
+        static_cast<std::size_t>(parse_meminfo(read_text("/proc/meminfo"), "Hugepagesize").value_or(0));
+    facts.numa_nodes = numa_nodes();
+    facts.libnuma = libnuma_answers();
+    facts.nvidia_params = parse_parameters(read_text("/proc/driver/nvidia/params"));
+    facts.imex_channels_major = parse_device_major(read_text("/proc/devices"), "nvidia-caps-imex-channels");
+    facts.imex_channel_files = count_imex_channels();
+    facts.memory_limit_bytes = memory_limit_bytes();
+    facts.memlock_limit_bytes = memlock_limit_bytes();
+    return facts;
+}
+
+HostMemory host_memory() {
+    const std::string meminfo = read_text("/proc/meminfo");
+    HostMemory memory;
+    memory.total_bytes = parse_meminfo(meminfo, "MemTotal").value_or(0);
+    memory.available_bytes = parse_meminfo(meminfo, "MemAvailable").value_or(0);
+    for (const CgroupDirectory& directory : own_cgroups()) {
+        const std::optional<std::uint64_t> limit = limit_of(directory);
+        if (!limit) continue;
+        const std::uint64_t used =
+            parse_cgroup_bytes(
+                read_text(directory.path + (directory.unified ? "/memory.current" : "/memory.usage_in_bytes")))
+                .value_or(0);
+        memory.total_bytes = std::min(memory.total_bytes, *limit);
+        memory.available_bytes = std::min(memory.available_bytes, *limit - std::min(used, *limit));
+    }
+    return memory;
+}
+
+}  // namespace isthmus::platform::os

@@ -1,1 +1,35 @@
-// The room begins empty.
+// Opens a shared library by name and keeps the loader's own words when that fails.
+#include <platform/os.hpp>
+
+#include <dlfcn.h>
+#include <link.h>
+
+namespace isthmus::platform::os {
+
+Result<SharedLibrary> SharedLibrary::open(const std::string& file) {
+    if (file.empty()) return Error(Code::invalid_argument, "a shared library was asked for without a name");
+    ::dlerror();  // forgets an older failure of this thread
+    // RTLD_NOW: a library that cannot be bound fails here and not in the middle of a call.
+    void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        const char* said = ::dlerror();
+        return Error(Code::no_driver, "opening " + file + ": " + (said ? said : "the loader did not say why"),
+                     "install the library, or name another file")
+            .from_call("dlopen", 0);
+    }
+    SharedLibrary library;
+    library.handle_ = handle;
+    return library;
+}
+
+void* SharedLibrary::symbol(const char* name) const noexcept {
+    return handle_ ? ::dlsym(handle_, name) : nullptr;
+}
+
+std::string SharedLibrary::path() const {
+    link_map* map = nullptr;
+    if (!handle_ || ::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0 || !map || !map->l_name) return {};
+    return map->l_name;
+}
+
+}  // namespace isthmus::platform::os

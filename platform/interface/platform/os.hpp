@@ -26,6 +26,7 @@ struct SystemCalls {
                   unsigned flags);
     long (*move_pages)(int pid, unsigned long count, void** pages, const int* nodes, int* status, int flags);
     long (*get_mempolicy_allowed)(unsigned long* mask, unsigned long max_node);
+    int (*current_node)();  // of the CPU that runs the caller; -1: unknown
     static const SystemCalls& real() noexcept;
 };
 
@@ -34,7 +35,19 @@ std::size_t page_size_bytes() noexcept;
 // What the system states about this machine; reads /proc and /sys, never fails (absent facts stay at their default).
 MachineFacts machine_facts();
 
-// Page-aligned host memory with placement; unmaps on destruction. Movable.
+// The truth about host memory now: what /proc/meminfo calls available, and the smaller of it and what the memory
+// cgroup leaves. 0 and 0 where the system does not say.
+struct HostMemory {
+    std::uint64_t total_bytes = 0;
+    std::uint64_t available_bytes = 0;
+};
+HostMemory host_memory();
+
+// Page-aligned host memory with placement; unmaps on destruction. Movable. Asking for a place (near_device, node,
+// interleaved) touches every page, because only pages that exist can be verified. Without `strict`, whatever could
+// not be had stands in report(); with it, the same is an error:
+//   not_permitted (mbind or cpuset forbids), unsupported (no NUMA calls, node without memory, no huge pages),
+//   invalid_argument (no such node, 0 bytes), system_limit (RLIMIT_MEMLOCK), unverified (move_pages forbidden).
 class HostPages {
 public:
     static Result<HostPages> allocate(std::size_t bytes, const HostPlacement& placement, int near_node,
@@ -56,9 +69,10 @@ private:
     const SystemCalls* calls_ = nullptr;
 };
 
-// A shared library opened by name. Closed on destruction only where `keep` is false: a driver is never unloaded.
+// A shared library opened by name. Never closed: a driver that was loaded stays until the process ends.
 class SharedLibrary {
 public:
+    // Code::no_driver with the loader's own text. Symbols are bound now and stay local.
     static Result<SharedLibrary> open(const std::string& file);
     void* symbol(const char* name) const noexcept;  // nullptr: absent
     std::string path() const;                       // where the loader found it; empty: unknown

@@ -67,6 +67,7 @@ struct MachineFacts {
     std::string kernel_release;        // uname -r
     std::string cpu_name;
     std::size_t page_size_bytes = 4096;
+    std::size_t huge_page_bytes = 0;   // the system's default huge page; 0: it has none
     std::vector<NumaNode> numa_nodes;  // ascending by id; empty: the system does not say
     bool libnuma = false;              // built with libnuma and it answers
     std::vector<std::pair<std::string, std::string>> nvidia_params;  // /proc/driver/nvidia/params, as read

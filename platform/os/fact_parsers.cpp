@@ -1,0 +1,253 @@
+// Parsers of /proc, /sys and cgroup texts. They meet truncated and foreign input, and leave out what they do not know.
+#include "fact_parsers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace isthmus::platform::os {
+namespace {
+
+constexpr std::string_view blanks = " \t\r\n";
+
+std::string_view trim(std::string_view text) {
+    const std::size_t first = text.find_first_not_of(blanks);
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+// Cuts the text up to the next separator off `rest`.
+std::string_view next(std::string_view& rest, char separator) {
+    const std::size_t end = std::min(rest.find(separator), rest.size());
+    const std::string_view part = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    return part;
+}
+
+template <class Number>
+std::optional<Number> number(std::string_view text, int base = 10) {
+    Number value{};
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+struct ArmCore {
+    unsigned implementer;
+    unsigned part;
+    std::string_view name;
+};
+// Cores of the machines that this project knows, and common servers: from Arm's MIDR_EL1 tables.
+constexpr std::array<ArmCore, 18> arm_cores = {{
+    {0x41, 0xd03, "Arm Cortex-A53"},
+    {0x41, 0xd07, "Arm Cortex-A57"},
+    {0x41, 0xd08, "Arm Cortex-A72"},
+    {0x41, 0xd0b, "Arm Cortex-A76"},
+    {0x41, 0xd0c, "Arm Neoverse N1"},
+    {0x41, 0xd40, "Arm Neoverse V1"},
+    {0x41, 0xd42, "Arm Cortex-A78AE"},
+    {0x41, 0xd49, "Arm Neoverse N2"},
+    {0x41, 0xd4f, "Arm Neoverse V2"},
+    {0x41, 0xd83, "Arm Neoverse V3AE"},
+    {0x41, 0xd84, "Arm Neoverse V3"},
+    {0x41, 0xd85, "Arm Cortex-X925"},
+    {0x41, 0xd87, "Arm Cortex-A725"},
+    {0x41, 0xd8e, "Arm Neoverse N3"},
+    {0x4e, 0x003, "NVIDIA Denver 2"},
+    {0x4e, 0x004, "NVIDIA Carmel"},
+    {0xc0, 0xac3, "Ampere-1"},
+    {0x48, 0xd01, "HiSilicon TSV110"},
+}};
+
+std::string arm_name(unsigned implementer, unsigned part) {
+    for (const ArmCore& core : arm_cores) {
+        if (core.implementer == implementer && core.part == part) return std::string(core.name);
+    }
+    std::array<char, 16> digits{};
+    std::string name = "Arm core, implementer 0x";
+    name.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), implementer, 16).ptr);
+    name += ", part 0x";
+    name.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), part, 16).ptr);
+    return name;
+}
+
+std::optional<unsigned> hexadecimal(std::string_view text) {
+    if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) text.remove_prefix(2);
+    return number<unsigned>(text, 16);
+}
+
+bool has_word(std::string_view list, std::string_view word) {
+    while (!list.empty()) {
+        if (next(list, ',') == word) return true;
+    }
+    return false;
+}
+
+struct CgroupMount {
+    std::string root;   // the cgroup that the mount shows at its top
+    std::string point;  // where it is mounted
+};
+
+// mountinfo: id parent major:minor root point options [tags] - type source super_options
+std::optional<CgroupMount> find_mount(std::string_view mountinfo, bool unified) {
+    while (!mountinfo.empty()) {
+        const std::string_view line = next(mountinfo, '\n');
+        const std::size_t dash = line.find(" - ");
+        if (dash == std::string_view::npos) continue;
+        std::string_view tail = line.substr(dash + 3);
+        const std::string_view type = next(tail, ' ');
+        next(tail, ' ');
+        const bool fits = unified ? type == "cgroup2" : type == "cgroup" && has_word(tail, "memory");
+        if (!fits) continue;
+        std::string_view head = line.substr(0, dash);
+        for (int field = 0; field < 3; ++field) next(head, ' ');
+        const std::string_view root = next(head, ' ');
+        const std::string_view point = next(head, ' ');
+        if (!point.empty()) return CgroupMount{std::string(root), std::string(point)};
+    }
+    return std::nullopt;
+}
+
+// From the innermost directory to the mount point. A container may see a path that its mount does not show
+// (no cgroup namespace): then only the mount point is left, and it is the container's own cgroup.
+void add_directories(std::vector<CgroupDirectory>& out, const CgroupMount& mount, std::string_view path, bool unified) {
+    std::string_view below = path;
+    if (mount.root != "/") {
+        if (below.substr(0, mount.root.size()) == mount.root) {
+            below.remove_prefix(mount.root.size());
+        } else {
+            below = {};
+        }
+    }
+    if (below.find("..") != std::string_view::npos) below = {};
+    while (below.size() > 1) {
+        out.push_back({mount.point + std::string(below), unified});
+        below = below.substr(0, below.rfind('/'));
+    }
+    out.push_back({mount.point, unified});
+}
+
+}  // namespace
+
+std::vector<int> parse_id_list(std::string_view text) {
+    std::vector<int> ids;
+    text = trim(text);
+    while (!text.empty()) {
+        std::string_view part = next(text, ',');
+        const std::optional<int> first = number<int>(trim(next(part, '-')));
+        const std::optional<int> last = part.empty() ? first : number<int>(trim(part));
+        // A range larger than any machine is a damaged file.
+        if (!first || !last || *first < 0 || *last < *first || *last - *first > 65536) continue;
+        for (int id = *first; id <= *last; ++id) ids.push_back(id);
+    }
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    return ids;
+}
+
+std::vector<std::pair<std::string, std::string>> parse_parameters(std::string_view text) {
+    std::vector<std::pair<std::string, std::string>> parameters;
+    while (!text.empty()) {
+        std::string_view line = next(text, '\n');
+        if (line.find(':') == std::string_view::npos) continue;
+        const std::string_view key = trim(next(line, ':'));
+        std::string_view value = trim(line);
+        if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+        if (!key.empty()) parameters.emplace_back(key, value);
+    }
+    return parameters;
+}
+
+std::string parse_cpu_name(std::string_view cpuinfo) {
+    std::optional<unsigned> implementer;
+    std::vector<std::string> cores;  // big and little ones, each once
+    while (!cpuinfo.empty()) {
+        std::string_view line = next(cpuinfo, '\n');
+        const std::string_view key = trim(next(line, ':'));
+        const std::string_view value = trim(line);
+        if (key == "model name") return std::string(value);
+        if (key == "CPU implementer") implementer = hexadecimal(value);
+        if (key != "CPU part" || !implementer) continue;
+        const std::optional<unsigned> part = hexadecimal(value);
+        if (!part) continue;
+        std::string core = arm_name(*implementer, *part);
+        if (std::find(cores.begin(), cores.end(), core) == cores.end()) cores.push_back(std::move(core));
+    }
+    std::string name;
+    for (const std::string& core : cores) name.append(name.empty() ? "" : " + ").append(core);
+    return name;
+}
+
+std::optional<std::uint64_t> parse_meminfo(std::string_view meminfo, std::string_view key) {
+    while (!meminfo.empty()) {
+        std::string_view line = next(meminfo, '\n');
+        const std::string_view left = trim(next(line, ':'));
+        const bool fits = left == key || (left.size() > key.size() && left.substr(left.size() - key.size()) == key &&
+                                          left[left.size() - key.size() - 1] == ' ');
+        if (!fits) continue;
+        std::string_view value = trim(line);
+        const std::optional<std::uint64_t> amount = number<std::uint64_t>(next(value, ' '));
+        if (!amount) return std::nullopt;
+        if (trim(value) != "kB") return amount;
+        if (*amount > (std::uint64_t{1} << 53)) return std::nullopt;
+        return *amount * 1024;
+    }
+    return std::nullopt;
+}
+
+int parse_device_major(std::string_view devices, std::string_view name) {
+    bool character = false;
+    while (!devices.empty()) {
+        std::string_view line = trim(next(devices, '\n'));
+        if (line == "Character devices:") character = true;
+        if (line == "Block devices:") character = false;
+        const std::optional<int> major = number<int>(next(line, ' '));
+        if (character && major && trim(line) == name) return *major;
+    }
+    return -1;
+}
+
+std::optional<std::uint64_t> parse_cgroup_bytes(std::string_view text) {
+    const std::optional<std::uint64_t> bytes = number<std::uint64_t>(trim(text));
+    // Version 1 says "no limit" with the largest page-aligned 63-bit number.
+    if (!bytes || *bytes >= (std::uint64_t{1} << 62)) return std::nullopt;
+    return bytes;
+}
+
+std::vector<CgroupDirectory> cgroup_directories(std::string_view self_cgroup, std::string_view mountinfo) {
+    std::vector<CgroupDirectory> directories;
+    while (!self_cgroup.empty()) {
+        std::string_view line = next(self_cgroup, '\n');
+        const std::string_view hierarchy = next(line, ':');
+        const std::string_view controllers = next(line, ':');
+        if (line.empty()) continue;
+        const bool unified = hierarchy == "0" && controllers.empty();
+        if (!unified && !has_word(controllers, "memory")) continue;
+        if (const std::optional<CgroupMount> mount = find_mount(mountinfo, unified)) {
+            add_directories(directories, *mount, line, unified);
+        }
+    }
+    return directories;
+}
+
+bool mapping_is_huge(std::string_view smaps, std::uint64_t address) {
+    bool inside = false;
+    std::uint64_t size_bytes = 0;
+    while (!smaps.empty()) {
+        const std::string_view line = next(smaps, '\n');
+        std::string_view rest = line;
+        std::string_view range = next(rest, ' ');
+        const std::optional<std::uint64_t> begin = number<std::uint64_t>(next(range, '-'), 16);
+        const std::optional<std::uint64_t> end = number<std::uint64_t>(range, 16);
+        if (begin && end) {
+            if (inside) return false;
+            inside = *begin <= address && address < *end;
+            size_bytes = *end - *begin;
+        } else if (inside) {
+            if (const auto huge = parse_meminfo(line, "AnonHugePages")) return *huge >= size_bytes && size_bytes > 0;
+        }
+    }
+    return false;
+}
+
+}  // namespace isthmus::platform::os

@@ -1,0 +1,44 @@
+// What the system's text files say: pure functions over their content.
+#pragma once
+
+#include <isthmus/facts.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace isthmus::platform::os {
+
+// "0-1,10" → 0 1 10. Malformed parts are left out.
+std::vector<int> parse_id_list(std::string_view text);
+
+// "key: value" lines in order, both trimmed, quotes around the value removed (/proc/driver/nvidia/params).
+std::vector<std::pair<std::string, std::string>> parse_parameters(std::string_view text);
+
+// The CPU's name from /proc/cpuinfo: "model name" on x86, the core's name on Arm (where only numbers stand there).
+std::string parse_cpu_name(std::string_view cpuinfo);
+
+// "MemAvailable:  123 kB" or "Node 0 MemTotal: 123 kB" → bytes.
+std::optional<std::uint64_t> parse_meminfo(std::string_view meminfo, std::string_view key);
+
+// The number of a character device in /proc/devices; -1: absent.
+int parse_device_major(std::string_view devices, std::string_view name);
+
+// A limit or usage file of a memory cgroup. "max" and version 1's "no limit" number are nothing.
+std::optional<std::uint64_t> parse_cgroup_bytes(std::string_view text);
+
+// Directories whose memory limits hold for this process, innermost first, from /proc/self/cgroup and
+// /proc/self/mountinfo. `unified` tells whether a directory has the files of version 2.
+struct CgroupDirectory {
+    std::string path;
+    bool unified = false;
+};
+std::vector<CgroupDirectory> cgroup_directories(std::string_view self_cgroup, std::string_view mountinfo);
+
+// From /proc/self/smaps: whether the mapping at `address` consists of huge pages only.
+bool mapping_is_huge(std::string_view smaps, std::uint64_t address);
+
+}  // namespace isthmus::platform::os

@@ -1,0 +1,110 @@
+// Chooses NUMA nodes. Nodes without CPUs are the memory of GPUs or of expanders: they are taken only by number.
+#include "placement_plan.hpp"
+
+#include <algorithm>
+
+namespace isthmus::platform::os {
+namespace {
+
+const NumaNode* find_node(const MachineFacts& machine, int id) {
+    for (const NumaNode& node : machine.numa_nodes) {
+        if (node.id == id) return &node;
+    }
+    return nullptr;
+}
+
+bool is_allowed(const std::optional<std::vector<int>>& allowed, int id) {
+    return !allowed || std::find(allowed->begin(), allowed->end(), id) != allowed->end();
+}
+
+std::string list_of(const std::vector<NumaNode>& nodes) {
+    std::string text;
+    for (const NumaNode& node : nodes) text.append(text.empty() ? "" : ", ").append(std::to_string(node.id));
+    return text.empty() ? "none stated" : text;
+}
+
+// What a wish becomes that cannot be granted: an error, or the system's default policy and the reason.
+Result<PlacementPlan> refuse(bool strict, Code code, std::string reason, std::string remedy) {
+    if (strict) return Error(code, std::move(reason), std::move(remedy));
+    PlacementPlan plan;
+    plan.reason = std::move(reason);
+    return plan;
+}
+
+Result<PlacementPlan> on_node(int id, bool strict, const MachineFacts& machine,
+                              const std::optional<std::vector<int>>& allowed) {
+    const std::string asked = "memory on NUMA node " + std::to_string(id) + " was asked for, but ";
+    if (machine.numa_nodes.empty()) {
+        return refuse(strict, Code::unsupported, asked + "this system states no NUMA nodes", "ask without a node");
+    }
+    const NumaNode* node = find_node(machine, id);
+    if (!node) {
+        return refuse(strict, Code::invalid_argument,
+                      asked + "there is no such node (nodes: " + list_of(machine.numa_nodes) + ")",
+                      "name one of these nodes");
+    }
+    if (node->memory_bytes == 0) {
+        return refuse(strict, Code::unsupported, asked + "that node has no memory", "name a node that has memory");
+    }
+    if (!is_allowed(allowed, id)) {
+        return refuse(strict, Code::not_permitted, asked + "the cpuset of this process forbids that node",
+                      "widen the container's cpuset.mems (docker: --cpuset-mems), or ask without strict");
+    }
+    PlacementPlan plan;
+    plan.policy = strict ? Policy::bind : Policy::prefer;
+    plan.nodes = {id};
+    return plan;
+}
+
+Result<PlacementPlan> near_device(int near_node, bool strict, const MachineFacts& machine,
+                                  const std::optional<std::vector<int>>& allowed) {
+    const std::string asked = "memory near the device was asked for, but ";
+    if (near_node < 0) {
+        return refuse(strict, Code::unsupported, asked + "the device states no closest node",
+                      "name a node (Locality::node), or ask without strict");
+    }
+    const NumaNode* node = find_node(machine, near_node);
+    if (node && node->cpu_count == 0) {
+        return refuse(strict, Code::unsupported,
+                      asked + "the node it states (" + std::to_string(near_node) +
+                          ") has no CPUs: it is the memory of a GPU or an expander",
+                      "name that node (Locality::node) if it is meant");
+    }
+    return on_node(near_node, strict, machine, allowed);
+}
+
+Result<PlacementPlan> interleaved(bool strict, const MachineFacts& machine,
+                                  const std::optional<std::vector<int>>& allowed) {
+    PlacementPlan plan;
+    plan.policy = Policy::interleave;
+    for (const NumaNode& node : machine.numa_nodes) {
+        if (node.cpu_count > 0 && node.memory_bytes > 0 && is_allowed(allowed, node.id)) plan.nodes.push_back(node.id);
+    }
+    if (!plan.nodes.empty()) return plan;
+    return refuse(
+        strict, machine.numa_nodes.empty() ? Code::unsupported : Code::not_permitted,
+        "interleaved memory was asked for, but no node with CPUs and memory is open to this process (nodes: " +
+            list_of(machine.numa_nodes) + ")",
+        "ask without strict");
+}
+
+}  // namespace
+
+Result<PlacementPlan> plan_placement(const HostPlacement& placement, int near_node, const MachineFacts& machine,
+                                     const std::optional<std::vector<int>>& allowed) {
+    switch (placement.locality) {
+        case Locality::anywhere:
+            return PlacementPlan{};
+        case Locality::local:
+            return PlacementPlan{Policy::local, {}, {}};
+        case Locality::near_device:
+            return near_device(near_node, placement.strict, machine, allowed);
+        case Locality::node:
+            return on_node(placement.node, placement.strict, machine, allowed);
+        case Locality::interleaved:
+            return interleaved(placement.strict, machine, allowed);
+    }
+    return Error(Code::invalid_argument, "a locality that does not exist was asked for", "see placement.hpp");
+}
+
+}  // namespace isthmus::platform::os
