@@ -1,0 +1,67 @@
+// Buffer: queries, host views and release.
+#include <isthmus/buffer.hpp>
+
+#include "access_rules.hpp"
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+
+#include <string>
+
+namespace isthmus::inline v0 {
+namespace {
+
+Error empty_buffer(std::string_view what) {
+    return {Code::invalid_handle, std::string(what) + ": the buffer is empty, moved from or already released",
+            "use the buffer that it was moved to, or allocate a new one"};
+}
+
+}  // namespace
+
+std::size_t BufferBase::size_bytes() const noexcept { return state_ ? state_->bytes : 0; }
+MemoryKind BufferBase::kind() const noexcept { return state_ ? state_->kind : MemoryKind::unknown; }
+MemoryKind BufferBase::host_kind() const noexcept { return state_ ? state_->host_kind : MemoryKind::unknown; }
+LaunchPath BufferBase::path() const noexcept { return state_ ? state_->path : LaunchPath::refuse; }
+std::string_view BufferBase::explain() const noexcept { return state_ ? state_->reason : std::string_view(); }
+std::uint64_t BufferBase::device_address() const noexcept { return state_ ? state_->device_address : 0; }
+PlacementReport BufferBase::placement() const { return state_ ? state_->pages.report() : PlacementReport{}; }
+std::uint64_t BufferBase::staged_bytes() const noexcept {
+    return state_ ? state_->staged_bytes.load(std::memory_order_relaxed) : 0;
+}
+
+BufferBase& BufferBase::operator=(BufferBase&& other) noexcept {
+    if (this != &other) state_ = std::move(other.state_);
+    return *this;
+}
+BufferBase::~BufferBase() = default;
+
+Result<void> BufferBase::release(Wait wait) {
+    if (!state_) return empty_buffer("release");
+    detail::BufferState& buffer = *state_;
+    {
+        const std::lock_guard lock(buffer.mutex);
+        if (buffer.writer || buffer.readers > 0) {
+            return Error(Code::in_use, "the buffer cannot be released while a host view of it is open",
+                         "let the view go out of scope first");
+        }
+    }
+    if (buffer.device->usable()) {
+        if (Result<void> waited = buffer.wait_for_uses(true, wait); !waited && !buffer.device->is_lost()) {
+            return waited;  // still ours: the caller may try again
+        }
+    }
+    Result<void> freed = buffer.free_memory();
+    state_.reset();
+    return freed;
+}
+
+Result<BufferBase::OpenedView> BufferBase::open_view(HostUse use, Wait wait) const {
+    if (!state_) return empty_buffer("opening a host view");
+    const ArgumentUse how = use == HostUse::read    ? ArgumentUse::read
+                            : use == HostUse::write ? ArgumentUse::write
+                                                    : ArgumentUse::read_write;
+    Result<detail::ViewScope> scope = detail::open_scope(state_, how, wait);
+    if (!scope) return std::move(scope).error();
+    return OpenedView{std::move(scope).value(), state_->host};
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,136 @@
+// BufferState: uses, staging and release.
+#include "buffer_state.hpp"
+
+#include "device_state.hpp"
+#include "stream_state.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+
+BufferState::~BufferState() {
+    if (device->config->forked()) return;
+    if (device->usable()) {
+        if (Result<void> waited = wait_for_uses(true, Wait{}); waited.code() == Code::timed_out) {
+            // A hung kernel may still write: giving the memory back would hand it to somebody else (R5).
+            device->config->say(Severity::error, "memory was given up: " + waited.error().text());
+            allocation = {};
+            host_side = {};
+            (void)new platform::os::HostPages(std::move(pages));  // stays mapped for the kernel that holds it
+        }
+    }
+    for (const Use& use : uses) use.stream->forget(this);
+    if (Result<void> freed = free_memory(); !freed) {
+        device->config->say(Severity::warning, "releasing a buffer: " + freed.error().text());
+    }
+}
+
+void BufferState::touch(StreamState& stream, std::uint64_t position, bool writes) {
+    auto use = std::find_if(uses.begin(), uses.end(), [&](const Use& known) { return known.stream.get() == &stream; });
+    if (use == uses.end()) use = uses.insert(uses.end(), Use{stream.shared_from_this(), 0, 0});
+    use->last = std::max(use->last, position);
+    if (writes) use->last_write = std::max(use->last_write, position);
+}
+
+void BufferState::touch_device_only(StreamState& stream, std::uint64_t position) {
+    if (only_stream_.load(std::memory_order_relaxed) == &stream) {
+        only_position_.store(position, std::memory_order_relaxed);
+        return;
+    }
+    const std::lock_guard lock(mutex);
+    if (StreamState* previous = only_stream_.load(std::memory_order_relaxed)) {
+        touch(*previous, only_position_.load(std::memory_order_relaxed), true);
+    }
+    touch(stream, position, true);
+    only_position_.store(position, std::memory_order_relaxed);
+    only_stream_.store(&stream, std::memory_order_relaxed);
+}
+
+Result<void> BufferState::refuse_open_views(bool device_writes) const {
+    if (!writer && (!device_writes || readers == 0)) return {};
+    return Error(Code::in_use,
+                 std::string(device_writes ? " writes" : " reads") + " a buffer that the host has open for " +
+                     (writer ? "writing" : "reading"),
+                 "let the host view go out of scope before the launch");
+}
+
+std::vector<BufferState::Use> BufferState::conflicting(bool host_writes) {
+    std::vector<Use> found;
+    const std::lock_guard lock(mutex);
+    if (StreamState* stream = only_stream_.load(std::memory_order_relaxed)) {
+        touch(*stream, only_position_.load(std::memory_order_relaxed), true);
+    }
+    for (const Use& use : uses) {
+        if ((host_writes ? use.last : use.last_write) > 0) found.push_back(use);
+    }
+    return found;
+}
+
+Result<void> BufferState::wait_for_uses(bool host_writes, Wait wait) {
+    for (const Use& use : conflicting(host_writes)) {
+        Result<void> waited = use.stream->wait_until(host_writes ? use.last : use.last_write, wait);
+        if (!waited) return waited;
+    }
+    return {};
+}
+
+Result<void> BufferState::download(Wait wait) {
+    std::shared_ptr<StreamState> stream;
+    {
+        const std::lock_guard lock(mutex);
+        if (!device_newer) return {};
+        const auto latest = std::max_element(
+            uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.last_write < b.last_write; });
+        if (latest == uses.end()) return {};
+        stream = latest->stream;
+    }
+    if (wait.refuse) {
+        return Error(Code::not_ready, "the buffer's content still lies on the device's side and waiting was ruled out",
+                     "allow a wait: a copy is needed on this machine");
+    }
+    // Several streams may have written it: all of them first, then one copy.
+    if (Result<void> written = wait_for_uses(false, wait); !written) return written;
+    std::uint64_t position = 0;
+    {
+        const std::lock_guard stream_lock(stream->mutex);
+        const std::lock_guard lock(mutex);
+        if (!device_newer) return {};
+        if (Result<void> opened = stream->open_handle(); !opened) return opened;
+        const auto host_address = reinterpret_cast<std::uintptr_t>(host);
+        const platform::Status status = device->driver->memory().copy(
+            host_address, device_address, bytes, platform::CopyDirection::device_to_host, stream->handle);
+        position = stream->advance("the copy to the host's side");
+        if (!status.ok()) return device->failure(status, "copying a staged buffer to the host's side");
+    }
+    if (Result<void> copied = stream->wait_until(position, wait); !copied) return copied;
+    staged_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    const std::lock_guard lock(mutex);
+    device_newer = false;
+    return {};
+}
+
+Result<void> BufferState::free_memory() {
+    if (device->config->forked()) return device->unusable("releasing a buffer");
+    platform::Memory& memory = device->driver->memory();
+    Result<void> first;
+    const auto keep = [&](const platform::Status& status) {
+        if (!status.ok() && first) first = device->failure(status, "releasing a buffer");
+    };
+    if (registered) keep(memory.unregister_host(pages.data()));
+    registered = false;
+    platform::StreamHandle order = platform::StreamHandle::none;
+    for (const Use& use : uses) {
+        if (use.last > 0) order = use.stream->handle;  // pool memory: any stream will do, all uses were waited for
+    }
+    if (allocation.bytes > 0) keep(memory.release(allocation, order));
+    allocation = {};
+    if (host_side.bytes > 0) keep(memory.release(host_side, order));
+    host_side = {};
+    pages = {};
+    host = nullptr;
+    device_address = 0;
+    return first;
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,89 @@
+// Device: queries, streams, events and allocation.
+#include <isthmus/device.hpp>
+
+#include "access_rules.hpp"
+#include "allocation.hpp"
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "event_state.hpp"
+#include "stream_state.hpp"
+
+#include <atomic>
+
+namespace isthmus::inline v0 {
+namespace {
+
+std::shared_ptr<detail::StreamState> new_stream(const std::shared_ptr<detail::DeviceState>& device, int priority) {
+    static std::atomic<std::uint64_t> next{1};
+    auto stream = std::make_shared<detail::StreamState>(device, priority, next.fetch_add(1, std::memory_order_relaxed));
+    device->add_stream(stream);
+    return stream;
+}
+
+}  // namespace
+
+Device::Device(std::shared_ptr<detail::DeviceState> state) : state_(std::move(state)), stream_(new_stream(state_, 0)) {}
+
+std::size_t Device::index() const noexcept { return state_->index; }
+bool Device::is_cpu() const noexcept { return facts().is_cpu(); }
+std::string_view Device::name() const noexcept { return facts().name; }
+const Capabilities& Device::capabilities() const noexcept { return state_->capabilities; }
+const DeviceFacts& Device::facts() const noexcept { return state_->driver->facts(); }
+bool Device::healthy() const noexcept { return state_->usable(); }
+Stream& Device::stream() noexcept { return stream_; }
+
+Result<Stream> Device::create_stream(StreamOptions options) {
+    if (!state_->usable()) return state_->unusable("creating a stream");
+    std::shared_ptr<detail::StreamState> stream = new_stream(state_, options.priority);
+    const std::lock_guard lock(stream->mutex);
+    if (Result<void> opened = stream->open_handle(); !opened) return std::move(opened).error();
+    return Stream(stream);
+}
+
+Result<Event> Device::create_event(bool timing) {
+    if (!state_->usable()) return state_->unusable("creating an event");
+    platform::EventHandle handle = platform::EventHandle::none;
+    const platform::Status status = state_->driver->execution().create_event(timing, handle);
+    if (!status.ok()) return state_->failure(status, "creating an event");
+    return Event(std::make_shared<detail::EventState>(state_, handle, timing));
+}
+
+AccessAnswer Device::can_access(const BufferBase& buffer) const {
+    if (!buffer) return {Verdict::not_verified, "the buffer is empty, moved from or released", "ask about a live buffer"};
+    const detail::DeviceState& owner = *buffer.state()->device;
+    if (buffer.path() == LaunchPath::stage) {
+        // Two memories that the runtime keeps alike: each side has its own.
+        if (&owner == state_.get()) return {Verdict::yes, "the device has its own side of the staged buffer", {}};
+        if (is_cpu()) return {Verdict::yes, "the host has its own side of the staged buffer", {}};
+    }
+    if (is_cpu()) return rules::host_access(owner.capabilities, buffer.kind());
+    if (&owner == state_.get() || owner.synchronous) return rules::device_access(capabilities(), buffer.kind());
+    return rules::peer_access(capabilities(), owner.capabilities, buffer.kind(), rules::PeerState{});
+}
+
+LaunchPath Device::launch_path(MemoryKind kind) const noexcept {
+    const auto at = static_cast<std::size_t>(kind);
+    return at < state_->paths.size() ? state_->paths[at].path : LaunchPath::refuse;
+}
+
+Result<void> Device::synchronize(Wait wait) {
+    for (const std::shared_ptr<detail::StreamState>& stream : state_->live_streams()) {
+        if (Result<void> waited = Stream(stream).synchronize(wait); !waited) return waited;
+    }
+    return {};
+}
+
+Device::Untyped Device::allocate_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
+                                       MemoryKind kind) {
+    return detail::allocate_kind(state_, *stream_.state(), {count, element_bytes, alignment}, kind);
+}
+Device::Untyped Device::allocate_host_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
+                                            const HostPlacement& placement) {
+    return detail::allocate_host(state_, {count, element_bytes, alignment}, placement);
+}
+Device::Untyped Device::allocate_shared_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
+                                              const SharedUse& use) {
+    return detail::allocate_shared(state_, {count, element_bytes, alignment}, use);
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,111 @@
+// DeviceState: the sticky-error latch, the event pool and the list of streams.
+#include "device_state.hpp"
+
+#include <platform/detect.hpp>
+
+#include "access_rules.hpp"
+#include "process.hpp"
+#include "stream_state.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+std::array<rules::PathAnswer, memory_kind_count> all_paths(const Capabilities& capabilities) {
+    std::array<rules::PathAnswer, memory_kind_count> paths{};
+    for (int kind = 0; kind < memory_kind_count; ++kind) {
+        paths[static_cast<std::size_t>(kind)] = rules::launch_path(capabilities, static_cast<MemoryKind>(kind));
+    }
+    return paths;
+}
+
+}  // namespace
+
+bool RuntimeConfig::forked() const noexcept { return process::generation() != generation; }
+
+DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::unique_ptr<platform::Driver> opened,
+                         std::size_t position)
+    : config(std::move(shared)),
+      driver(std::move(opened)),
+      index(position),
+      capabilities(platform::detect(config->machine, driver->facts())),
+      reachable(rules::reachable_kinds(capabilities)),
+      paths(all_paths(capabilities)),
+      synchronous(driver->synchronous()) {}
+
+DeviceState::~DeviceState() {
+    if (config->forked()) return;  // the child owns nothing of the driver's
+    for (const std::unique_ptr<FenceEvent>& event : events_) {
+        (void)driver->execution().destroy_event(event->handle);  // nothing can be done about a failure here
+    }
+}
+
+Error DeviceState::unusable(std::string_view what) const {
+    if (config->forked()) {
+        return {Code::forked, std::string(what) + " was refused: this runtime was opened before fork()",
+                "open a Runtime in the child itself, or start the child before opening one"};
+    }
+    return Error(Code::device_lost,
+                 std::string(what) + " was refused: " + std::string(driver->facts().name) +
+                     " reported a fault from which the driver does not recover in this process",
+                 "read what host memory holds, then end the process and start again; run the failing kernel under "
+                 "compute-sanitizer")
+        .from_call("latched", lost_code_.load(std::memory_order_acquire));
+}
+
+Error DeviceState::failure(const platform::Status& status, std::string_view what) {
+    if (status.code == Code::device_lost) {
+        int none = 0;
+        const int code = status.driver_code != 0 ? status.driver_code : -1;
+        if (lost_code_.compare_exchange_strong(none, code, std::memory_order_acq_rel)) {
+            config->say(Severity::error, std::string("device lost: ") + driver->explain(status, what).text());
+        }
+    }
+    return driver->explain(status, what);
+}
+
+platform::Status DeviceState::take_event(FenceEvent*& out) {
+    {
+        const std::lock_guard lock(events_mutex_);
+        if (!idle_events_.empty()) {
+            out = idle_events_.back();
+            idle_events_.pop_back();
+            out->references.store(1, std::memory_order_relaxed);
+            return {};
+        }
+    }
+    auto fresh = std::make_unique<FenceEvent>();
+    if (const platform::Status status = driver->execution().create_event(false, fresh->handle); !status.ok()) {
+        return status;
+    }
+    fresh->references.store(1, std::memory_order_relaxed);
+    out = fresh.get();
+    const std::lock_guard lock(events_mutex_);
+    events_.push_back(std::move(fresh));
+    return {};
+}
+
+void DeviceState::drop_event(FenceEvent* event) noexcept {
+    if (event->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const std::lock_guard lock(events_mutex_);
+    idle_events_.push_back(event);
+}
+
+void DeviceState::add_stream(const std::shared_ptr<StreamState>& stream) {
+    const std::lock_guard lock(streams_mutex_);
+    std::erase_if(streams_, [](const std::weak_ptr<StreamState>& known) { return known.expired(); });
+    streams_.push_back(stream);
+}
+
+std::vector<std::shared_ptr<StreamState>> DeviceState::live_streams() {
+    std::vector<std::shared_ptr<StreamState>> live;
+    const std::lock_guard lock(streams_mutex_);
+    for (const std::weak_ptr<StreamState>& known : streams_) {
+        if (std::shared_ptr<StreamState> stream = known.lock()) live.push_back(std::move(stream));
+    }
+    return live;
+}
+
+}  // namespace isthmus::inline v0::detail

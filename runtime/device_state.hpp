@@ -1,0 +1,85 @@
+// DeviceState: one opened device, shared by everything that was made on it.
+#pragma once
+
+#include <isthmus/access.hpp>
+#include <isthmus/capability.hpp>
+#include <isthmus/log.hpp>
+#include <isthmus/result.hpp>
+#include <isthmus/wait.hpp>
+
+#include <platform/driver.hpp>
+
+#include "launch_path.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+
+struct StreamState;
+
+// What every part of one runtime shares. Immutable after open().
+struct RuntimeConfig {
+    MachineFacts machine;
+    LaunchMode launch_mode = LaunchMode::relaxed;
+    std::chrono::nanoseconds wait_timeout{};
+    LogCallback log;
+    std::uint64_t generation = 0;  // process::generation() at open
+
+    void say(Severity severity, std::string_view line) const {
+        if (log) log(severity, line);
+    }
+    bool forked() const noexcept;
+};
+
+// An event of the runtime's own: shared by every buffer that left a stream at the same point.
+struct FenceEvent {
+    platform::EventHandle handle = platform::EventHandle::none;
+    std::atomic<int> references{0};
+};
+
+struct DeviceState {
+    DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::unique_ptr<platform::Driver> opened,
+                std::size_t position);
+    ~DeviceState();
+
+    const std::shared_ptr<const RuntimeConfig> config;
+    const std::unique_ptr<platform::Driver> driver;
+    const std::size_t index;
+    const Capabilities capabilities;
+    const std::uint32_t reachable;  // rules::reachable_kinds
+    const std::array<rules::PathAnswer, memory_kind_count> paths;
+    const bool synchronous;
+
+    bool reaches(MemoryKind kind) const noexcept { return (reachable >> static_cast<unsigned>(kind)) & 1u; }
+    bool is_lost() const noexcept { return lost_code_.load(std::memory_order_acquire) != 0; }
+    // Forked child or lost device: answered without a driver call (R2, R3).
+    bool usable() const noexcept { return !is_lost() && !config->forked(); }
+    Error unusable(std::string_view what) const;
+    // The typed error for a Status; latches a sticky one.
+    Error failure(const platform::Status& status, std::string_view what);
+
+    // Pooled events. take_event() gives one reference; drop_event() puts the event back with the last.
+    platform::Status take_event(FenceEvent*& out);
+    void drop_event(FenceEvent* event) noexcept;
+
+    void add_stream(const std::shared_ptr<StreamState>& stream);
+    std::vector<std::shared_ptr<StreamState>> live_streams();
+
+private:
+    std::atomic<int> lost_code_{0};
+    std::mutex events_mutex_;
+    std::vector<std::unique_ptr<FenceEvent>> events_;
+    std::vector<FenceEvent*> idle_events_;
+    std::mutex streams_mutex_;
+    std::vector<std::weak_ptr<StreamState>> streams_;
+};
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,82 @@
+// Opening and closing a buffer for the CPU: whoever has it open, what must be waited for, what must be copied.
+#include "buffer_state.hpp"
+#include "access_rules.hpp"
+#include "device_state.hpp"
+
+#include <isthmus/host_view.hpp>
+
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+Result<void> mark_open(BufferState& buffer, bool writes) {
+    const std::lock_guard lock(buffer.mutex);
+    if (buffer.writer || (writes && buffer.readers > 0)) {
+        return Error(Code::in_use,
+                     std::string("the buffer is already open on the host for ") +
+                         (buffer.writer ? "writing" : "reading"),
+                     "let the other view go out of scope first; any number of read views may be open together");
+    }
+    if (writes) {
+        buffer.writer = true;
+    } else {
+        ++buffer.readers;
+    }
+    return {};
+}
+
+Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
+    bool stale = false;
+    {
+        const std::lock_guard lock(buffer.mutex);
+        stale = buffer.device_newer;
+    }
+    if (stale && use != ArgumentUse::write) {
+        if (!buffer.device->usable()) return buffer.device->unusable("reading what the device computed");
+        if (Result<void> copied = buffer.download(wait); !copied) return copied;
+    }
+    if (use != ArgumentUse::read) {
+        const std::lock_guard lock(buffer.mutex);
+        buffer.device_newer = false;
+        buffer.host_newer = true;
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, ArgumentUse use, Wait wait) {
+    BufferState& buffer = *state;
+    const bool writes = use != ArgumentUse::read;
+    if (buffer.device->config->forked()) return buffer.device->unusable("opening a host view");
+    if (buffer.host == nullptr && buffer.bytes > 0) {
+        const AccessAnswer answer = rules::host_access(buffer.device->capabilities, buffer.kind);
+        return Error(Code::not_accessible,
+                     "the CPU may not view " + std::string(name(buffer.kind)) + " memory: " + std::string(answer.reason),
+                     "allocate_shared gives memory that both sides may use");
+    }
+    if (Result<void> marked = mark_open(buffer, writes); !marked) return std::move(marked).error();
+    ViewScope scope(state, writes);  // from here on conflicting launches are refused, until it closes
+    if (!buffer.device->is_lost() || writes) {
+        if (Result<void> waited = buffer.wait_for_uses(writes, wait); !waited) {
+            // After a fault the host's own memory can still be read (R2).
+            if (writes || waited.code() != Code::device_lost) return std::move(waited).error();
+        }
+    }
+    if (buffer.staged()) {
+        if (Result<void> settled = settle_sides(buffer, use, wait); !settled) return std::move(settled).error();
+    }
+    return scope;
+}
+
+void close_view(BufferState& buffer, bool writes) noexcept {
+    const std::lock_guard lock(buffer.mutex);
+    if (writes) {
+        buffer.writer = false;
+    } else {
+        --buffer.readers;
+    }
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,96 @@
+// Buffer<T>: typed memory with one owner. Made by Device::allocate, allocate_host and allocate_shared.
+#pragma once
+
+#include <isthmus/access.hpp>
+#include <isthmus/export.hpp>
+#include <isthmus/host_view.hpp>
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/placement.hpp>
+#include <isthmus/result.hpp>
+#include <isthmus/sharing_use.hpp>
+#include <isthmus/wait.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+
+namespace isthmus::inline v0 {
+
+class Device;
+
+// A buffer without its element type. Movable. Released when destroyed: waits for device work that still uses it
+// (bounded by the runtime's wait timeout; memory that a hung kernel holds is given up, and the log says so).
+// A moved-from or released buffer answers Code::invalid_handle. Queries may be called from any thread; moving and
+// releasing are the owner's.
+class ISTHMUS_API BufferBase {
+public:
+    explicit operator bool() const noexcept { return state_ != nullptr; }
+    std::size_t size_bytes() const noexcept;
+    // The kind that the device is given; MemoryKind::unknown when empty. No driver call (K4).
+    MemoryKind kind() const noexcept;
+    // What the host's side is made of; differs from kind() where the buffer is staged.
+    MemoryKind host_kind() const noexcept;
+    LaunchPath path() const noexcept;
+    // Why it is that kind, in a sentence. Static storage.
+    std::string_view explain() const noexcept;
+    // Where the owning device finds it; 0 when empty.
+    std::uint64_t device_address() const noexcept;
+    // What became of the placement that was asked for.
+    PlacementReport placement() const;
+    // Bytes copied between the host's and the device's side so far; 0 wherever the memory is used in place.
+    std::uint64_t staged_bytes() const noexcept;
+    // Gives the memory back now and says whether that worked; afterwards the buffer is empty.
+    Result<void> release(Wait wait = {});
+
+    const std::shared_ptr<detail::BufferState>& state() const noexcept { return state_; }
+
+protected:
+    BufferBase() = default;
+    explicit BufferBase(std::shared_ptr<detail::BufferState> state) : state_(std::move(state)) {}
+    BufferBase(BufferBase&&) noexcept = default;
+    BufferBase& operator=(BufferBase&& other) noexcept;
+    ~BufferBase();
+
+    enum class HostUse : std::uint8_t { read, write, read_write };
+    struct OpenedView {
+        detail::ViewScope scope;
+        void* data;
+    };
+    Result<OpenedView> open_view(HostUse use, Wait wait) const;
+
+private:
+    std::shared_ptr<detail::BufferState> state_;
+};
+
+template <class T>
+class Buffer : public BufferBase {
+    static_assert(std::is_trivially_copyable_v<T>, "a buffer's elements travel between CPU and GPU as bytes");
+
+public:
+    using element_type = T;
+    Buffer() = default;
+    explicit Buffer(std::shared_ptr<detail::BufferState> state) : BufferBase(std::move(state)) {}
+
+    std::size_t size() const noexcept { return size_bytes() / sizeof(T); }  // elements
+
+    // Opens a scope for the CPU. Waits for device work that writes the buffer (read) or uses it at all (write).
+    // Refused: Code::in_use while a conflicting view is open, Code::not_accessible for memory that the CPU may not
+    // touch on this machine, Code::timed_out, Code::not_ready, Code::device_lost (read views of memory that lives on
+    // the host's side still open after a fault: what was computed can be salvaged).
+    // write_on_host() promises to write every element before the view closes; otherwise use read_write_on_host().
+    Result<HostView<const T>> read_on_host(Wait wait = {}) const { return open<const T>(HostUse::read, wait); }
+    Result<HostView<T>> write_on_host(Wait wait = {}) { return open<T>(HostUse::write, wait); }
+    Result<HostView<T>> read_write_on_host(Wait wait = {}) { return open<T>(HostUse::read_write, wait); }
+
+private:
+    template <class V>
+    Result<HostView<V>> open(HostUse use, Wait wait) const {
+        Result<OpenedView> opened = open_view(use, wait);
+        if (!opened) return std::move(opened).error();
+        return HostView<V>(std::move(opened->scope), static_cast<V*>(opened->data), size());
+    }
+};
+
+}  // namespace isthmus::inline v0

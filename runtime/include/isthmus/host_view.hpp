@@ -1,0 +1,70 @@
+// HostView: the permission to touch a buffer from the CPU, as a scope. While it lives, device work that conflicts
+// with it is refused; opening it waited for the device work that conflicted, and for nothing else.
+#pragma once
+
+#include <isthmus/export.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace isthmus::inline v0 {
+
+namespace detail {
+struct BufferState;
+ISTHMUS_API void close_view(BufferState& buffer, bool writes) noexcept;
+
+// The scope without its type: closes on destruction, keeps the memory alive.
+class ViewScope {
+public:
+    ViewScope(std::shared_ptr<BufferState> buffer, bool writes) : buffer_(std::move(buffer)), writes_(writes) {}
+    ViewScope(ViewScope&& other) noexcept : buffer_(std::move(other.buffer_)), writes_(other.writes_) {}
+    ViewScope& operator=(ViewScope&& other) noexcept {
+        if (this != &other) {
+            close();
+            buffer_ = std::move(other.buffer_);
+            writes_ = other.writes_;
+        }
+        return *this;
+    }
+    ~ViewScope() { close(); }
+
+private:
+    void close() noexcept {
+        if (buffer_) close_view(*buffer_, writes_);
+        buffer_.reset();
+    }
+    std::shared_ptr<BufferState> buffer_;
+    bool writes_;
+};
+}  // namespace detail
+
+// T is const for a read view. Movable; one thread at a time, as a std::span. The memory stays valid as long as the
+// view lives, even if the buffer goes first. A moved-from view is empty.
+template <class T>
+class [[nodiscard]] HostView {
+public:
+    HostView(detail::ViewScope scope, T* data, std::size_t count)
+        : scope_(std::move(scope)), span_(data, count) {}
+    HostView(HostView&& other) noexcept : scope_(std::move(other.scope_)), span_(std::exchange(other.span_, {})) {}
+    HostView& operator=(HostView&& other) noexcept {
+        scope_ = std::move(other.scope_);
+        span_ = std::exchange(other.span_, {});
+        return *this;
+    }
+
+    T* data() const noexcept { return span_.data(); }
+    std::size_t size() const noexcept { return span_.size(); }  // elements
+    std::size_t size_bytes() const noexcept { return span_.size_bytes(); }
+    T& operator[](std::size_t index) const noexcept { return span_[index]; }
+    T* begin() const noexcept { return span_.data(); }
+    T* end() const noexcept { return span_.data() + span_.size(); }
+    std::span<T> span() const noexcept { return span_; }
+
+private:
+    detail::ViewScope scope_;
+    std::span<T> span_;
+};
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,19 @@
+// All of isthmus.
+#pragma once
+
+#include <isthmus/access.hpp>
+#include <isthmus/buffer.hpp>
+#include <isthmus/capability.hpp>
+#include <isthmus/device.hpp>
+#include <isthmus/event.hpp>
+#include <isthmus/facts.hpp>
+#include <isthmus/host_view.hpp>
+#include <isthmus/kernel.hpp>
+#include <isthmus/log.hpp>
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/placement.hpp>
+#include <isthmus/result.hpp>
+#include <isthmus/runtime.hpp>
+#include <isthmus/sharing_use.hpp>
+#include <isthmus/stream.hpp>
+#include <isthmus/wait.hpp>

@@ -1,0 +1,57 @@
+// Runtime: every device of this machine, opened once. A process may hold several.
+#pragma once
+
+#include <isthmus/access.hpp>
+#include <isthmus/device.hpp>
+#include <isthmus/export.hpp>
+#include <isthmus/facts.hpp>
+#include <isthmus/log.hpp>
+#include <isthmus/result.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace isthmus::inline v0 {
+
+namespace detail {
+struct RuntimeState;
+}
+
+struct RuntimeOptions {
+    bool use_cuda = true;
+    // Another file than "libcuda.so.1". Empty: ISTHMUS_CUDA_LIBRARY where it is set (ignored in set-user-ID
+    // programs), else the bare name. One libcuda per process: the first one opened stays.
+    std::string cuda_library;
+    LaunchMode launch_mode = LaunchMode::relaxed;
+    std::chrono::nanoseconds wait_timeout = std::chrono::seconds(60);  // for waits that name none
+    LogCallback log;                                                   // empty: silent
+};
+
+// Movable; thread-safe. Buffers, streams and events keep what they need alive and may outlive it.
+class ISTHMUS_API Runtime {
+public:
+    // Opens CUDA where there is one; the CPU device is always there, so a machine without a driver is no error:
+    // cuda_absence() says why. Creates no CUDA context; a device's first use does (about 120 ms on an H200).
+    static Result<Runtime> open(const RuntimeOptions& options = {});
+    Runtime(Runtime&&) noexcept;
+    Runtime& operator=(Runtime&&) noexcept;
+    ~Runtime();
+
+    Device& default_device() noexcept;  // the first healthy GPU, else the CPU
+    Device& cpu() noexcept;
+    std::size_t device_count() const noexcept;         // the CPU is the last
+    Result<Device*> device(std::size_t index) noexcept;  // invalid_argument outside; owned by the runtime
+
+    const MachineFacts& machine() const noexcept;
+    // Why there is no CUDA device, or why some are missing; nothing where all is well.
+    const std::optional<Error>& cuda_absence() const noexcept;
+
+private:
+    explicit Runtime(std::shared_ptr<detail::RuntimeState> state);
+    std::shared_ptr<detail::RuntimeState> state_;
+};
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,90 @@
+// Stream: work on one device in order. Launches, copies and fills return before the work is done (GPU) or when it is
+// (CPU device).
+#pragma once
+
+#include <isthmus/access.hpp>
+#include <isthmus/buffer.hpp>
+#include <isthmus/event.hpp>
+#include <isthmus/export.hpp>
+#include <isthmus/kernel.hpp>
+#include <isthmus/kernel_info.hpp>
+#include <isthmus/launch_argument.hpp>
+#include <isthmus/result.hpp>
+#include <isthmus/wait.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace isthmus::inline v0 {
+
+namespace detail {
+struct StreamState;
+struct DeviceState;
+}  // namespace detail
+
+struct LaunchReport {
+    std::uint64_t position = 0;              // of this operation within the stream, from 1
+    std::uint32_t unverified_arguments = 0;  // raw views that a checked launch could not judge
+    std::uint64_t staged_bytes = 0;          // copied to the device for this launch
+};
+
+// Made by Device::create_stream; every device has one from the start. Movable; thread-safe. Destroying it waits for
+// nothing: its work goes on, and buffers know what they still wait for.
+class ISTHMUS_API Stream {
+public:
+    explicit Stream(std::shared_ptr<detail::StreamState> state);
+
+    // Runs the kernel over the index space. Arguments are checked at compile time: Buffer<T> where the kernel has
+    // View<T>, View<const T> or Out<T>, values without narrowing. One driver call; where the CPU may view an
+    // argument of the previous operations that this one does not use, one pooled event is recorded before it.
+    // Errors: in_use (a conflicting host view is open), not_accessible and wrong_device (see LaunchMode),
+    // no_gpu_code, invalid_handle (an empty buffer), device_lost.
+    template <class Space, class... P, class... A>
+    Result<LaunchReport> launch(const Kernel<void(Space, P...)>& kernel, const detail::ExtentOf<Space>& extent,
+                                A&&... arguments) {
+        static_assert(sizeof...(P) == sizeof...(A), "the kernel takes another number of arguments");
+        detail::Pack<P...> pack = detail::make_pack<P...>(detail::ArgumentValue<P>::of(arguments)...);
+        const std::array<detail::LaunchArgument, sizeof...(P)> described{
+            detail::ArgumentValue<P>::describe(arguments)...};
+        return launch_packed(kernel.info(), detail::to_extent(extent), &pack, described.data(), described.size());
+    }
+
+    // Orders a copy of the whole buffer; both have the same size. Errors as launch, and invalid_argument.
+    template <class T>
+    Result<void> copy(Buffer<T>& destination, const Buffer<T>& source) {
+        return copy_bytes(destination.state(), source.state());
+    }
+    // Sets every byte.
+    template <class T>
+    Result<void> fill_bytes(Buffer<T>& destination, std::uint8_t value) {
+        return fill(destination.state(), value);
+    }
+
+    Result<Event> record(bool timing = false);   // a fresh event (S10)
+    Result<void> record(Event& event);           // the event is of this stream's device
+    Result<void> wait(const Event& event);       // later work here waits; the host does not. May cross devices
+    Result<void> wait_stream(Stream& other);     // record there, wait here
+    Result<bool> finished();
+    Result<void> synchronize(Wait wait = {});
+
+    std::uint64_t id() const noexcept;           // never reused, unlike a driver's handle (S17)
+    // The mode of launches on this stream from now on (L10).
+    void set_launch_mode(LaunchMode mode) noexcept;
+    LaunchMode launch_mode() const noexcept;
+
+    const std::shared_ptr<detail::StreamState>& state() const noexcept { return state_; }
+
+private:
+    Result<LaunchReport> launch_packed(const KernelInfo& kernel, const Extent& extent, void* pack,
+                                       const detail::LaunchArgument* arguments, std::size_t count);
+    Result<void> copy_bytes(const std::shared_ptr<detail::BufferState>& destination,
+                            const std::shared_ptr<detail::BufferState>& source);
+    Result<void> fill(const std::shared_ptr<detail::BufferState>& destination, std::uint8_t value);
+    std::shared_ptr<detail::StreamState> state_;
+};
+
+}  // namespace isthmus::inline v0

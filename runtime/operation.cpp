@@ -1,0 +1,198 @@
+// Operation: departure, claims, staging, the call.
+#include "operation.hpp"
+
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "parameter_text.hpp"
+#include "stream_state.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+bool reads(ArgumentUse use) { return use == ArgumentUse::read || use == ArgumentUse::read_write; }
+bool writes(ArgumentUse use) { return use == ArgumentUse::write || use == ArgumentUse::read_write; }
+
+}  // namespace
+
+Operation::Operation(StreamState& stream, const char* name, const KernelInfo* kernel)
+    : stream_(stream), device_(*stream.device), name_(name), kernel_(kernel) {}
+
+void Operation::uses(BufferState& buffer, ArgumentUse use, std::uint32_t argument) {
+    if (many_.empty() && count_ == few_.size()) many_.assign(few_.begin(), few_.end());
+    if (many_.empty()) {
+        few_[count_] = {&buffer, use, argument};
+    } else {
+        many_.push_back({&buffer, use, argument});
+    }
+    ++count_;
+    if (buffer.host == nullptr) return;
+    special_ |= buffer.path != LaunchPath::pass;
+    if (many_viewable_.empty() && viewable_count_ == few_viewable_.size()) {
+        many_viewable_.assign(few_viewable_.begin(), few_viewable_.end());
+    }
+    if (many_viewable_.empty()) {
+        few_viewable_[viewable_count_] = &buffer;
+    } else {
+        many_viewable_.push_back(&buffer);
+    }
+    ++viewable_count_;
+}
+
+std::string Operation::who(std::uint32_t argument) const {
+    if (kernel_ == nullptr) return name_;
+    return "kernel '" + std::string(kernel_->name) + "', argument '" +
+           std::string(parameter_name(kernel_->parameters, argument + 1)) + "',";
+}
+
+Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
+    for (;;) {
+        if (special_) {
+            if (Result<void> ordered = order_uploads(); !ordered) return std::move(ordered).error();
+        }
+        const std::lock_guard lock(stream_.mutex);
+        Result<bool> issued = attempt(action, erased);
+        drop_waits();
+        if (!issued) {
+            restore_sides();
+            return std::move(issued).error();
+        }
+        if (*issued) return position_;
+        // Another thread queued an upload of one of our buffers elsewhere: order it and try again.
+    }
+}
+
+// Staged buffers whose upload another stream queued: that stream's lock is taken alone, before ours.
+Result<void> Operation::order_uploads() {
+    for (std::size_t at = 0; at < count_; ++at) {
+        BufferState& buffer = *entries()[at].buffer;
+        std::shared_ptr<StreamState> other;
+        std::uint64_t position = 0;
+        {
+            const std::lock_guard lock(buffer.mutex);
+            for (const BufferState::Use& use : buffer.uses) {
+                if (use.stream.get() == buffer.uploaded_on) other = use.stream;
+            }
+            position = buffer.upload_position;
+        }
+        if (!other || other.get() == &stream_ || other->reached(position)) continue;
+        Result<FenceEvent*> fence = other->fence_behind(position);
+        if (!fence) return drop_waits(), std::move(fence).error();
+        waits_.push_back({&buffer, other.get(), position, *fence});
+    }
+    return {};
+}
+
+// false: try again. Expects the stream's lock.
+Result<bool> Operation::attempt(Action action, void* erased) {
+    if (Result<void> opened = stream_.open_handle(); !opened) return std::move(opened).error();
+    BufferState* const* viewable = many_viewable_.empty() ? few_viewable_.data() : many_viewable_.data();
+    if (!stream_.tail.empty()) {
+        if (Result<void> left = stream_.depart(viewable, viewable_count_); !left) return std::move(left).error();
+    }
+    Result<bool> claimed = claim();
+    if (!claimed || !*claimed) return claimed;
+    const platform::Status status = action(erased);
+    position_ = stream_.advance(name_);
+    if (!status.ok()) return device_.failure(status, name_);
+    std::vector<BufferState*>& tail = stream_.tail;
+    for (std::size_t at = 0; at < viewable_count_; ++at) {
+        if (std::find(tail.begin(), tail.end(), viewable[at]) == tail.end()) tail.push_back(viewable[at]);
+    }
+    return true;
+}
+
+// Marks every buffer as used at the position that the operation will have, so that a host view that opens now waits
+// for it.
+Result<bool> Operation::claim() {
+    for (std::size_t at = 0; at < count_; ++at) {
+        const Entry& entry = entries()[at];
+        BufferState& buffer = *entry.buffer;
+        if (buffer.host == nullptr) {
+            buffer.touch_device_only(stream_, stream_.issued + 1);
+            continue;
+        }
+        const std::lock_guard lock(buffer.mutex);
+        if (Result<void> open = buffer.refuse_open_views(writes(entry.use)); !open) {
+            return Error(open.code(), who(entry.argument) + std::string(open.error().message()),
+                         std::string(open.error().remedy()));
+        }
+        if (buffer.path == LaunchPath::stage) {
+            Result<bool> staged = claim_staged(buffer, entry.use);
+            if (!staged || !*staged) return staged;
+        } else if (buffer.path == LaunchPath::attach && buffer.attached_to != &stream_) {
+            if (Result<void> attached = claim_attached(buffer); !attached) return std::move(attached).error();
+        }
+        buffer.touch(stream_, stream_.issued + 1, writes(entry.use));
+    }
+    return true;
+}
+
+Result<bool> Operation::claim_staged(BufferState& buffer, ArgumentUse use) {
+    sides_.push_back({&buffer, buffer.host_newer, buffer.device_newer});
+    if (buffer.host_newer && reads(use)) {
+        const platform::Status status = device_.driver->memory().copy(
+            buffer.device_address, reinterpret_cast<std::uintptr_t>(buffer.host), buffer.bytes,
+            platform::CopyDirection::host_to_device, stream_.handle);
+        buffer.uploaded_on = &stream_;
+        buffer.upload_position = stream_.advance("the copy to the device's side");
+        buffer.touch(stream_, buffer.upload_position, false);
+        if (!status.ok()) return device_.failure(status, "copying a staged buffer to the device's side");
+        buffer.staged_bytes.fetch_add(buffer.bytes, std::memory_order_relaxed);
+        staged_bytes_ += buffer.bytes;
+    } else if (buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_) {
+        Result<bool> waited = wait_for_upload(buffer);
+        if (!waited || !*waited) return waited;
+    }
+    buffer.host_newer = false;
+    if (writes(use)) buffer.device_newer = true;
+    return true;
+}
+
+Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
+    for (const Upload& wait : waits_) {
+        if (wait.buffer != &buffer || wait.stream != buffer.uploaded_on || wait.position != buffer.upload_position ||
+            wait.event == nullptr) {
+            continue;
+        }
+        const platform::Status status = device_.driver->execution().wait_event(stream_.handle, wait.event->handle);
+        if (!status.ok()) return device_.failure(status, "ordering a staged buffer's upload");
+        return true;
+    }
+    return buffer.uploaded_on->reached(buffer.upload_position);
+}
+
+// Phase-guarded managed memory (89=0) belongs to one stream at a time (cuStreamAttachMemAsync, SINGLE).
+Result<void> Operation::claim_attached(BufferState& buffer) {
+    if (buffer.attached_to != nullptr) {
+        return Error(Code::in_use,
+                     "managed memory on this machine belongs to one stream at a time, and another one still has it",
+                     "open and close a host view, or synchronize the other stream, before this use");
+    }
+    const platform::Status status =
+        device_.driver->memory().attach(buffer.allocation, platform::Attachment::stream, stream_.handle);
+    if (!status.ok()) return device_.failure(status, "attaching managed memory to a stream");
+    buffer.attached_to = &stream_;
+    return {};
+}
+
+// An operation that did not happen changed neither side; what was uploaded for it is uploaded again next time.
+void Operation::restore_sides() {
+    for (auto side = sides_.rbegin(); side != sides_.rend(); ++side) {
+        const std::lock_guard lock(side->buffer->mutex);
+        side->buffer->host_newer = side->host_newer;
+        side->buffer->device_newer = side->device_newer;
+    }
+}
+
+void Operation::drop_waits() {
+    for (const Upload& wait : waits_) {
+        if (wait.event != nullptr) device_.drop_event(wait.event);
+    }
+    waits_.clear();
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,87 @@
+// Operation: one asynchronous operation of a GPU stream and the buffers that it uses, from the claim to the driver.
+#pragma once
+
+#include <isthmus/kernel_info.hpp>
+#include <isthmus/result.hpp>
+
+#include <platform/driver.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+
+struct BufferState;
+struct DeviceState;
+struct FenceEvent;
+struct StreamState;
+
+// Steps: order uploads that other streams queued → lock the stream → departure fence → claim every buffer (refuse
+// open views, copy what is staged, attach what is managed) → the driver call. When a step fails, the sides of
+// staged buffers are what they were.
+class Operation {
+public:
+    // `name` has static storage and is what messages call it; `kernel` names the arguments, or is nullptr.
+    Operation(StreamState& stream, const char* name, const KernelInfo* kernel);
+
+    void uses(BufferState& buffer, ArgumentUse use, std::uint32_t argument);
+
+    // Calls action(), a platform::Status(), with the stream's lock held and its handle open. Returns the position.
+    template <class Action>
+    Result<std::uint64_t> issue(Action action) {
+        return issue_erased([](void* erased) { return (*static_cast<Action*>(erased))(); }, &action);
+    }
+    std::uint64_t staged_bytes() const noexcept { return staged_bytes_; }
+
+private:
+    struct Entry {
+        BufferState* buffer;
+        ArgumentUse use;
+        std::uint32_t argument;
+    };
+    struct Upload {
+        BufferState* buffer;
+        StreamState* stream;
+        std::uint64_t position;
+        FenceEvent* event;
+    };
+    struct Sides {
+        BufferState* buffer;
+        bool host_newer;
+        bool device_newer;
+    };
+    using Action = platform::Status (*)(void*);
+
+    Result<std::uint64_t> issue_erased(Action action, void* erased);
+    Result<bool> attempt(Action action, void* erased);
+    Result<void> order_uploads();
+    Result<bool> claim();
+    Result<bool> claim_staged(BufferState& buffer, ArgumentUse use);
+    Result<bool> wait_for_upload(const BufferState& buffer);
+    Result<void> claim_attached(BufferState& buffer);
+    void restore_sides();
+    void drop_waits();
+    std::string who(std::uint32_t argument) const;
+    Entry* entries() noexcept { return many_.empty() ? few_.data() : many_.data(); }
+
+    StreamState& stream_;
+    DeviceState& device_;
+    const char* const name_;
+    const KernelInfo* const kernel_;
+    std::array<Entry, 16> few_;
+    std::vector<Entry> many_;                   // all of them, once they are more than few
+    std::size_t count_ = 0;
+    std::array<BufferState*, 16> few_viewable_;  // those that the host may view
+    std::vector<BufferState*> many_viewable_;
+    std::size_t viewable_count_ = 0;
+    bool special_ = false;  // something is staged or attached
+    std::vector<Upload> waits_;
+    std::vector<Sides> sides_;
+    std::uint64_t staged_bytes_ = 0;
+    std::uint64_t position_ = 0;
+};
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,71 @@
+// Runtime: opens the drivers and holds the devices.
+#include <isthmus/runtime.hpp>
+
+#include <platform/driver_list.hpp>
+
+#include "device_state.hpp"
+#include "process.hpp"
+
+#include <string>
+#include <vector>
+
+namespace isthmus::inline v0 {
+namespace detail {
+
+struct RuntimeState {
+    std::shared_ptr<const RuntimeConfig> config;
+    std::optional<Error> cuda_absence;
+    std::vector<std::unique_ptr<Device>> devices;  // the CPU is the last
+};
+
+}  // namespace detail
+
+Runtime::Runtime(std::shared_ptr<detail::RuntimeState> state) : state_(std::move(state)) {}
+Runtime::Runtime(Runtime&&) noexcept = default;
+Runtime& Runtime::operator=(Runtime&&) noexcept = default;
+Runtime::~Runtime() = default;
+
+Result<Runtime> Runtime::open(const RuntimeOptions& options) {
+    platform::DriverSet opened = platform::open_drivers({options.use_cuda, options.cuda_library});
+    auto config = std::make_shared<detail::RuntimeConfig>();
+    config->machine = std::move(opened.machine);
+    config->launch_mode = options.launch_mode;
+    config->wait_timeout = options.wait_timeout;
+    config->log = options.log;
+    config->generation = process::generation();
+    auto state = std::make_shared<detail::RuntimeState>();
+    state->config = config;
+    state->cuda_absence = std::move(opened.cuda_absence);
+    if (options.use_cuda && state->cuda_absence) {
+        config->say(Severity::info, "no CUDA: " + state->cuda_absence->text());
+    }
+    for (std::unique_ptr<platform::Driver>& driver : opened.drivers) {
+        const std::size_t index = state->devices.size();
+        auto device = std::make_shared<detail::DeviceState>(config, std::move(driver), index);
+        state->devices.push_back(std::make_unique<Device>(std::move(device)));
+    }
+    return Runtime(std::move(state));
+}
+
+Device& Runtime::default_device() noexcept {
+    for (const std::unique_ptr<Device>& device : state_->devices) {
+        if (device->healthy()) return *device;
+    }
+    return cpu();
+}
+
+Device& Runtime::cpu() noexcept { return *state_->devices.back(); }
+std::size_t Runtime::device_count() const noexcept { return state_->devices.size(); }
+
+Result<Device*> Runtime::device(std::size_t index) noexcept {
+    if (index < state_->devices.size()) return state_->devices[index].get();
+    return Error(Code::invalid_argument,
+                 "there is no device " + std::to_string(index) + "; this machine has " +
+                     std::to_string(state_->devices.size()) + ", the CPU included",
+                 "ask device_count()");
+}
+
+const MachineFacts& Runtime::machine() const noexcept { return state_->config->machine; }
+const std::optional<Error>& Runtime::cuda_absence() const noexcept { return state_->cuda_absence; }
+
+}  // namespace isthmus::inline v0

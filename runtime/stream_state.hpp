@@ -1,0 +1,86 @@
+// StreamState: one stream's operations by position, and the fences that tell how far it has come.
+#pragma once
+
+#include <isthmus/access.hpp>
+#include <isthmus/kernel_info.hpp>
+#include <isthmus/result.hpp>
+#include <isthmus/wait.hpp>
+
+#include <platform/driver.hpp>
+
+#include "device_state.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+
+struct BufferState;
+
+// Operations are numbered from 1 in the order in which they were given to the driver (`issued`). A fence is a pooled
+// event recorded behind a position. The departure fence: operations in a row that use the same buffers share one
+// fence, recorded just before the first operation that leaves one of them, so that a host view waits for the last
+// use of its buffer and for nothing behind it, and a launch costs one driver call otherwise.
+// Locks: a stream's mutex is taken before a buffer's, never two streams' at once.
+struct StreamState : std::enable_shared_from_this<StreamState> {
+    StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority, std::uint64_t number);
+    ~StreamState();
+
+    const std::shared_ptr<DeviceState> device;
+    const int priority;
+    const std::uint64_t id;  // of the runtime; never reused
+    std::atomic<LaunchMode> mode;
+
+    std::mutex mutex;  // guards what follows, but `completed`
+    platform::StreamHandle handle = platform::StreamHandle::none;  // made by the first use
+    std::uint64_t issued = 0;
+    std::vector<BufferState*> tail;  // host-viewable buffers that the last operations use and no fence covers
+
+    // All of these expect `mutex` to be held.
+    Result<void> open_handle();
+    // Records a fence behind everything issued, where none is there yet. Attached buffers go back to the host first.
+    Result<void> fence();
+    // Before an operation on `uses`: a fence where it leaves a buffer of the tail.
+    Result<void> depart(BufferState* const* uses, std::size_t count);
+    // Numbers the operation just given to the driver (or refused by it) and remembers its name for messages.
+    std::uint64_t advance(const char* operation) noexcept;
+    platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
+
+    // Expects `mutex` not to be held. Waits until the position is reached.
+    Result<void> wait_until(std::uint64_t position, Wait wait);
+    // Waits for an event that was recorded behind the position.
+    Result<void> wait_for(platform::EventHandle event, std::uint64_t position, Wait wait);
+    // A reference to the fence at or behind the position, for other streams to wait for; nullptr: already reached.
+    Result<FenceEvent*> fence_behind(std::uint64_t position);
+    bool reached(std::uint64_t position) const noexcept {
+        return completed_.load(std::memory_order_acquire) >= position;
+    }
+    void note_reached(std::uint64_t position);
+    void forget(const BufferState* buffer) noexcept;
+    const char* operation_name(std::uint64_t position) const noexcept { return names_[position % names_.size()]; }
+
+private:
+    struct Fence {
+        std::uint64_t position;
+        FenceEvent* event;
+    };
+    struct CachedFunction {
+        const KernelInfo* kernel = nullptr;
+        platform::FunctionHandle function = platform::FunctionHandle::none;
+    };
+    Result<Fence> covering_fence(std::uint64_t position);
+    Result<void> return_attached();
+    void thin_fences();
+
+    std::atomic<std::uint64_t> completed_{0};
+    std::deque<Fence> fences_;  // ascending
+    std::array<CachedFunction, 32> functions_{};
+    std::array<const char*, 64> names_{};
+};
+
+}  // namespace isthmus::inline v0::detail
