@@ -56,7 +56,9 @@ Result<void> offers(const DeviceState& device, MemoryKind kind) {
                  "device, pool, managed, pinned, write_combined, registered and host memory can be allocated");
 }
 
-bool host_sees(MemoryKind kind) { return kind != MemoryKind::device && kind != MemoryKind::pool; }
+bool host_sees(MemoryKind kind) {
+    return kind != MemoryKind::device && kind != MemoryKind::pool;
+}
 
 Result<void> from_driver(BufferState& buffer, MemoryKind kind, StreamState* stream, platform::Allocation& part) {
     DeviceState& device = *buffer.device;
@@ -66,8 +68,8 @@ Result<void> from_driver(BufferState& buffer, MemoryKind kind, StreamState* stre
     const platform::Status status = device.driver->memory().allocate(kind, buffer.bytes, attachment, order, part);
     if (status.ok()) return {};
     part = {};
-    return device.failure(status, "allocating " + std::to_string(buffer.bytes) + " bytes of " +
-                                      std::string(name(kind)) + " memory");
+    return device.failure(
+        status, "allocating " + std::to_string(buffer.bytes) + " bytes of " + std::string(name(kind)) + " memory");
 }
 
 Result<void> from_system(BufferState& buffer, const HostPlacement& placement) {

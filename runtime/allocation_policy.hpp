@@ -10,11 +10,11 @@
 namespace isthmus::rules {
 
 struct AllocationPlan {
-    MemoryKind kind = MemoryKind::pinned;   // what the device is given
-    LaunchPath path = LaunchPath::pass;     // stage: `kind` is device memory, and the host side is host_kind
+    MemoryKind kind = MemoryKind::pinned;       // what the device is given
+    LaunchPath path = LaunchPath::pass;         // stage: `kind` is device memory, and the host side is host_kind
     MemoryKind host_kind = MemoryKind::pinned;  // what the host sees; = kind where path is not stage
-    HostPlacement placement{};              // of host memory; near_device where the row gains by it
-    std::string_view reason;                // one sentence, static storage
+    HostPlacement placement{};                  // of host memory; near_device where the row gains by it
+    std::string_view reason;                    // one sentence, static storage
 };
 // Refuses (Code::unsupported, Code::not_accessible) a kind asked for that this machine cannot share.
 Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use);

@@ -10,9 +10,9 @@ namespace isthmus::rules {
 struct AtomicQuestion {
     MemoryKind kind = MemoryKind::unknown;
     AtomicOperation operation = AtomicOperation::add;
-    int width_bytes = 4;         // 4, 8 or 16
+    int width_bytes = 4;  // 4, 8 or 16
     bool is_signed = false;
-    bool file_mapped = false;    // or hugetlbfs: not lawful where translation is HMM
+    bool file_mapped = false;  // or hugetlbfs: not lawful where translation is HMM
 };
 
 // Is a read-modify-write by CPU and GPU on one object atomic at system scope?

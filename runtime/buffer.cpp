@@ -17,13 +17,27 @@ Error empty_buffer(std::string_view what) {
 
 }  // namespace
 
-std::size_t BufferBase::size_bytes() const noexcept { return state_ ? state_->bytes : 0; }
-MemoryKind BufferBase::kind() const noexcept { return state_ ? state_->kind : MemoryKind::unknown; }
-MemoryKind BufferBase::host_kind() const noexcept { return state_ ? state_->host_kind : MemoryKind::unknown; }
-LaunchPath BufferBase::path() const noexcept { return state_ ? state_->path : LaunchPath::refuse; }
-std::string_view BufferBase::explain() const noexcept { return state_ ? state_->reason : std::string_view(); }
-std::uint64_t BufferBase::device_address() const noexcept { return state_ ? state_->device_address : 0; }
-PlacementReport BufferBase::placement() const { return state_ ? state_->pages.report() : PlacementReport{}; }
+std::size_t BufferBase::size_bytes() const noexcept {
+    return state_ ? state_->bytes : 0;
+}
+MemoryKind BufferBase::kind() const noexcept {
+    return state_ ? state_->kind : MemoryKind::unknown;
+}
+MemoryKind BufferBase::host_kind() const noexcept {
+    return state_ ? state_->host_kind : MemoryKind::unknown;
+}
+LaunchPath BufferBase::path() const noexcept {
+    return state_ ? state_->path : LaunchPath::refuse;
+}
+std::string_view BufferBase::explain() const noexcept {
+    return state_ ? state_->reason : std::string_view();
+}
+std::uint64_t BufferBase::device_address() const noexcept {
+    return state_ ? state_->device_address : 0;
+}
+PlacementReport BufferBase::placement() const {
+    return state_ ? state_->pages.report() : PlacementReport{};
+}
 std::uint64_t BufferBase::staged_bytes() const noexcept {
     return state_ ? state_->staged_bytes.load(std::memory_order_relaxed) : 0;
 }

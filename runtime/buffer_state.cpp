@@ -80,8 +80,8 @@ Result<void> BufferState::download(Wait wait) {
     {
         const std::lock_guard lock(mutex);
         if (!device_newer) return {};
-        const auto latest = std::max_element(
-            uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.last_write < b.last_write; });
+        const auto latest = std::max_element(uses.begin(), uses.end(),
+                                             [](const Use& a, const Use& b) { return a.last_write < b.last_write; });
         if (latest == uses.end()) return {};
         stream = latest->stream;
     }

@@ -57,14 +57,15 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
         std::uint64_t last = 0;        // position of the last operation that uses the buffer
         std::uint64_t last_write = 0;  // … that writes it
     };
-    std::vector<Use> uses;  // one entry per stream
+    std::vector<Use> uses;               // one entry per stream
     StreamState* uploaded_on = nullptr;  // stage: where the last upload was queued, and its position
     std::uint64_t upload_position = 0;
 
     bool staged() const noexcept { return path == LaunchPath::stage; }
     // Expect `mutex` to be held.
     void touch(StreamState& stream, std::uint64_t position, bool writes);
-    // Refuses where an open view conflicts with device work (the message continues a sentence that begins with who it is).
+    // Refuses where an open view conflicts with device work (the message continues a sentence that begins with who it
+    // is).
     Result<void> refuse_open_views(bool device_writes) const;
 
     // Device-only memory on one stream takes no lock: nobody can view it, only release() wants to know.

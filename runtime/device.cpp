@@ -24,13 +24,27 @@ std::shared_ptr<detail::StreamState> new_stream(const std::shared_ptr<detail::De
 
 Device::Device(std::shared_ptr<detail::DeviceState> state) : state_(std::move(state)), stream_(new_stream(state_, 0)) {}
 
-std::size_t Device::index() const noexcept { return state_->index; }
-bool Device::is_cpu() const noexcept { return facts().is_cpu(); }
-std::string_view Device::name() const noexcept { return facts().name; }
-const Capabilities& Device::capabilities() const noexcept { return state_->capabilities; }
-const DeviceFacts& Device::facts() const noexcept { return state_->driver->facts(); }
-bool Device::healthy() const noexcept { return state_->usable(); }
-Stream& Device::stream() noexcept { return stream_; }
+std::size_t Device::index() const noexcept {
+    return state_->index;
+}
+bool Device::is_cpu() const noexcept {
+    return facts().is_cpu();
+}
+std::string_view Device::name() const noexcept {
+    return facts().name;
+}
+const Capabilities& Device::capabilities() const noexcept {
+    return state_->capabilities;
+}
+const DeviceFacts& Device::facts() const noexcept {
+    return state_->driver->facts();
+}
+bool Device::healthy() const noexcept {
+    return state_->usable();
+}
+Stream& Device::stream() noexcept {
+    return stream_;
+}
 
 Result<Stream> Device::create_stream(StreamOptions options) {
     if (!state_->usable()) return state_->unusable("creating a stream");
@@ -49,7 +63,8 @@ Result<Event> Device::create_event(bool timing) {
 }
 
 AccessAnswer Device::can_access(const BufferBase& buffer) const {
-    if (!buffer) return {Verdict::not_verified, "the buffer is empty, moved from or released", "ask about a live buffer"};
+    if (!buffer)
+        return {Verdict::not_verified, "the buffer is empty, moved from or released", "ask about a live buffer"};
     const detail::DeviceState& owner = *buffer.state()->device;
     if (buffer.path() == LaunchPath::stage) {
         // Two memories that the runtime keeps alike: each side has its own.

@@ -23,7 +23,9 @@ std::array<rules::PathAnswer, memory_kind_count> all_paths(const Capabilities& c
 
 }  // namespace
 
-bool RuntimeConfig::forked() const noexcept { return process::generation() != generation; }
+bool RuntimeConfig::forked() const noexcept {
+    return process::generation() != generation;
+}
 
 DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::unique_ptr<platform::Driver> opened,
                          std::size_t position)

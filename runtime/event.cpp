@@ -58,7 +58,8 @@ Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
                      "create_event(true) or record(true)");
     }
     if (!recorded_at(*begin.state_).first || !recorded_at(*end.state_).first) {
-        return Error(Code::invalid_argument, "an event that was never recorded has no time", "record both events first");
+        return Error(Code::invalid_argument, "an event that was never recorded has no time",
+                     "record both events first");
     }
     if (!device.usable()) return device.unusable("reading elapsed time");
     float milliseconds = 0;

@@ -13,10 +13,10 @@ namespace {
 Result<void> mark_open(BufferState& buffer, bool writes) {
     const std::lock_guard lock(buffer.mutex);
     if (buffer.writer || (writes && buffer.readers > 0)) {
-        return Error(Code::in_use,
-                     std::string("the buffer is already open on the host for ") +
-                         (buffer.writer ? "writing" : "reading"),
-                     "let the other view go out of scope first; any number of read views may be open together");
+        return Error(
+            Code::in_use,
+            std::string("the buffer is already open on the host for ") + (buffer.writer ? "writing" : "reading"),
+            "let the other view go out of scope first; any number of read views may be open together");
     }
     if (writes) {
         buffer.writer = true;
@@ -52,9 +52,10 @@ Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, Argument
     if (buffer.device->config->forked()) return buffer.device->unusable("opening a host view");
     if (buffer.host == nullptr && buffer.bytes > 0) {
         const AccessAnswer answer = rules::host_access(buffer.device->capabilities, buffer.kind);
-        return Error(Code::not_accessible,
-                     "the CPU may not view " + std::string(name(buffer.kind)) + " memory: " + std::string(answer.reason),
-                     "allocate_shared gives memory that both sides may use");
+        return Error(
+            Code::not_accessible,
+            "the CPU may not view " + std::string(name(buffer.kind)) + " memory: " + std::string(answer.reason),
+            "allocate_shared gives memory that both sides may use");
     }
     if (Result<void> marked = mark_open(buffer, writes); !marked) return std::move(marked).error();
     ViewScope scope(state, writes);  // from here on conflicting launches are refused, until it closes

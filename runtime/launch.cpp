@@ -1,10 +1,10 @@
 // A launch: judges the arguments, puts their addresses into the pack, and hands the kernel to the device.
+#include <isthmus/parameter_name.hpp>
 #include <isthmus/stream.hpp>
 
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "operation.hpp"
-#include "parameter_text.hpp"
 #include "stream_state.hpp"
 
 #include <cstring>
@@ -20,11 +20,13 @@ using detail::LaunchArgument;
 using detail::StreamState;
 
 std::string who(const KernelInfo& kernel, std::uint32_t argument) {
-    return "kernel '" + std::string(kernel.name) + "', argument '" +
-           std::string(detail::parameter_name(kernel.parameters, argument + 1)) + "',";
+    return "kernel '" + std::string(kernel.name) + "', argument '" + std::string(parameter_name(kernel, argument)) +
+           "',";
 }
 
-bool is_empty(const Extent& extent) { return extent.x == 0 || extent.y == 0 || extent.z == 0; }
+bool is_empty(const Extent& extent) {
+    return extent.x == 0 || extent.y == 0 || extent.z == 0;
+}
 
 // The buffer's address for the launch device, or why there is none. Texts have static storage.
 struct Judged {
@@ -47,7 +49,8 @@ Judged judge(const DeviceState& device, const BufferState& buffer, LaunchMode mo
                 "allocate_shared gives memory that both sides may use"};
     }
     if (here) {
-        if (mode == LaunchMode::relaxed || device.reaches(buffer.kind)) return {buffer.device_address, Code::ok, {}, {}};
+        if (mode == LaunchMode::relaxed || device.reaches(buffer.kind))
+            return {buffer.device_address, Code::ok, {}, {}};
         return {0, Code::not_accessible, "this device cannot reach such memory",
                 "use allocate_shared, or copy the data into memory of the device"};
     }
@@ -78,6 +81,10 @@ Result<void> place(const StreamState& stream, const KernelInfo& kernel, const La
     const LaunchMode mode = stream.mode.load(std::memory_order_relaxed);
     for (std::uint32_t at = 0; at < count; ++at) {
         const LaunchArgument& argument = arguments[at];
+        if (!argument.fits) {
+            return Error(Code::invalid_argument, who(kernel, at) + " was given a number that its type does not hold",
+                         "pass a number within the parameter's range");
+        }
         if (!argument.is_view) continue;
         if (argument.buffer == nullptr) {
             if (mode == LaunchMode::strict) {

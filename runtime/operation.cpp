@@ -1,9 +1,10 @@
 // Operation: departure, claims, staging, the call.
 #include "operation.hpp"
 
+#include <isthmus/parameter_name.hpp>
+
 #include "buffer_state.hpp"
 #include "device_state.hpp"
-#include "parameter_text.hpp"
 #include "stream_state.hpp"
 
 #include <algorithm>
@@ -13,8 +14,12 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-bool reads(ArgumentUse use) { return use == ArgumentUse::read || use == ArgumentUse::read_write; }
-bool writes(ArgumentUse use) { return use == ArgumentUse::write || use == ArgumentUse::read_write; }
+bool reads(ArgumentUse use) {
+    return use == ArgumentUse::read || use == ArgumentUse::read_write;
+}
+bool writes(ArgumentUse use) {
+    return use == ArgumentUse::write || use == ArgumentUse::read_write;
+}
 
 }  // namespace
 
@@ -44,8 +49,8 @@ void Operation::uses(BufferState& buffer, ArgumentUse use, std::uint32_t argumen
 
 std::string Operation::who(std::uint32_t argument) const {
     if (kernel_ == nullptr) return name_;
-    return "kernel '" + std::string(kernel_->name) + "', argument '" +
-           std::string(parameter_name(kernel_->parameters, argument + 1)) + "',";
+    return "kernel '" + std::string(kernel_->name) + "', argument '" + std::string(parameter_name(*kernel_, argument)) +
+           "',";
 }
 
 Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
@@ -134,9 +139,9 @@ Result<bool> Operation::claim() {
 Result<bool> Operation::claim_staged(BufferState& buffer, ArgumentUse use) {
     sides_.push_back({&buffer, buffer.host_newer, buffer.device_newer});
     if (buffer.host_newer && reads(use)) {
-        const platform::Status status = device_.driver->memory().copy(
-            buffer.device_address, reinterpret_cast<std::uintptr_t>(buffer.host), buffer.bytes,
-            platform::CopyDirection::host_to_device, stream_.handle);
+        const platform::Status status =
+            device_.driver->memory().copy(buffer.device_address, reinterpret_cast<std::uintptr_t>(buffer.host),
+                                          buffer.bytes, platform::CopyDirection::host_to_device, stream_.handle);
         buffer.uploaded_on = &stream_;
         buffer.upload_position = stream_.advance("the copy to the device's side");
         buffer.touch(stream_, buffer.upload_position, false);

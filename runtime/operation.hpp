@@ -72,7 +72,7 @@ private:
     const char* const name_;
     const KernelInfo* const kernel_;
     std::array<Entry, 16> few_;
-    std::vector<Entry> many_;                   // all of them, once they are more than few
+    std::vector<Entry> many_;  // all of them, once they are more than few
     std::size_t count_ = 0;
     std::array<BufferState*, 16> few_viewable_;  // those that the host may view
     std::vector<BufferState*> many_viewable_;

@@ -54,8 +54,12 @@ Device& Runtime::default_device() noexcept {
     return cpu();
 }
 
-Device& Runtime::cpu() noexcept { return *state_->devices.back(); }
-std::size_t Runtime::device_count() const noexcept { return state_->devices.size(); }
+Device& Runtime::cpu() noexcept {
+    return *state_->devices.back();
+}
+std::size_t Runtime::device_count() const noexcept {
+    return state_->devices.size();
+}
 
 Result<Device*> Runtime::device(std::size_t index) noexcept {
     if (index < state_->devices.size()) return state_->devices[index].get();
@@ -65,7 +69,11 @@ Result<Device*> Runtime::device(std::size_t index) noexcept {
                  "ask device_count()");
 }
 
-const MachineFacts& Runtime::machine() const noexcept { return state_->config->machine; }
-const std::optional<Error>& Runtime::cuda_absence() const noexcept { return state_->cuda_absence; }
+const MachineFacts& Runtime::machine() const noexcept {
+    return state_->config->machine;
+}
+const std::optional<Error>& Runtime::cuda_absence() const noexcept {
+    return state_->cuda_absence;
+}
 
 }  // namespace isthmus::inline v0

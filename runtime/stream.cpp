@@ -66,8 +66,7 @@ Result<void> Stream::copy_bytes(const std::shared_ptr<BufferState>& destination,
         operation.uses(*destination, ArgumentUse::write, 1);
         return position_only(operation.issue([&] {
             return stream.device->driver->memory().copy(destination->device_address, source->device_address,
-                                                        source->bytes, direction(*destination, *source),
-                                                        stream.handle);
+                                                        source->bytes, direction(*destination, *source), stream.handle);
         }));
     }
     if (source->host == nullptr || destination->host == nullptr) {
@@ -139,8 +138,8 @@ Result<void> Stream::wait(const Event& event) {
     StreamState& stream = *state_;
     DeviceState& device = *stream.device;
     if (!device.usable()) return device.unusable("waiting for an event");
-    if (event.state()->device->synchronous) return {};      // the CPU device is always done
-    if (device.synchronous) return event.synchronize();     // its work happens on this very thread
+    if (event.state()->device->synchronous) return {};   // the CPU device is always done
+    if (device.synchronous) return event.synchronize();  // its work happens on this very thread
     const std::lock_guard lock(stream.mutex);
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
     const platform::Status status = device.driver->execution().wait_event(stream.handle, event.state()->handle);
@@ -174,8 +173,14 @@ Result<void> Stream::synchronize(Wait wait) {
     return state_->wait_until(last, wait);
 }
 
-std::uint64_t Stream::id() const noexcept { return state_->id; }
-void Stream::set_launch_mode(LaunchMode mode) noexcept { state_->mode.store(mode, std::memory_order_relaxed); }
-LaunchMode Stream::launch_mode() const noexcept { return state_->mode.load(std::memory_order_relaxed); }
+std::uint64_t Stream::id() const noexcept {
+    return state_->id;
+}
+void Stream::set_launch_mode(LaunchMode mode) noexcept {
+    state_->mode.store(mode, std::memory_order_relaxed);
+}
+LaunchMode Stream::launch_mode() const noexcept {
+    return state_->mode.load(std::memory_order_relaxed);
+}
 
 }  // namespace isthmus::inline v0

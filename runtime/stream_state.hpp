@@ -36,7 +36,7 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     const std::uint64_t id;  // of the runtime; never reused
     std::atomic<LaunchMode> mode;
 
-    std::mutex mutex;  // guards what follows, but `completed`
+    std::mutex mutex;                                              // guards what follows, but `completed`
     platform::StreamHandle handle = platform::StreamHandle::none;  // made by the first use
     std::uint64_t issued = 0;
     std::vector<BufferState*> tail;  // host-viewable buffers that the last operations use and no fence covers

@@ -31,9 +31,15 @@ Error&& Error::from_call(std::string_view call, int driver_code) && {
     return std::move(*this);
 }
 
-Code Error::code() const noexcept { return detail_ ? detail_->code : Code::invalid_handle; }
-int Error::driver_code() const noexcept { return detail_ ? detail_->driver_code : 0; }
-std::string_view Error::call() const noexcept { return detail_ ? std::string_view(detail_->call) : std::string_view(); }
+Code Error::code() const noexcept {
+    return detail_ ? detail_->code : Code::invalid_handle;
+}
+int Error::driver_code() const noexcept {
+    return detail_ ? detail_->driver_code : 0;
+}
+std::string_view Error::call() const noexcept {
+    return detail_ ? std::string_view(detail_->call) : std::string_view();
+}
 std::string_view Error::message() const noexcept {
     return detail_ ? std::string_view(detail_->message) : std::string_view();
 }
@@ -93,6 +99,8 @@ void raise(const Error& error) {
 
 BadResult::BadResult(const Error& error) : error_(error), text_(error.text()) {}
 BadResult::~BadResult() = default;
-const char* BadResult::what() const noexcept { return text_.c_str(); }
+const char* BadResult::what() const noexcept {
+    return text_.c_str();
+}
 
 }  // namespace isthmus::inline v0

@@ -42,7 +42,7 @@ public:
 
     Device& default_device() noexcept;  // the first healthy GPU, else the CPU
     Device& cpu() noexcept;
-    std::size_t device_count() const noexcept;         // the CPU is the last
+    std::size_t device_count() const noexcept;           // the CPU is the last
     Result<Device*> device(std::size_t index) noexcept;  // invalid_argument outside; owned by the runtime
 
     const MachineFacts& machine() const noexcept;

@@ -16,8 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <utility>
+#include <type_traits>
 
 namespace isthmus::inline v0 {
 
@@ -42,15 +41,19 @@ public:
     // View<T>, View<const T> or Out<T>, values without narrowing. One driver call; where the CPU may view an
     // argument of the previous operations that this one does not use, one pooled event is recorded before it.
     // Errors: in_use (a conflicting host view is open), not_accessible and wrong_device (see LaunchMode),
-    // no_gpu_code, invalid_handle (an empty buffer), device_lost.
+    // invalid_argument (a number that its parameter does not hold), no_gpu_code, invalid_handle (an empty buffer),
+    // device_lost. A refused launch changed nothing.
     template <class Space, class... P, class... A>
-    Result<LaunchReport> launch(const Kernel<void(Space, P...)>& kernel, const detail::ExtentOf<Space>& extent,
-                                A&&... arguments) {
-        static_assert(sizeof...(P) == sizeof...(A), "the kernel takes another number of arguments");
-        detail::Pack<P...> pack = detail::make_pack<P...>(detail::ArgumentValue<P>::of(arguments)...);
-        const std::array<detail::LaunchArgument, sizeof...(P)> described{
-            detail::ArgumentValue<P>::describe(arguments)...};
-        return launch_packed(kernel.info(), detail::to_extent(extent), &pack, described.data(), described.size());
+    Result<LaunchReport> launch(const Kernel<void(Space, P...)>& kernel,
+                                typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
+        using Traits = KernelTraits<void(Space, P...)>;
+        if constexpr (detail::CheckArguments<void(Space, P...), A...>::value) {
+            typename Traits::Pack pack =
+                detail::make_pack<P...>(detail::argument_value<P, std::remove_cvref_t<A>>(arguments)...);
+            const std::array<detail::LaunchArgument, sizeof...(P)> described{
+                detail::describe_argument<P>(arguments)...};
+            return launch_packed(kernel.info(), Traits::extent(extent), &pack, described.data(), described.size());
+        }
     }
 
     // Orders a copy of the whole buffer; both have the same size. Errors as launch, and invalid_argument.
@@ -64,14 +67,14 @@ public:
         return fill(destination.state(), value);
     }
 
-    Result<Event> record(bool timing = false);   // a fresh event (S10)
-    Result<void> record(Event& event);           // the event is of this stream's device
-    Result<void> wait(const Event& event);       // later work here waits; the host does not. May cross devices
-    Result<void> wait_stream(Stream& other);     // record there, wait here
+    Result<Event> record(bool timing = false);  // a fresh event (S10)
+    Result<void> record(Event& event);          // the event is of this stream's device
+    Result<void> wait(const Event& event);      // later work here waits; the host does not. May cross devices
+    Result<void> wait_stream(Stream& other);    // record there, wait here
     Result<bool> finished();
     Result<void> synchronize(Wait wait = {});
 
-    std::uint64_t id() const noexcept;           // never reused, unlike a driver's handle (S17)
+    std::uint64_t id() const noexcept;  // never reused, unlike a driver's handle (S17)
     // The mode of launches on this stream from now on (L10).
     void set_launch_mode(LaunchMode mode) noexcept;
     LaunchMode launch_mode() const noexcept;

@@ -14,33 +14,33 @@ namespace isthmus::inline v0 {
 // The independent questions. No answer is derived from another: each comes from its own attribute or probe.
 // The number of the deciding CUdevice_attribute stands behind each.
 enum class Feature : std::uint8_t {
-    pageable_access,          // 88: the GPU reads and writes ordinary pageable host memory
-    host_page_tables,         // 100: … through the CPU's page tables (ATS)
-    managed,                  // 83: cuMemAllocManaged works
-    concurrent_managed,       // 89: CPU and GPU may touch managed memory at the same time
-    direct_managed,           // 101: the CPU reads GPU-resident managed memory in place
-    unified_addressing,       // 41: one address space; says nothing about physical memory
-    integrated,               // 18: GPU and CPU share one DRAM
-    native_atomics,           // 86: the link carries CPU/GPU atomics natively (raw answer)
-    partial_atomics,          // 147: only some operations; see host_atomics
-    host_register,            // 99: cuMemHostRegister works
-    host_register_read_only,  // 113
-    registered_same_pointer,  // 91: device pointer of registered memory = host pointer
-    pools,                    // 115: cuMemAllocAsync
-    host_pools,               // 144: pools of host memory
-    host_numa_pools,          // 142: … on a NUMA node
-    virtual_memory,           // 102: cuMemCreate, cuMemMap
-    host_virtual_memory,      // 145
-    host_numa_virtual_memory, // 141
-    export_posix_fd,          // 103
-    export_fabric,            // 128: attribute only; a probe decides whether it works
-    ipc_events,               // 125
-    gpudirect_rdma,           // 116
-    dma_buf,                  // 124
-    multicast,                // 132
-    concurrent_kernels,       // 31
-    kernel_timeout,           // 17: a watchdog ends long kernels
-    cooperative_launch,       // 95
+    pageable_access,           // 88: the GPU reads and writes ordinary pageable host memory
+    host_page_tables,          // 100: … through the CPU's page tables (ATS)
+    managed,                   // 83: cuMemAllocManaged works
+    concurrent_managed,        // 89: CPU and GPU may touch managed memory at the same time
+    direct_managed,            // 101: the CPU reads GPU-resident managed memory in place
+    unified_addressing,        // 41: one address space; says nothing about physical memory
+    integrated,                // 18: GPU and CPU share one DRAM
+    native_atomics,            // 86: the link carries CPU/GPU atomics natively (raw answer)
+    partial_atomics,           // 147: only some operations; see host_atomics
+    host_register,             // 99: cuMemHostRegister works
+    host_register_read_only,   // 113
+    registered_same_pointer,   // 91: device pointer of registered memory = host pointer
+    pools,                     // 115: cuMemAllocAsync
+    host_pools,                // 144: pools of host memory
+    host_numa_pools,           // 142: … on a NUMA node
+    virtual_memory,            // 102: cuMemCreate, cuMemMap
+    host_virtual_memory,       // 145
+    host_numa_virtual_memory,  // 141
+    export_posix_fd,           // 103
+    export_fabric,             // 128: attribute only; a probe decides whether it works
+    ipc_events,                // 125
+    gpudirect_rdma,            // 116
+    dma_buf,                   // 124
+    multicast,                 // 132
+    concurrent_kernels,        // 31
+    kernel_timeout,            // 17: a watchdog ends long kernels
+    cooperative_launch,        // 95
 };
 inline constexpr int feature_count = 27;
 ISTHMUS_API std::string_view name(Feature feature) noexcept;
@@ -83,11 +83,11 @@ struct ISTHMUS_API Capabilities {
     Model model = Model::discrete;
 
     std::array<Capability, feature_count> features{};
-    HostAtomics host_atomics{};        // all zero where the driver does not say
-    int compute_major = 0;             // compute capability; 0.0 on the CPU device
+    HostAtomics host_atomics{};  // all zero where the driver does not say
+    int compute_major = 0;       // compute capability; 0.0 on the CPU device
     int compute_minor = 0;
-    int host_numa_node = -1;           // closest CPU node (attribute 134); -1: none stated
-    int gpu_numa_node = -1;            // the node that is this GPU's memory (130/131); -1: none
+    int host_numa_node = -1;  // closest CPU node (attribute 134); -1: none stated
+    int gpu_numa_node = -1;   // the node that is this GPU's memory (130/131); -1: none
 
     const Capability& feature(Feature f) const noexcept { return features[static_cast<std::size_t>(f)]; }
     bool has(Feature f) const noexcept { return static_cast<bool>(feature(f)); }

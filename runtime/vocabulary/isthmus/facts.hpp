@@ -23,8 +23,19 @@ struct AttributeFact {
 
 // The operations of cuDeviceGetHostAtomicCapabilities, in the driver's order (CUatomicOperation).
 enum class AtomicOperation : std::uint8_t {
-    add, min, max, increment, decrement, bit_and, bit_or, bit_xor, exchange, compare_exchange,
-    float_add, float_min, float_max,
+    add,
+    min,
+    max,
+    increment,
+    decrement,
+    bit_and,
+    bit_or,
+    bit_xor,
+    exchange,
+    compare_exchange,
+    float_add,
+    float_min,
+    float_max,
 };
 inline constexpr int atomic_operation_count = 13;
 ISTHMUS_API std::string_view name(AtomicOperation operation) noexcept;
@@ -42,12 +53,12 @@ inline constexpr std::uint32_t vector_32x4 = 1u << 6;
 using HostAtomics = std::array<std::uint32_t, atomic_operation_count>;
 
 struct ISTHMUS_API DeviceFacts {
-    int ordinal = -1;         // of the driver; -1: the CPU device
-    std::string name;         // for people; nothing is keyed on it
+    int ordinal = -1;  // of the driver; -1: the CPU device
+    std::string name;  // for people; nothing is keyed on it
     std::array<std::uint8_t, 16> uuid{};
     std::uint64_t total_memory_bytes = 0;
-    std::vector<AttributeFact> attributes;     // ascending by id
-    std::optional<HostAtomics> host_atomics;   // absent: the driver is older than CUDA 13.0
+    std::vector<AttributeFact> attributes;    // ascending by id
+    std::optional<HostAtomics> host_atomics;  // absent: the driver is older than CUDA 13.0
 
     bool is_cpu() const noexcept { return ordinal < 0; }
     // The value of an attribute, or nothing where the driver does not know it or refused it.
@@ -55,25 +66,25 @@ struct ISTHMUS_API DeviceFacts {
 };
 
 struct NumaNode {
-    int id = 0;                        // not dense: 0, 1, 2, 10, 18, 26 exist
-    int cpu_count = 0;                 // 0: a node of memory only (GPU memory, CXL)
+    int id = 0;         // not dense: 0, 1, 2, 10, 18, 26 exist
+    int cpu_count = 0;  // 0: a node of memory only (GPU memory, CXL)
     std::uint64_t memory_bytes = 0;
 };
 
 // What the operating system says, and what the driver says of the whole machine.
 struct MachineFacts {
-    int driver_version = 0;            // 13000 is CUDA 13.0; 0: no driver
-    bool simulated = false;            // the opened libcuda.so.1 is the simulator
-    std::string kernel_release;        // uname -r
+    int driver_version = 0;      // 13000 is CUDA 13.0; 0: no driver
+    bool simulated = false;      // the opened libcuda.so.1 is the simulator
+    std::string kernel_release;  // uname -r
     std::string cpu_name;
     std::size_t page_size_bytes = 4096;
-    std::size_t huge_page_bytes = 0;   // the system's default huge page; 0: it has none
-    std::vector<NumaNode> numa_nodes;  // ascending by id; empty: the system does not say
-    bool libnuma = false;              // built with libnuma and it answers
+    std::size_t huge_page_bytes = 0;                                 // the system's default huge page; 0: it has none
+    std::vector<NumaNode> numa_nodes;                                // ascending by id; empty: the system does not say
+    bool libnuma = false;                                            // built with libnuma and it answers
     std::vector<std::pair<std::string, std::string>> nvidia_params;  // /proc/driver/nvidia/params, as read
-    int imex_channels_major = -1;      // "nvidia-caps-imex-channels" in /proc/devices; -1: absent
-    int imex_channel_files = 0;        // /dev/nvidia-caps-imex-channels/channel*
-    std::string addressing_mode;       // "Addressing Mode" of the GPU: None, HMM, ATS; empty: unknown
+    int imex_channels_major = -1;           // "nvidia-caps-imex-channels" in /proc/devices; -1: absent
+    int imex_channel_files = 0;             // /dev/nvidia-caps-imex-channels/channel*
+    std::string addressing_mode;            // "Addressing Mode" of the GPU: None, HMM, ATS; empty: unknown
     std::uint64_t memory_limit_bytes = 0;   // cgroup limit; 0: none
     std::uint64_t memlock_limit_bytes = 0;  // RLIMIT_MEMLOCK; UINT64_MAX: unlimited
 

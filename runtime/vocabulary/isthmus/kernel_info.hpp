@@ -31,23 +31,23 @@ struct ParameterInfo {
 struct KernelImage {
     const unsigned char* data;
     std::size_t size_bytes;
-    const char* hash;      // of the content, as hexadecimal text
-    const char* name;      // of the source file, for people
+    const char* hash;  // of the content, as hexadecimal text
+    const char* name;  // of the source file, for people
     bool has_gpu_code;
 };
 
 struct KernelInfo {
-    const char* name;                  // "scale"
-    const char* symbol;                // "isthmus_scale": the entry in the image
-    const char* parameters;            // "Index i, View<float> out, …" as written, for messages
-    const ParameterInfo* parameter;    // without the index space
+    const char* name;                // "scale"
+    const char* symbol;              // "isthmus_scale": the entry in the image
+    const char* parameters;          // "Index i, View<float> out, …" as written, for messages
+    const ParameterInfo* parameter;  // without the index space
     std::uint32_t parameter_count;
     std::uint32_t pack_bytes;
-    std::uint8_t rank;                 // 1, 2, 3; 0: block kernel (Extent counts blocks)
-    std::uint32_t block_threads;       // of a block kernel; 0 otherwise: the runtime chooses
-    const KernelImage* image;          // nullptr: CPU only
-    // Runs items [first, last) of the outermost dimension (x for rank 1, y for 2, z for 3, blocks for 0: numbered with x fastest) on the
-    // calling thread. Both drivers' argument list is { Extent*, pack* }.
+    std::uint8_t rank;            // 1, 2, 3; 0: block kernel (Extent counts blocks)
+    std::uint32_t block_threads;  // of a block kernel; 0 otherwise: the runtime chooses
+    const KernelImage* image;     // nullptr: CPU only
+    // Runs items [first, last) of the outermost dimension (x for rank 1, y for 2, z for 3, blocks for 0: numbered with
+    // x fastest) on the calling thread. Both drivers' argument list is { Extent*, pack* }.
     void (*twin)(const Extent& extent, std::uint64_t first, std::uint64_t last, const void* pack);
 };
 

@@ -22,11 +22,11 @@ enum class PageSize : std::uint8_t { ordinary, huge };  // huge: with an honest 
 
 struct HostPlacement {
     Locality locality = Locality::anywhere;
-    int node = -1;            // for Locality::node
-    bool strict = false;      // an error instead of a fallback
+    int node = -1;        // for Locality::node
+    bool strict = false;  // an error instead of a fallback
     PageSize page_size = PageSize::ordinary;
-    bool prefault = false;    // touch every page now
-    bool lock = false;        // mlock: no page faults later (limit: RLIMIT_MEMLOCK)
+    bool prefault = false;  // touch every page now
+    bool lock = false;      // mlock: no page faults later (limit: RLIMIT_MEMLOCK)
 };
 
 enum class Placed : std::uint8_t {
@@ -40,10 +40,10 @@ ISTHMUS_API std::string_view name(Placed placed) noexcept;
 
 struct PlacementReport {
     Placed placed = Placed::unasked;
-    int node = -1;                  // where it lies; -1: unknown or several
-    std::size_t page_bytes = 0;     // what was obtained
+    int node = -1;               // where it lies; -1: unknown or several
+    std::size_t page_bytes = 0;  // what was obtained
     bool locked = false;
-    std::string reason;             // empty where everything went as asked
+    std::string reason;  // empty where everything went as asked
 };
 
 }  // namespace isthmus::inline v0

@@ -16,10 +16,10 @@ enum class Prefer : std::uint8_t { throughput, latency };
 ISTHMUS_API std::string_view name(Use use) noexcept;
 
 struct SharedUse {
-    Use host = Use::reads_and_writes;    // per produced content: "once" = each byte once between two hand-overs
+    Use host = Use::reads_and_writes;  // per produced content: "once" = each byte once between two hand-overs
     Use device = Use::reads_and_writes;
     Prefer prefer = Prefer::throughput;
-    std::optional<MemoryKind> kind{};    // overrides the policy; refused where the machine cannot
+    std::optional<MemoryKind> kind{};  // overrides the policy; refused where the machine cannot
     HostPlacement placement{};
 };
 

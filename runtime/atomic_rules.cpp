@@ -1,0 +1,1 @@
+// The room begins empty.
