@@ -1,0 +1,50 @@
+// The spelling of a record's fields and enumerations, once for the reader and the writer.
+#pragma once
+
+#include <machines/record.hpp>
+
+#include <array>
+#include <string_view>
+
+namespace isthmus::platform::machines {
+
+using Name = std::string_view;
+inline constexpr std::array<Name, 5> record_fields = {"format", "name", "title", "machine", "devices"};
+inline constexpr std::array<Name, 13> machine_fields = {"init_code",       "driver_version",      "kernel_release",
+                                                        "cpu_name",        "page_size_bytes",     "numa_nodes",
+                                                        "nvidia_params",   "imex_channels_major", "imex_channel_files",
+                                                        "addressing_mode", "memory_limit_bytes",  "memlock_limit_bytes",
+                                                        "evidence"};
+inline constexpr std::array<Name, 14> device_fields = {"ordinal",
+                                                       "name",
+                                                       "uuid",
+                                                       "total_memory_bytes",
+                                                       "row",
+                                                       "fabric_usable",
+                                                       "legacy_ipc_usable",
+                                                       "prefetch_code",
+                                                       "host_reads_device_memory",
+                                                       "pinned_gpu_cached",
+                                                       "peers",
+                                                       "host_atomic_capabilities",
+                                                       "attributes",
+                                                       "evidence"};
+inline constexpr std::array<Name, 3> node_fields = {"id", "cpus", "memory_bytes"};
+inline constexpr std::array<Name, 4> peer_fields = {"ordinal", "access", "native_atomics", "performance_rank"};
+inline constexpr std::array<Name, 3> evidence_fields = {"is", "from", "of"};
+inline constexpr std::array<Name, 1> refusal_fields = {"refused"};
+
+inline bool evidence_from(std::string_view text, Evidence& out) noexcept {
+    for (const Evidence each : {Evidence::observed, Evidence::documented, Evidence::assumed}) {
+        if (text == name(each)) return out = each, true;
+    }
+    return false;
+}
+inline std::optional<Model> model_from(std::string_view text) noexcept {
+    for (const Model each : {Model::discrete, Model::hmm, Model::integrated, Model::ats, Model::c2c}) {
+        if (text == name(each)) return each;
+    }
+    return std::nullopt;
+}
+
+}  // namespace isthmus::platform::machines
