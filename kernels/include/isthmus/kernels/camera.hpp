@@ -1,0 +1,82 @@
+// Kernels of a camera pipeline: frame → gray → smooth → gradients → corner response → list of corners. Integer
+// arithmetic throughout, so that every device gives the same bits. docs/kernels.md tells the order and the sizes.
+#pragma once
+
+#include <isthmus/kernel.hpp>
+
+#include <cstdint>
+
+namespace isthmus::inline v0::kernels {
+
+// How a picture lies in memory, in elements: row y begins at y × pitch. At most 65535 × 65535. What lies between
+// width and pitch is neither read nor written.
+struct Plane {
+    std::uint32_t width;
+    std::uint32_t height;
+    std::uint32_t pitch;
+};
+constexpr std::uint64_t size_of(const Plane& plane) noexcept {
+    return std::uint64_t{plane.pitch} * plane.height;
+}
+
+// Only luma is used: the colour of NV12 and I420 lies in later planes; Bayer mosaics are taken as if gray.
+enum class PixelFormat : std::uint8_t { gray, nv12, i420, yuyv, uyvy, bayer8 };
+
+// Where the luma of pixel (x, y) lies in a camera's frame: offset + y × pitch + x × step, in bytes.
+struct LumaLayout {
+    std::uint32_t offset_bytes;
+    std::uint32_t pitch_bytes;
+    std::uint32_t step_bytes;
+};
+constexpr LumaLayout luma_layout(PixelFormat format, std::uint32_t pitch_bytes) noexcept {
+    switch (format) {
+        case PixelFormat::yuyv: return {0, pitch_bytes, 2};
+        case PixelFormat::uyvy: return {1, pitch_bytes, 2};
+        default: return {0, pitch_bytes, 1};
+    }
+}
+
+struct Gradient {
+    std::int16_t x;
+    std::int16_t y;
+};
+struct Corner {
+    std::uint16_t x;
+    std::uint16_t y;
+    std::int32_t score;
+};
+struct CornerCount {
+    std::uint32_t found;   // in the picture
+    std::uint32_t listed;  // fewer than found where the list was too small: the first of them, by row, then column
+};
+struct CornerRule {
+    std::int32_t threshold;  // a corner's response is greater than this
+    std::uint32_t radius;    // … and the greatest within this many pixels; of equals the first, by row, then column
+    std::uint32_t border;    // none nearer than this to an edge
+};
+inline constexpr std::uint32_t row_threads = 256;
+
+// Launched over Extent2{plane.width, plane.height}; outside a picture its nearest pixel counts.
+ISTHMUS_DECLARE_KERNEL(to_gray, Index2 i, Out<std::uint8_t> gray, Plane plane, View<const std::uint8_t> frame,
+                       LumaLayout layout);
+// 5 × 5 binomial filter, rounded to nearest.
+ISTHMUS_DECLARE_KERNEL(smooth, Index2 i, Out<std::uint8_t> smoothed, View<const std::uint8_t> gray, Plane plane);
+// Sobel's 3 × 3.
+ISTHMUS_DECLARE_KERNEL(gradients, Index2 i, Out<Gradient> gradient, View<const std::uint8_t> gray, Plane plane);
+// Harris over 5 × 5 gradients: ⌊(25 det − trace²) / 2²³⌋, which fits 32 bits for every picture.
+ISTHMUS_DECLARE_KERNEL(corner_response, Index2 i, Out<std::int32_t> response, View<const Gradient> gradient,
+                       Plane plane);
+// 1 where `rule` finds a corner, otherwise 0.
+ISTHMUS_DECLARE_KERNEL(mark_corners, Index2 i, Out<std::uint8_t> mark, View<const std::int32_t> response, Plane plane,
+                       CornerRule rule);
+
+// One block per row: how many corners it has. `rows` has one element per row.
+ISTHMUS_DECLARE_KERNEL(count_corners, Block block, Out<std::uint32_t> rows, View<const std::uint8_t> mark, Plane plane);
+// One block in all: counts become places in the list; `count` has one element.
+ISTHMUS_DECLARE_KERNEL(place_corners, Block block, View<std::uint32_t> rows, Out<CornerCount> count,
+                       std::uint32_t capacity);
+// One block per row: writes its corners at their places, so that the list is ordered by row, then column.
+ISTHMUS_DECLARE_KERNEL(list_corners, Block block, Out<Corner> corners, View<const std::uint32_t> rows,
+                       View<const std::uint8_t> mark, View<const std::int32_t> response, Plane plane);
+
+}  // namespace isthmus::inline v0::kernels

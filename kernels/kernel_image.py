@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Makes the GPU image of one kernel source and the two files that embed it in a program.
+
+    kernel_image.py SOURCE --symbol isthmus_image_scale --image scale.fatbin --assembly scale.S --definition scale.cpp
+                    [--nvcc nvcc --arch 90 --arch ptx -I include … | --prebuilt scale.fatbin] [--depfile scale.d]
+
+With --nvcc the image is compiled, with --prebuilt it is taken as it is; with neither the image is a placeholder that
+names the source: kernels then run on CPU devices and simulated machines only.
+"""
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+
+PTX_BASELINE = '75'  # every GPU since Turing can run it, also those that are newer than the compiler
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('source')
+    parser.add_argument('--symbol', required=True, help='C name of the KernelImage')
+    parser.add_argument('--name', help='name of the source in messages; default: its file name')
+    parser.add_argument('--image', required=True, help='output: the image')
+    parser.add_argument('--assembly', required=True, help='output: assembly that embeds the image')
+    parser.add_argument('--definition', required=True, help='output: C++ that defines the KernelImage')
+    parser.add_argument('--depfile', help='output: dependencies in the form of make')
+    parser.add_argument('--nvcc', default='', help='the GPU compiler; empty: none')
+    parser.add_argument('--arch', action='append', default=[], help="such as 87; 'ptx': code for GPUs to come")
+    parser.add_argument('--prebuilt', default='', help='an image that was compiled before')
+    parser.add_argument('-I', dest='include', action='append', default=[])
+    parser.add_argument('-D', dest='define', action='append', default=[])
+    parser.add_argument('--nvcc-option', action='append', default=[])
+    return parser.parse_args()
+
+
+def code_options(architectures):
+    options = []
+    for arch in architectures:
+        if arch == 'ptx':
+            options += ['-gencode', f'arch=compute_{PTX_BASELINE},code=compute_{PTX_BASELINE}']
+        else:
+            options += ['-gencode', f'arch=compute_{arch},code=sm_{arch}']
+    return options
+
+
+def compile_image(a):
+    """Runs nvcc; returns what it depends on."""
+    # -fmad=false: the CPU twin has no fused multiply-add either, so that both agree to the bit.
+    command = [a.nvcc, '-x', 'cu', '-std=c++20', '-fatbin', '-fmad=false', '-t', '0', '-MMD', '-MF', a.image + '.d']
+    command += code_options(a.arch) + a.nvcc_option + ['-I' + d for d in a.include] + ['-D' + d for d in a.define]
+    done = subprocess.run(command + [a.source, '-o', a.image], check=False)
+    if done.returncode != 0:
+        sys.exit(f'kernel_image: {a.nvcc} could not compile {a.source} for the GPU (exit status {done.returncode})')
+    with open(a.image + '.d', encoding='utf-8') as f:
+        rule = f.read().replace('\\\n', ' ')
+    return rule.split(':', 1)[1].split()
+
+
+def write_if_changed(path, text):
+    if os.path.exists(path):
+        with open(path, encoding='utf-8') as f:
+            if f.read() == text:
+                return
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(text)
+
+
+def main():
+    a = parse_arguments()
+    name = a.name or os.path.basename(a.source)
+    depends = [a.source]
+    with open(a.source, 'rb') as f:
+        source = f.read()
+    has_gpu_code = bool(a.nvcc or a.prebuilt)
+    if a.prebuilt:
+        depends.append(a.prebuilt)
+        with open(a.prebuilt, 'rb') as f:
+            content = f.read()
+        if not content:
+            sys.exit(f'kernel_image: the prebuilt image {a.prebuilt} is empty')
+        with open(a.image, 'wb') as f:
+            f.write(content)
+    elif a.nvcc:
+        depends += compile_image(a)
+        with open(a.image, 'rb') as f:
+            content = f.read()
+    else:
+        content = f'no GPU code: {name} {hashlib.sha256(source).hexdigest()}\n'.encode()
+        with open(a.image, 'wb') as f:
+            f.write(content)
+    digest = hashlib.sha256(content).hexdigest()
+
+    path = os.path.abspath(a.image).replace('\\', '\\\\').replace('"', '\\"')
+    write_if_changed(a.assembly, f'''/* {name}, sha256 {digest}: the hash makes this file, and what is built from it, change with the image. */
+    .section .rodata
+    .balign 16
+    .globl {a.symbol}_data
+    .hidden {a.symbol}_data
+    .type {a.symbol}_data, %object
+{a.symbol}_data:
+    .incbin "{path}"
+    .size {a.symbol}_data, {len(content)}
+    .section .note.GNU-stack, "", %progbits
+''')
+    write_if_changed(a.definition, f'''// The embedded image of {name}.
+#include <isthmus/kernel_info.hpp>
+
+extern "C" {{
+extern const unsigned char {a.symbol}_data[];
+extern const isthmus::KernelImage {a.symbol};
+constinit const isthmus::KernelImage {a.symbol} = {{{a.symbol}_data, {len(content)},
+    "{digest}", "{name}", {'true' if has_gpu_code else 'false'}}};
+}}
+''')
+    if a.depfile:
+        with open(a.depfile, 'w', encoding='utf-8') as f:
+            f.write(a.image + ': ' + ' '.join(dict.fromkeys(depends)) + '\n')
+
+
+if __name__ == '__main__':
+    main()

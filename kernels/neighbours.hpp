@@ -1,0 +1,31 @@
+// Reading around a pixel: outside the picture its nearest pixel counts.
+#pragma once
+
+#include <isthmus/kernels/camera.hpp>
+
+namespace isthmus::inline v0::kernels {
+
+ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t clamped(std::int64_t position, std::uint32_t size) noexcept {
+    return static_cast<std::uint64_t>(position < 0 ? 0 : position < size ? position : std::int64_t{size} - 1);
+}
+
+ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t place(const Plane& plane, std::int64_t x, std::int64_t y) noexcept {
+    return clamped(y, plane.height) * plane.pitch + clamped(x, plane.width);
+}
+
+// Calls f(element, dx, dy) for all pixels at most `radius` away. Away from the edges nothing needs to be clamped.
+template <int radius, class T, class F>
+ISTHMUS_KERNEL_FUNCTION void for_neighbours(Index2 i, View<const T> picture, const Plane& plane, F f) {
+    const auto x = static_cast<std::int64_t>(i.x), y = static_cast<std::int64_t>(i.y);
+    if (x >= radius && y >= radius && x + radius < plane.width && y + radius < plane.height) {
+        for (int dy = -radius; dy <= radius; ++dy) {
+            const T* row = picture.data + (y + dy) * plane.pitch + x;
+            for (int dx = -radius; dx <= radius; ++dx) f(row[dx], dx, dy);
+        }
+    } else {
+        for (int dy = -radius; dy <= radius; ++dy)
+            for (int dx = -radius; dx <= radius; ++dx) f(picture[place(plane, x + dx, y + dy)], dx, dy);
+    }
+}
+
+}  // namespace isthmus::inline v0::kernels
