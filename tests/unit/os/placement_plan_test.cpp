@@ -1,0 +1,100 @@
+// Which nodes are asked of the system, on made-up machines.
+#include "placement_plan.hpp"
+
+#include <gtest/gtest.h>
+
+namespace isthmus::platform::os {
+namespace {
+
+constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+
+// Two sockets, two GPUs whose memory is a node, one node without memory: the ids of a machine that exists.
+MachineFacts coherent_machine() {
+    MachineFacts machine;
+    machine.numa_nodes = {{0, 72, 240 * gib}, {1, 72, 240 * gib}, {2, 0, 185 * gib}, {10, 0, 185 * gib}, {18, 0, 0}};
+    return machine;
+}
+
+HostPlacement on(Locality locality, int node = -1, bool strict = false) {
+    HostPlacement placement;
+    placement.locality = locality;
+    placement.node = node;
+    placement.strict = strict;
+    return placement;
+}
+
+Result<PlacementPlan> plan(const HostPlacement& placement, int near = 0,
+                           std::optional<std::vector<int>> allowed = std::nullopt) {
+    return plan_placement(placement, near, coherent_machine(), allowed);
+}
+
+TEST(PlacementPlan, AnywhereAndLocalNameNoNode) {  // keeps H1
+    EXPECT_EQ(plan(on(Locality::anywhere))->policy, Policy::none);
+    EXPECT_EQ(plan(on(Locality::local))->policy, Policy::local);
+    EXPECT_TRUE(plan(on(Locality::local))->nodes.empty());
+}
+
+TEST(PlacementPlan, NearAndByNumberPreferOrBind) {  // keeps H1
+    EXPECT_EQ(plan(on(Locality::near_device), 1)->nodes, std::vector<int>{1});
+    EXPECT_EQ(plan(on(Locality::near_device), 1)->policy, Policy::prefer);
+    EXPECT_EQ(plan(on(Locality::node, 0, true))->policy, Policy::bind);
+}
+
+TEST(PlacementPlan, InterleavingTakesNodesWithCpusAndMemoryThatAreAllowed) {  // keeps H1, H4
+    EXPECT_EQ(plan(on(Locality::interleaved))->nodes, (std::vector<int>{0, 1}));
+    EXPECT_EQ(plan(on(Locality::interleaved), 0, std::vector<int>{1, 2})->nodes, std::vector<int>{1});
+}
+
+TEST(PlacementPlan, InterleavingWithoutAnyOpenNodeIsRefusedOrFallsBack) {  // keeps H2
+    EXPECT_EQ(plan(on(Locality::interleaved, -1, true), 0, std::vector<int>{2}).code(), Code::not_permitted);
+    const auto fallback = plan(on(Locality::interleaved), 0, std::vector<int>{2});
+    EXPECT_EQ(fallback->policy, Policy::none);
+    EXPECT_FALSE(fallback->reason.empty());
+}
+
+TEST(PlacementPlan, GpuMemoryIsTakenByNumberOnly) {  // keeps H4
+    EXPECT_EQ(plan(on(Locality::node, 2, true))->nodes, std::vector<int>{2});
+    EXPECT_EQ(plan(on(Locality::near_device, -1, true), 2).code(), Code::unsupported);
+    EXPECT_EQ(plan(on(Locality::near_device), 2)->policy, Policy::none);
+}
+
+struct Refusal {
+    const char* what;
+    HostPlacement placement;
+    int near;
+    std::optional<std::vector<int>> allowed;
+    Code code;
+};
+
+TEST(PlacementPlan, EveryStrictRefusalHasItsCodeAndItsPreferredFallback) {  // keeps H2
+    const Refusal refusals[] = {
+        {"no such node", on(Locality::node, 7), 0, std::nullopt, Code::invalid_argument},
+        {"negative node", on(Locality::node, -1), 0, std::nullopt, Code::invalid_argument},
+        {"node without memory", on(Locality::node, 18), 0, std::nullopt, Code::unsupported},
+        {"cpuset", on(Locality::node, 1), 0, std::vector<int>{0}, Code::not_permitted},
+        {"near node forbidden", on(Locality::near_device), 1, std::vector<int>{0}, Code::not_permitted},
+        {"no near node", on(Locality::near_device), -1, std::nullopt, Code::unsupported},
+    };
+    for (const Refusal& refusal : refusals) {
+        HostPlacement placement = refusal.placement;
+        placement.strict = true;
+        const auto strict = plan(placement, refusal.near, refusal.allowed);
+        ASSERT_EQ(strict.code(), refusal.code) << refusal.what;
+        EXPECT_FALSE(strict.error().remedy().empty()) << refusal.what;
+        placement.strict = false;
+        const auto preferred = plan(placement, refusal.near, refusal.allowed);
+        ASSERT_TRUE(preferred.ok()) << refusal.what;
+        EXPECT_EQ(preferred->policy, Policy::none) << refusal.what;
+        EXPECT_EQ(preferred->reason, strict.error().message()) << refusal.what;
+    }
+}
+
+TEST(PlacementPlan, ASystemThatStatesNoNodesRefusesStrictOnly) {  // keeps H3
+    const MachineFacts plain;
+    EXPECT_EQ(plan_placement(on(Locality::node, 0, true), 0, plain, std::nullopt).code(), Code::unsupported);
+    EXPECT_EQ(plan_placement(on(Locality::interleaved, 0, true), 0, plain, std::nullopt).code(), Code::unsupported);
+    EXPECT_TRUE(plan_placement(on(Locality::near_device), 0, plain, std::nullopt).ok());
+}
+
+}  // namespace
+}  // namespace isthmus::platform::os
