@@ -17,7 +17,9 @@ inline constexpr int ok = 0;
 inline constexpr int invalid_value = 1;
 inline constexpr int operating_system = 304;  // no thread could be started for the work
 inline constexpr int invalid_handle = 400;    // a stale or foreign identity
+inline constexpr int illegal_state = 401;     // a capture begun twice, or ended where there is none
 inline constexpr int not_ready = 600;
+inline constexpr int not_permitted = 800;        // waiting from within a host function
 inline constexpr int capture_unsupported = 900;  // a call that a capture does not survive
 inline constexpr int capture_invalidated = 901;
 inline constexpr int capture_merge = 902;      // two captures would become one
@@ -26,6 +28,7 @@ inline constexpr int capture_unjoined = 904;   // a forked stream never came bac
 inline constexpr int capture_isolation = 905;  // a dependency on work outside of the capture
 inline constexpr int captured_event = 907;
 inline constexpr int capture_wrong_thread = 908;
+inline constexpr int unknown = 999;  // seeded mode: waits for work that can never begin
 }  // namespace code
 
 // Codes after which a device answers nothing else any more (PLATFORMS §4: 700, 716 and 719 observed, the rest

@@ -1,0 +1,170 @@
+// Capture: streams whose operations go into a graph, how they join it, and what ends or invalidates it.
+#include "core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace isthmus::sim::engine {
+
+namespace {
+
+CaptureMode& thread_mode() noexcept {
+    static thread_local CaptureMode mode = CaptureMode::global;
+    return mode;
+}
+
+// Lets every stream out of the capture. Events keep it, so that they still count as captured.
+void dissolve(Core& core, const std::shared_ptr<Capture>& capture) {
+    capture->ended = true;
+    for (auto& [id, stream] : core.streams) {
+        if (stream.capture != capture) continue;
+        stream.capture = nullptr;
+        stream.capture_tail.clear();
+    }
+}
+
+// cuThreadExchangeStreamCaptureMode: which captures forbid this thread a potentially unsafe call.
+bool forbids_unsafe_call(const Capture& capture) {
+    const CaptureMode mode = thread_mode();
+    if (mode == CaptureMode::relaxed || capture.mode == CaptureMode::relaxed) return false;
+    if (capture.owner == std::this_thread::get_id()) return true;
+    return mode == CaptureMode::global && capture.mode == CaptureMode::global;
+}
+
+}  // namespace
+
+void add_once(std::vector<NodeIndex>& nodes, NodeIndex node) {
+    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+}
+
+int Engine::begin_capture(StreamId id, CaptureMode mode) {
+    Core::Lock lock(*core_);
+    Stream* stream = core_->find(id);
+    if (!stream) return code::invalid_handle;
+    if (stream->capture) return code::illegal_state;
+    if (core_->devices[stream->device].legacy == id) return code::capture_unsupported;
+    if (const int code = core_->devices[stream->device].code; code != code::ok) return code;
+    auto capture = std::make_shared<Capture>();
+    capture->id = core_->next_id++;
+    capture->mode = mode;
+    capture->owner = std::this_thread::get_id();
+    capture->origin = id;
+    stream->capture = std::move(capture);
+    return code::ok;
+}
+
+int Engine::end_capture(StreamId id, Graph& graph, std::vector<StreamId>* unjoined) {
+    Core::Lock lock(*core_);
+    Stream* stream = core_->find(id);
+    if (!stream) return code::invalid_handle;
+    const std::shared_ptr<Capture> capture = stream->capture;
+    if (!capture) return code::illegal_state;
+    if (capture->origin != id) return code::capture_unmatched;
+    if (capture->mode != CaptureMode::relaxed && capture->owner != std::this_thread::get_id()) {
+        return code::capture_wrong_thread;
+    }
+    int code = code::ok;
+    if (capture->invalidated) {
+        code = code::capture_invalidated;
+    } else {
+        const std::vector<bool> joined = capture->graph.ancestors(stream->capture_tail);
+        for (const auto& [key, other] : core_->streams) {
+            if (other.capture != capture) continue;
+            const auto& tail = other.capture_tail;
+            if (std::all_of(tail.begin(), tail.end(), [&](NodeIndex node) { return joined[node]; })) continue;
+            code = code::capture_unjoined;
+            if (unjoined) unjoined->push_back(other.id);
+        }
+    }
+    dissolve(*core_, capture);
+    Graph captured = std::exchange(capture->graph, Graph{});
+    lock.release();
+    if (code == code::ok) graph = std::move(captured);
+    return code;
+}
+
+CaptureInfo Engine::capture_info(StreamId id) const {
+    Core::Lock lock(*core_);
+    const Stream* stream = core_->find(id);
+    CaptureInfo info;
+    if (!stream || !stream->capture) return info;
+    info.state = stream->capture->invalidated ? CaptureState::invalidated : CaptureState::active;
+    info.id = stream->capture->id;
+    info.mode = stream->capture->mode;
+    info.origin = stream->capture->origin;
+    info.owned_by_this_thread = stream->capture->owner == std::this_thread::get_id();
+    info.dependencies = stream->capture_tail;
+    return info;
+}
+
+int Engine::set_capture_dependencies(StreamId id, std::vector<NodeIndex> nodes) {
+    Core::Lock lock(*core_);
+    Stream* stream = core_->find(id);
+    if (!stream) return code::invalid_handle;
+    if (!stream->capture) return code::illegal_state;
+    if (stream->capture->invalidated) return code::capture_invalidated;
+    for (NodeIndex node : nodes) {
+        if (node >= stream->capture->graph.size()) return code::invalid_value;
+    }
+    stream->capture_tail = std::move(nodes);
+    return code::ok;
+}
+
+int Engine::invalidate_capture(StreamId id) {
+    Core::Lock lock(*core_);
+    Stream* stream = core_->find(id);
+    if (!stream) return code::invalid_handle;
+    if (!stream->capture) return code::illegal_state;
+    stream->capture->invalidated = true;
+    return code::ok;
+}
+
+bool Engine::invalidate_captures(int device) {
+    Core::Lock lock(*core_);
+    bool any = false;
+    for (const auto& [id, stream] : core_->streams) {
+        if (stream.device != device || !stream.capture) continue;
+        stream.capture->invalidated = true;
+        any = true;
+    }
+    return any;
+}
+
+int Engine::unsafe_call() {
+    Core::Lock lock(*core_);
+    int code = code::ok;
+    for (const auto& [id, stream] : core_->streams) {
+        if (!stream.capture || !forbids_unsafe_call(*stream.capture)) continue;
+        stream.capture->invalidated = true;
+        code = code::capture_unsupported;
+    }
+    return code;
+}
+
+CaptureMode Engine::exchange_thread_capture_mode(CaptureMode mode) {
+    return std::exchange(thread_mode(), mode);
+}
+
+bool Engine::legacy_stream_would_join_capture(int device) const {
+    Core::Lock lock(*core_);
+    return std::any_of(core_->streams.begin(), core_->streams.end(), [&](const auto& entry) {
+        const Stream& stream = entry.second;
+        return stream.device == device && stream.options.blocking && stream.capture && !stream.capture->invalidated;
+    });
+}
+
+Graph* Engine::lock_capture_graph(StreamId id, int& code) {
+    core_->mutex.lock();
+    Stream* stream = core_->find(id);
+    code = !stream ? code::invalid_handle : !stream->capture ? code::illegal_state : code::ok;
+    if (code == code::ok && stream->capture->invalidated) code = code::capture_invalidated;
+    if (code == code::ok) return &stream->capture->graph;
+    core_->mutex.unlock();
+    return nullptr;
+}
+
+void Engine::unlock_capture_graph() {
+    core_->mutex.unlock();
+}
+
+}  // namespace isthmus::sim::engine

@@ -1,0 +1,172 @@
+// The engine's state behind one lock, and the scheduling of work: private to this room.
+#pragma once
+
+#include "engine.hpp"
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace isthmus::sim::engine {
+
+// How far a stream's GPU work had come: everything of it up to `sequence` precedes the holder of the mark.
+struct Mark {
+    StreamId stream = StreamId::none;
+    int device = 0;
+    std::uint64_t sequence = 0;
+};
+
+struct Work {
+    Operation operation;
+    StreamId stream = StreamId::none;
+    int priority = 0;
+    std::uint32_t pending = 1;  // dependencies that have not ended; one more until seal()
+    bool done = false;
+    int code = 0;
+    std::uint64_t ended_ns = 0;
+    std::vector<WorkRef> successors;
+    std::vector<Mark> marks;  // only with Options::track_observation
+};
+
+struct Capture {
+    std::uint64_t id = 0;
+    CaptureMode mode = CaptureMode::global;
+    std::thread::id owner;
+    StreamId origin = StreamId::none;
+    bool invalidated = false;
+    bool ended = false;
+    Graph graph;
+};
+
+// A stream is its tail operation; while captured, the nodes that stand for the tail.
+struct Stream {
+    StreamId id = StreamId::none;
+    int device = 0;
+    StreamOptions options;
+    WorkRef tail;
+    int failure = 0;  // the first code that is not sticky, for the next synchronisation
+    std::shared_ptr<Capture> capture;
+    std::vector<NodeIndex> capture_tail;
+};
+
+// An event is a reference to the operation that recorded it, or to a point in a capture.
+struct Event {
+    bool timing = true;
+    WorkRef record;
+    std::shared_ptr<Capture> capture;
+    std::vector<NodeIndex> capture_nodes;
+};
+
+// The last operation of a destroyed stream, or of a graph that reached into another device.
+struct Orphan {
+    WorkRef tail;
+    bool blocking = true;
+};
+
+struct Device {
+    int code = 0;
+    std::uint64_t grace_until_ns = 0;
+    StreamId legacy = StreamId::none;
+    std::vector<Orphan> orphans;
+};
+
+class Core : public std::enable_shared_from_this<Core> {
+public:
+    Core(const Options& options, Hooks* hooks);
+
+    // Holds the lock. Letting go of it wakes or starts the executors that new ready work needs, and destroys what
+    // ended work had captured: neither user destructors nor thread creation happen under the lock.
+    class Lock {
+    public:
+        explicit Lock(Core& core);
+        ~Lock();
+        Lock(const Lock&) = delete;
+        Lock& operator=(const Lock&) = delete;
+        void release();
+        void acquire();
+        std::unique_lock<std::mutex>& inner() { return lock_; }
+
+    private:
+        Core& core_;
+        std::unique_lock<std::mutex> lock_;
+    };
+
+    // --- scheduler.cpp: everything below expects the lock to be held
+    WorkRef make_work(const Stream& stream, Operation operation);
+    void link(const WorkRef& before, const WorkRef& after);      // `after` waits for `before`
+    void seal(const WorkRef& work);                              // no more links: ready when nothing is pending
+    void link_entry(const Stream& stream, const WorkRef& work);  // what stream order and barriers demand
+    WorkRef append(Stream& stream, Operation operation, const WorkRef& also_after = nullptr);
+    void complete(const WorkRef& work);
+    bool latch(int device, int code);  // true: it was not latched before
+    bool is_dropped(const Work& work) const;
+    WorkRef take();  // next ready operation, or nullptr
+    void run(Lock& lock, const WorkRef& work);
+    bool step(Lock& lock);  // seeded: one operation; false: none can run
+    int await(Lock& lock, const WorkRef& work, int device);
+    std::uint64_t now_ns() const;
+
+    // --- observation.cpp
+    void issue(Work& work, int device);  // `work` is GPU work of its stream
+    void merge_marks(const Work& before, Work& after);
+    void observe(const Work& work);
+    void observe_device(int device, std::uint64_t up_to_sequence);
+
+    // --- executors.cpp
+    void run_executor();
+    void start_executors(std::size_t count);  // the lock not held
+    void shut_down();
+
+    Stream* find(StreamId id);
+    Event* find(EventId id);
+
+    const Options options;
+    Hooks* const hooks;
+    const pid_t process;
+
+    std::mutex mutex;
+    std::condition_variable ended;    // some work ended, or a device was latched
+    std::condition_variable wake;     // for idle executors
+    std::condition_variable delayed;  // for planned delays: a device was latched
+    std::condition_variable gone;     // an executor left
+
+    std::uint64_t next_id = 1;
+    std::map<std::uint64_t, Stream> streams;  // ordered: seeded runs link in the same order everywhere
+    std::unordered_map<std::uint64_t, Event> events;
+    std::vector<Device> devices;
+
+    std::map<int, std::deque<WorkRef>> ready;  // by priority
+    std::size_t ready_count = 0;
+    std::size_t unannounced = 0;                              // of those, not yet told to an executor
+    std::vector<std::pair<std::uint64_t, WorkRef>> sleeping;  // seeded: planned delays, by virtual time
+    std::vector<Operation> graveyard;
+    std::size_t waiters = 0;
+    std::size_t running = 0;
+    bool stopping = false;
+
+    std::size_t executors = 0;  // alive or being started
+    std::size_t starting = 0;
+    std::size_t idle = 0;
+
+    std::uint64_t random_state;
+    std::uint64_t virtual_ns = 0;
+    std::uint64_t next_random();
+
+    std::uint64_t last_sequence = 0;
+    std::vector<Mark> unobserved;  // per stream and device, its last GPU work that the host has not seen the end of
+};
+
+void add_once(std::vector<NodeIndex>& nodes, NodeIndex node);
+
+// Whether this thread runs a host function or a stream callback.
+bool& host_function_flag() noexcept;
+
+}  // namespace isthmus::sim::engine

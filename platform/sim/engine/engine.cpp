@@ -1,0 +1,119 @@
+// The engine's making and ending, its devices' sticky errors, and graph launches.
+#include "core.hpp"
+
+#include <utility>
+
+#include <unistd.h>
+
+namespace isthmus::sim::engine {
+
+Core::Core(const Options& given, Hooks* given_hooks)
+    : options(given), hooks(given_hooks), process(getpid()), random_state(given.seed) {
+    devices.resize(static_cast<std::size_t>(given.devices > 0 ? given.devices : 1));
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+        Stream legacy;
+        legacy.id = StreamId{next_id++};
+        legacy.device = static_cast<int>(i);
+        devices[i].legacy = legacy.id;
+        streams.emplace(static_cast<std::uint64_t>(legacy.id), std::move(legacy));
+    }
+}
+
+Stream* Core::find(StreamId id) {
+    const auto found = streams.find(static_cast<std::uint64_t>(id));
+    return found == streams.end() ? nullptr : &found->second;
+}
+
+Event* Core::find(EventId id) {
+    const auto found = events.find(static_cast<std::uint64_t>(id));
+    return found == events.end() ? nullptr : &found->second;
+}
+
+Engine::Engine(const Options& options, Hooks* hooks) : core_(std::make_shared<Core>(options, hooks)) {}
+
+Engine::~Engine() {
+    // A forked child may not even destroy the locks: threads that it does not have may hold them.
+    if (getpid() != core_->process) {
+        static_cast<void>(new std::shared_ptr<Core>(core_));
+        return;
+    }
+    core_->shut_down();
+}
+
+int Engine::device_code(int device) const {
+    Core::Lock lock(*core_);
+    return core_->devices[device].code;
+}
+
+void Engine::latch(int device, int code) {
+    Core::Lock lock(*core_);
+    if (!core_->latch(device, code)) return;
+    lock.release();
+    if (core_->hooks) core_->hooks->device_latched(device, code);
+}
+
+void Engine::progress() {
+    if (core_->options.mode != Mode::seeded || host_function_flag()) return;
+    Core::Lock lock(*core_);
+    while (core_->ready_count + core_->sleeping.size() != 0 && core_->next_random() % 2 != 0) core_->step(lock);
+}
+
+std::uint64_t Engine::now_ns() const {
+    Core::Lock lock(*core_);
+    return core_->now_ns();
+}
+
+bool Engine::in_host_function() noexcept {
+    return host_function_flag();
+}
+
+// Every node becomes work that follows the stream's entry (when it has no other dependency) and what it depends on;
+// one empty operation after all of them is the stream's new tail.
+int Engine::launch(StreamId id, GraphInstance& instance) {
+    const Graph graph = instance.graph;  // bodies are copied before the lock is taken
+    Core::Lock lock(*core_);
+    Core& core = *core_;
+    Stream* stream = core.find(id);
+    if (!stream) return code::invalid_handle;
+    if (stream->capture) {
+        if (stream->capture->invalidated) return code::capture_invalidated;
+        stream->capture_tail = {stream->capture->graph.add_graph(graph, stream->capture_tail)};
+        return code::ok;
+    }
+    if (const int code = core.devices[stream->device].code; code != code::ok) return code;
+
+    const WorkRef entry = core.make_work(*stream, Operation{});
+    core.link_entry(*stream, entry);
+    core.link(instance.last_launch, entry);
+    const WorkRef exit = core.make_work(*stream, Operation{});
+    core.link(entry, exit);
+    std::vector<WorkRef> works;
+    for (std::size_t i = 0; i < graph.size(); ++i) {
+        works.push_back(core.make_work(*stream, graph.node(static_cast<NodeIndex>(i)).operation));
+    }
+    for (std::size_t i = 0; i < works.size(); ++i) {
+        const GraphNode& node = graph.node(static_cast<NodeIndex>(i));
+        if (node.dependencies.empty()) core.link(entry, works[i]);
+        for (NodeIndex dependency : node.dependencies) core.link(works[dependency], works[i]);
+        core.link(works[i], exit);
+        const Event* awaited = node.operation.kind == Kind::wait ? core.find(node.operation.event) : nullptr;
+        if (awaited) core.link(awaited->record, works[i]);
+        // Branches run beside each other, so only the end of the launch tells the host that its GPU work is over.
+        if (is_gpu_work(node.operation.kind)) core.issue(*exit, works[i]->operation.device);
+    }
+    for (const WorkRef& work : works) {
+        Event* recorded = work->operation.kind == Kind::event_record ? core.find(work->operation.event) : nullptr;
+        if (recorded) *recorded = Event{recorded->timing, work, nullptr, {}};
+        if (work->operation.device != stream->device) {
+            core.devices[work->operation.device].orphans.push_back({work, false});
+        }
+    }
+    stream->tail = exit;
+    instance.last_launch = exit;
+    core.seal(entry);
+    for (const WorkRef& work : works) core.seal(work);
+    core.seal(exit);
+    return code::ok;
+}
+
+}  // namespace isthmus::sim::engine

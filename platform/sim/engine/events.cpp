@@ -1,0 +1,125 @@
+// Events: a record is a reference to an operation; waits and queries take the reference that is current when called.
+#include "core.hpp"
+
+#include <utility>
+
+namespace isthmus::sim::engine {
+
+EventId Engine::create_event(bool timing) {
+    Core::Lock lock(*core_);
+    const EventId id{core_->next_id++};
+    core_->events[static_cast<std::uint64_t>(id)].timing = timing;
+    return id;
+}
+
+int Engine::destroy_event(EventId id) {
+    Event removed;
+    Core::Lock lock(*core_);
+    Event* event = core_->find(id);
+    if (!event) return code::invalid_handle;
+    removed = std::move(*event);
+    core_->events.erase(static_cast<std::uint64_t>(id));
+    lock.release();
+    return code::ok;
+}
+
+int Engine::record(EventId id, StreamId stream_id) {
+    std::shared_ptr<Capture> previous;
+    Core::Lock lock(*core_);
+    Event* event = core_->find(id);
+    Stream* stream = core_->find(stream_id);
+    if (!event || !stream) return code::invalid_handle;
+    if (stream->capture) {
+        if (stream->capture->invalidated) return code::capture_invalidated;
+        previous = std::exchange(event->capture, stream->capture);
+        event->capture_nodes = stream->capture_tail;
+        event->record = nullptr;
+        lock.release();
+        return code::ok;
+    }
+    if (const int code = core_->devices[stream->device].code; code != code::ok) return code;
+    Operation operation;
+    operation.kind = Kind::event_record;
+    event->record = core_->append(*stream, std::move(operation));
+    previous = std::exchange(event->capture, nullptr);
+    event->capture_nodes.clear();
+    lock.release();
+    return code::ok;
+}
+
+int Engine::wait(StreamId stream_id, EventId id) {
+    Core::Lock lock(*core_);
+    Event* event = core_->find(id);
+    Stream* stream = core_->find(stream_id);
+    if (!event || !stream) return code::invalid_handle;
+    if (stream->capture && stream->capture->invalidated) return code::capture_invalidated;
+    if (event->capture) {
+        if (event->capture->ended) return code::captured_event;
+        if (event->capture->invalidated) return code::capture_invalidated;
+        if (stream->capture && stream->capture != event->capture) {
+            stream->capture->invalidated = event->capture->invalidated = true;
+            return code::capture_merge;
+        }
+        if (!stream->capture) {  // joins the capture
+            stream->capture = event->capture;
+            stream->capture_tail.clear();
+        }
+        for (NodeIndex node : event->capture_nodes) add_once(stream->capture_tail, node);
+        return code::ok;
+    }
+    if (stream->capture) {
+        if (!event->record) return code::ok;  // never recorded: complete
+        stream->capture->invalidated = true;
+        return code::capture_isolation;
+    }
+    if (const int code = core_->devices[stream->device].code; code != code::ok) return code;
+    Operation operation;
+    operation.kind = Kind::wait;
+    core_->append(*stream, std::move(operation), event->record);
+    return code::ok;
+}
+
+int Engine::query_event(EventId id) {
+    Core::Lock lock(*core_);
+    Event* event = core_->find(id);
+    if (!event) return code::invalid_handle;
+    if (event->capture) return code::captured_event;
+    if (!event->record) return code::ok;
+    if (const int code = core_->devices[event->record->operation.device].code; code != code::ok) return code;
+    if (!event->record->done) return code::not_ready;
+    core_->observe(*event->record);
+    return code::ok;
+}
+
+int Engine::synchronize_event(EventId id) {
+    Core::Lock lock(*core_);
+    Event* event = core_->find(id);
+    if (!event) return code::invalid_handle;
+    if (event->capture) return code::captured_event;
+    if (!event->record) return code::ok;
+    const WorkRef record = event->record;
+    return core_->await(lock, record, record->operation.device);
+}
+
+int Engine::elapsed_ns(EventId start_id, EventId end_id, std::int64_t& nanoseconds) {
+    Core::Lock lock(*core_);
+    const Event* start = core_->find(start_id);
+    const Event* end = core_->find(end_id);
+    if (!start || !end || !start->timing || !end->timing) return code::invalid_handle;
+    if (start->capture || end->capture) return code::captured_event;
+    if (!start->record || !end->record) return code::invalid_handle;
+    for (const Event* event : {start, end}) {
+        if (const int code = core_->devices[event->record->operation.device].code; code != code::ok) return code;
+    }
+    if (!start->record->done || !end->record->done) return code::not_ready;
+    nanoseconds = static_cast<std::int64_t>(end->record->ended_ns) - static_cast<std::int64_t>(start->record->ended_ns);
+    return code::ok;
+}
+
+std::uint64_t Engine::event_capture(EventId id) const {
+    Core::Lock lock(*core_);
+    const Event* event = core_->find(id);
+    return event && event->capture ? event->capture->id : 0;
+}
+
+}  // namespace isthmus::sim::engine

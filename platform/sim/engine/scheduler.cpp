@@ -1,0 +1,246 @@
+// Dependency counting: work becomes ready when everything before it has ended, runs without the lock, and releases
+// what follows it.
+#include "core.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace isthmus::sim::engine {
+
+namespace {
+
+constexpr std::uint64_t virtual_operation_ns = 1000;
+
+bool runs_code(const Work& work) {
+    return work.operation.body || work.operation.callback || work.operation.delay_ns != 0;
+}
+
+}  // namespace
+
+bool& host_function_flag() noexcept {
+    static thread_local bool flag = false;
+    return flag;
+}
+
+std::uint64_t Core::next_random() {  // splitmix64: the same numbers with every standard library
+    std::uint64_t z = (random_state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+std::uint64_t Core::now_ns() const {
+    if (options.mode == Mode::seeded) return virtual_ns;
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+WorkRef Core::make_work(const Stream& stream, Operation operation) {
+    auto work = std::make_shared<Work>();
+    work->operation = std::move(operation);
+    if (work->operation.device < 0) work->operation.device = stream.device;
+    work->stream = stream.id;
+    work->priority = stream.options.priority;
+    return work;
+}
+
+void Core::link(const WorkRef& before, const WorkRef& after) {
+    if (!before) return;
+    if (options.track_observation) merge_marks(*before, *after);
+    if (before->done) return;
+    before->successors.push_back(after);
+    ++after->pending;
+}
+
+void Core::link_entry(const Stream& stream, const WorkRef& work) {
+    link(stream.tail, work);
+    if (!stream.options.blocking) return;
+    const Device& device = devices[stream.device];
+    if (stream.id != device.legacy) return link(find(device.legacy)->tail, work);
+    for (const auto& [id, other] : streams) {
+        if (other.device == stream.device && other.options.blocking && other.id != stream.id) link(other.tail, work);
+    }
+    for (const Orphan& orphan : device.orphans) {
+        if (orphan.blocking) link(orphan.tail, work);
+    }
+}
+
+void Core::seal(const WorkRef& work) {
+    if (--work->pending != 0) return;
+    if (!runs_code(*work) || is_dropped(*work)) return complete(work);
+    ready[work->priority].push_back(work);
+    ++ready_count;
+    ++unannounced;
+}
+
+WorkRef Core::append(Stream& stream, Operation operation, const WorkRef& also_after) {
+    WorkRef work = make_work(stream, std::move(operation));
+    link_entry(stream, work);
+    link(also_after, work);
+    if (is_gpu_work(work->operation.kind)) issue(*work, work->operation.device);
+    stream.tail = work;
+    seal(work);
+    return work;
+}
+
+// Ordering-only and dropped successors end here and now, in a loop: a long chain of them takes no stack.
+void Core::complete(const WorkRef& first) {
+    std::deque<WorkRef> open{first};
+    while (!open.empty()) {
+        const WorkRef work = std::move(open.front());
+        open.pop_front();
+        work->done = true;
+        work->ended_ns = now_ns();
+        if (runs_code(*work)) graveyard.push_back(std::move(work->operation));
+        for (const WorkRef& next : std::exchange(work->successors, {})) {
+            if (--next->pending != 0) continue;
+            if (!runs_code(*next) || is_dropped(*next)) {
+                open.push_back(next);
+            } else {
+                ready[next->priority].push_back(next);
+                ++ready_count;
+                ++unannounced;
+            }
+        }
+    }
+    if (waiters != 0) ended.notify_all();
+}
+
+bool Core::is_dropped(const Work& work) const {
+    if (stopping) return true;
+    return devices[work.operation.device].code != 0 && work.operation.kind != Kind::stream_callback;
+}
+
+bool Core::latch(int device, int code) {
+    Device& latched = devices[device];
+    if (latched.code != 0) return false;
+    latched.code = code;
+    latched.grace_until_ns = now_ns() + options.grace_ns;
+    ended.notify_all();
+    delayed.notify_all();
+    return true;
+}
+
+WorkRef Core::take() {
+    if (options.mode == Mode::seeded) {
+        for (std::size_t i = 0; i < sleeping.size();) {
+            if (sleeping[i].first > virtual_ns) {
+                ++i;
+                continue;
+            }
+            ready[sleeping[i].second->priority].push_back(std::move(sleeping[i].second));
+            ++ready_count;
+            sleeping.erase(sleeping.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+    }
+    if (ready_count == 0) return nullptr;
+    // Priority is a hint on real hardware: exploration draws from all that is ready.
+    std::size_t skip = options.mode == Mode::seeded ? next_random() % ready_count : 0;
+    auto queue = ready.begin();
+    while (skip >= queue->second.size()) skip -= (queue++)->second.size();
+    const auto chosen = queue->second.begin() + static_cast<std::ptrdiff_t>(skip);
+    WorkRef work = std::move(*chosen);
+    queue->second.erase(chosen);
+    if (queue->second.empty()) ready.erase(queue);
+    --ready_count;
+    unannounced = std::min(unannounced, ready_count);
+    return work;
+}
+
+// Runs one operation with the lock let go. The frames here hold nothing that the operation's body could strand by
+// leaving a fault with siglongjmp, because it lands inside the body again.
+void Core::run(Lock& lock, const WorkRef& work) {
+    Operation& operation = work->operation;
+    const int device = operation.device;
+    ++running;
+    if (operation.delay_ns != 0 && options.mode == Mode::threads) {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(operation.delay_ns);
+        lock.release();  // not through the condition variable: other ready work gets its executors first
+        lock.acquire();
+        while (!is_dropped(*work) && delayed.wait_until(lock.inner(), until) != std::cv_status::timeout) {
+        }
+    }
+    if (is_host_work(operation.kind)) observe(*work);
+    const bool dropped = is_dropped(*work);
+    const int latched = devices[device].code;
+    lock.release();
+    int result = code::ok;
+    if (!dropped && is_host_work(operation.kind)) {
+        if (hooks) hooks->host_work_begins(operation);
+        host_function_flag() = true;
+        if (operation.callback) operation.callback(latched);
+        if (operation.body && latched == code::ok) result = operation.body();
+        host_function_flag() = false;
+        if (hooks) hooks->host_work_ends(operation);
+    } else if (!dropped && operation.body) {
+        const bool gpu = hooks && is_gpu_work(operation.kind);
+        if (gpu) hooks->gpu_work_begins(operation);
+        result = operation.body();
+        if (gpu) hooks->gpu_work_ends(operation);
+    }
+    operation.body = nullptr;
+    operation.callback = nullptr;
+    operation.delay_ns = 0;
+    lock.acquire();
+    virtual_ns += virtual_operation_ns;
+    work->code = result;
+    if (is_sticky(result) && latch(device, result)) {
+        lock.release();
+        if (hooks) hooks->device_latched(device, result);
+        lock.acquire();
+    } else if (result != code::ok) {
+        Stream* stream = find(work->stream);
+        if (stream && stream->failure == code::ok) stream->failure = result;
+    }
+    --running;
+    complete(work);
+}
+
+bool Core::step(Lock& lock) {
+    WorkRef work = take();
+    if (work && work->operation.delay_ns != 0 && !is_dropped(*work)) {
+        sleeping.emplace_back(virtual_ns + std::exchange(work->operation.delay_ns, 0), std::move(work));
+        return true;
+    }
+    if (work) {
+        run(lock, work);
+        return true;
+    }
+    if (!sleeping.empty()) {
+        const auto first = std::min_element(sleeping.begin(), sleeping.end(),
+                                            [](const auto& a, const auto& b) { return a.first < b.first; });
+        virtual_ns = std::max(virtual_ns, first->first);
+        return true;
+    }
+    if (running == 0) return false;
+    ++waiters;  // another thread runs what this one waits for
+    ended.wait(lock.inner());
+    --waiters;
+    return true;
+}
+
+int Core::await(Lock& lock, const WorkRef& work, int device) {
+    if (host_function_flag()) return code::not_permitted;
+    while (work && !work->done) {
+        if (options.mode == Mode::seeded) {
+            if (step(lock)) continue;
+            return devices[device].code != 0 ? devices[device].code : code::unknown;
+        }
+        // What still runs after a sticky error cannot be killed as hardware would: it gets some time, once.
+        const Device& waited = devices[device];
+        if (waited.code != 0 && now_ns() >= waited.grace_until_ns) break;
+        ++waiters;
+        if (waited.code == 0) {
+            ended.wait(lock.inner());
+        } else {
+            ended.wait_for(lock.inner(), std::chrono::nanoseconds(waited.grace_until_ns - now_ns()));
+        }
+        --waiters;
+    }
+    if (devices[device].code != 0) return devices[device].code;
+    if (work) observe(*work);
+    return code::ok;
+}
+
+}  // namespace isthmus::sim::engine
