@@ -1,1 +1,117 @@
-// The room begins empty.
+// Facts → capabilities. Every feature answers from its own attribute; axes next; the row's name last.
+#include <platform/detect.hpp>
+
+#include "axes.hpp"
+
+#include <platform/capability_table.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace isthmus::platform {
+
+namespace {
+
+constexpr int attribute_compute_major = 75;
+constexpr int attribute_compute_minor = 76;
+constexpr int attribute_numa_config = 130;
+constexpr int attribute_numa_id = 131;
+constexpr int attribute_host_numa_id = 134;
+constexpr int numa_config_node = 1;    // CU_DEVICE_NUMA_CONFIG_NUMA_NODE
+constexpr int code_invalid_value = 1;  // CUDA_ERROR_INVALID_VALUE: how a driver answers an id that it does not know
+
+std::string version_text(int driver_version) {
+    return std::to_string(driver_version / 1000) + "." + std::to_string(driver_version % 1000 / 10);
+}
+
+std::string attribute_text(int id) {
+    return std::string(attribute_name(id)) + " (attribute " + std::to_string(id) + ")";
+}
+
+const AttributeFact* find(const DeviceFacts& device, int id) {
+    const auto found = std::find_if(device.attributes.begin(), device.attributes.end(),
+                                    [id](const AttributeFact& fact) { return fact.id == id; });
+    return found == device.attributes.end() ? nullptr : &*found;
+}
+
+Capability absent(const MachineFacts& machine, int id) {
+    if (machine.driver_version == 0) return {State::no, Origin::absent, "There is no CUDA driver to ask."};
+    return {State::no, Origin::absent,
+            "The driver (CUDA " + version_text(machine.driver_version) + ") does not know " + attribute_text(id) +
+                ", so the answer counts as no."};
+}
+
+Capability answer(const MachineFacts& machine, const DeviceFacts& device, const FeatureRow& row) {
+    const AttributeFact* fact = find(device, row.attribute);
+    if (fact == nullptr || fact->refused_code == code_invalid_value) return absent(machine, row.attribute);
+    if (fact->refused_code != 0) {
+        return {State::no, Origin::refused,
+                "The driver answered " + attribute_text(row.attribute) + " with error " +
+                    std::to_string(fact->refused_code) + ", so the answer counts as no."};
+    }
+    const bool yes = fact->value > 0;
+    return {yes ? State::yes : State::no, Origin::attribute,
+            attribute_text(row.attribute) + " is " + std::to_string(fact->value) + ": " +
+                std::string(yes ? row.yes : row.no) + "."};
+}
+
+Capabilities cpu_device() {
+    Capabilities capabilities;
+    capabilities.memory = MemoryModel::host;
+    capabilities.model = Model::cpu;
+    for (Capability& each : capabilities.features) {
+        each = {State::no, Origin::absent, "This is the CPU device, which has no GPU properties."};
+    }
+    return capabilities;
+}
+
+void name_row(Capabilities& capabilities) {
+    capabilities.model = row_of(capabilities).model;
+}
+
+}  // namespace
+
+Capabilities detect(const MachineFacts& machine, const DeviceFacts& device) {
+    if (device.is_cpu()) return cpu_device();
+    Capabilities capabilities;
+    for (int i = 0; i < feature_count; ++i) {
+        const FeatureRow& row = feature_row(static_cast<Feature>(i));
+        capabilities.features[static_cast<std::size_t>(i)] = answer(machine, device, row);
+    }
+    if (device.host_atomics) capabilities.host_atomics = *device.host_atomics;
+    capabilities.compute_major = device.attribute(attribute_compute_major).value_or(0);
+    capabilities.compute_minor = device.attribute(attribute_compute_minor).value_or(0);
+    capabilities.host_numa_node = std::max(-1, device.attribute(attribute_host_numa_id).value_or(-1));
+    if (device.attribute(attribute_numa_config) == numa_config_node) {
+        capabilities.gpu_numa_node = std::max(-1, device.attribute(attribute_numa_id).value_or(-1));
+    }
+
+    capabilities.translation = translation_of(capabilities);
+    capabilities.memory = memory_of(capabilities, machine.nvidia_param("CoherentGPUMemoryMode"));
+    capabilities.managed = managed_of(capabilities);
+    capabilities.link_atomics = link_atomics_of(capabilities);
+    name_row(capabilities);
+    return capabilities;
+}
+
+void apply_probe(Capabilities& capabilities, const Probe& probe) {
+    Capability& capability = capabilities.features[static_cast<std::size_t>(probe.feature)];
+    if (capability.state == State::no) return;  // a probe never widens
+    capability.state = probe.works ? State::probed : State::no;
+    capability.origin = Origin::probe;
+    capability.reason = probe.finding;
+    if (probe.works) return;
+    if (probe.driver_code != 0) capability.reason += " (error " + std::to_string(probe.driver_code) + ")";
+
+    // The axes follow their features down, never up: losing "only some atomics" must not read as "all of them".
+    capabilities.translation = std::min(capabilities.translation, translation_of(capabilities));
+    capabilities.managed = std::min(capabilities.managed, managed_of(capabilities));
+    capabilities.link_atomics = std::min(capabilities.link_atomics, link_atomics_of(capabilities));
+    const bool host_tables = capabilities.translation == Translation::host_page_tables;
+    if (capabilities.memory == MemoryModel::coherent_hidden && !host_tables) {
+        capabilities.memory = MemoryModel::separate;
+    }
+    name_row(capabilities);
+}
+
+}  // namespace isthmus::platform
