@@ -1,0 +1,15 @@
+// `isthmus run`: the camera pipeline on real frames. Declares the subcommand and its options.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace isthmus::tools {
+
+struct CommandContext;
+
+// `context` must outlive the parsing of `app`; the callback runs the pipeline and leaves its exit code there.
+void add_run_command(CLI::App& app, CommandContext& context);
+
+}  // namespace isthmus::tools
