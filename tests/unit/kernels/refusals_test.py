@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Compiles each snippet of refusals.txt and compares what the compiler says. keeps L9
+
+    refusals_test.py refusals.txt -I include … -- compiler and its options
+Further compilers found on this machine are tried too, because users choose theirs.
+"""
+import shutil
+import subprocess
+import sys
+
+
+def read_snippets(path):
+    prologue, snippets, current = [], [], None
+    for line in open(path, encoding='utf-8').read().split('\n'):
+        if line.startswith('# ') or line == '== prologue':
+            continue
+        if line.startswith('-- '):
+            current = {'title': line[3:], 'expect': [], 'code': []}
+            snippets.append(current)
+        elif current is None:
+            prologue.append(line)
+        elif line.startswith('expect: '):
+            current['expect'].append(line[8:])
+        else:
+            current['code'].append(line)
+    return '\n'.join(prologue), snippets
+
+
+def check(compiler, options, prologue, snippet):
+    command = compiler + ['-std=c++20', '-fsyntax-only', '-x', 'c++'] + options + ['-']
+    done = subprocess.run(command, input=prologue + '\n' + '\n'.join(snippet['code']) + '\n', text=True,
+                          capture_output=True, check=False)
+    if snippet['expect'] == ['compiles']:
+        return done.returncode == 0 or done.stderr
+    if done.returncode == 0:
+        return 'it compiled'
+    return any(text in done.stderr for text in snippet['expect']) or \
+        f'none of {snippet["expect"]} is in:\n{done.stderr}'
+
+
+def main():
+    split = sys.argv.index('--')
+    path, options, own = sys.argv[1], sys.argv[2:split], sys.argv[split + 1:]
+    own = [part for part in own if part != 'ccache']
+    compilers = [own] + [[c] for c in ('g++', 'clang++') if shutil.which(c) and c not in own]
+    prologue, snippets = read_snippets(path)
+    if len(snippets) < 20:
+        sys.exit(f'{path}: only {len(snippets)} snippets were understood')
+    failed = 0
+    for compiler in compilers:
+        for snippet in snippets:
+            verdict = check(compiler, options, prologue, snippet)
+            if verdict is not True:
+                failed += 1
+                print(f'FAILED {" ".join(compiler)}: {snippet["title"]}: {verdict}')
+        print(f'{" ".join(compiler)}: {len(snippets)} snippets')
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == '__main__':
+    main()
