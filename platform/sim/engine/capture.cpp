@@ -33,6 +33,12 @@ bool forbids_unsafe_call(const Capture& capture) {
 
 }  // namespace
 
+// A stream leaves by being destroyed. With the stream that a capture began on goes what could end it.
+void lose_capture(Core& core, Stream& stream) {
+    stream.capture->invalidated = true;
+    if (stream.capture->origin == stream.id) dissolve(core, std::shared_ptr<Capture>(stream.capture));
+}
+
 void add_once(std::vector<NodeIndex>& nodes, NodeIndex node) {
     if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
 }

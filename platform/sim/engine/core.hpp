@@ -164,6 +164,7 @@ public:
     std::vector<Mark> unobserved;  // per stream and device, its last GPU work that the host has not seen the end of
 };
 
+void lose_capture(Core& core, Stream& stream);
 void add_once(std::vector<NodeIndex>& nodes, NodeIndex node);
 
 // Whether this thread runs a host function or a stream callback.

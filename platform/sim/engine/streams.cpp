@@ -28,7 +28,7 @@ int Engine::destroy_stream(StreamId id) {
     if (!stream) return code::invalid_handle;
     Device& device = core_->devices[stream->device];
     if (device.legacy == id) return code::not_permitted;
-    if (stream->capture) stream->capture->invalidated = true;
+    if (stream->capture) lose_capture(*core_, *stream);
     std::erase_if(device.orphans, [](const Orphan& orphan) { return orphan.tail->done; });
     if (stream->tail && !stream->tail->done) device.orphans.push_back({stream->tail, stream->options.blocking});
     removed = std::move(*stream);  // a captured graph may die with it: outside of the lock
