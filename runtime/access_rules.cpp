@@ -1,1 +1,170 @@
-// The room begins empty.
+// Who may touch what: one answer per agent and kind, from capability bits and axes alone. Evidence: the attributes'
+// documentation, and for device memory what was seen (a CPU load from it faults on H200, Thor and GB10 alike).
+#include "access_rules.hpp"
+
+namespace isthmus::rules {
+
+namespace {
+
+using Text = std::string_view;
+
+AccessAnswer yes(Text reason) {
+    return {Verdict::yes, reason, {}};
+}
+AccessAnswer no(Text reason, Text remedy) {
+    return {Verdict::no, reason, remedy};
+}
+AccessAnswer unknown(Text reason, Text remedy) {
+    return {Verdict::not_verified, reason, remedy};
+}
+
+bool is_cpu(const Capabilities& c) {
+    return c.memory == MemoryModel::host;
+}
+
+AccessAnswer foreign() {
+    return unknown("nothing is known about how this memory was obtained",
+                   "allocate it through the runtime, or copy it into a buffer of the runtime");
+}
+AccessAnswer mapped_by_range() {
+    return unknown("access to such memory is granted per range and device (cuMemSetAccess), not by its kind",
+                   "ask the mapping, or grant access to the range first");
+}
+AccessAnswer imported() {
+    return unknown("imported memory keeps the class that its exporter gave it, and a handle does not tell it",
+                   "ask the exporter, or copy it into a buffer of the runtime");
+}
+
+// Host memory that the system alone provided.
+AccessAnswer device_to_pageable(const Capabilities& device) {
+    switch (device.translation) {
+        case Translation::host_page_tables:
+            return yes("the GPU uses the CPU's page tables (attributes 88 and 100 are 1)");
+        case Translation::hmm: return yes("the kernel migrates ordinary host memory for the GPU (attribute 88 is 1)");
+        case Translation::none: break;
+    }
+    return no("the GPU faults on ordinary host memory (PAGEABLE_MEMORY_ACCESS, attribute 88, is 0)",
+              "use pinned or registered memory, or allocate_shared");
+}
+
+AccessAnswer device_to_pinned(const Capabilities& device) {
+    if (device.has(Feature::unified_addressing)) {
+        return yes("pinned memory is mapped for every GPU with unified addressing (attribute 41 is 1)");
+    }
+    return no("without unified addressing (attribute 41 is 0) the GPU does not know the host's addresses",
+              "copy into device memory");
+}
+
+AccessAnswer device_to_registered(const Capabilities& device) {
+    if (!device.has(Feature::host_register)) {
+        return no("this GPU cannot use registered memory (HOST_REGISTER_SUPPORTED, attribute 99, is 0)",
+                  "use pinned memory");
+    }
+    if (!device.has(Feature::unified_addressing)) return device_to_pinned(device);
+    return yes("registered memory is mapped for the GPU (attributes 41 and 99 are 1)");
+}
+
+AccessAnswer device_to_managed(const Capabilities& device) {
+    if (device.has(Feature::managed)) return yes("this GPU supports managed memory (attribute 83 is 1)");
+    return no("this device does not support managed memory (MANAGED_MEMORY, attribute 83, is not 1)",
+              "use pinned memory, or allocate_shared");
+}
+
+AccessAnswer host_to_managed(const Capabilities& owner) {
+    switch (owner.managed) {
+        case ManagedModel::direct:
+            return yes("CPU and GPU share managed memory at any time, in place (attributes 89 and 101 are 1)");
+        case ManagedModel::concurrent:
+            return yes("CPU and GPU may touch managed memory at the same time (attribute 89 is 1)");
+        case ManagedModel::phase_guarded:
+            return no("while any kernel runs, the CPU may touch no managed memory (attribute 89 is 0)",
+                      "open a host view, which waits and attaches the memory to the host; or use pinned memory");
+        case ManagedModel::none: break;
+    }
+    return no("the owner does not support managed memory (MANAGED_MEMORY, attribute 83, is not 1)",
+              "use pinned memory, or allocate_shared");
+}
+
+AccessAnswer by_cpu_device(MemoryKind kind) {
+    switch (kind) {
+        case MemoryKind::unknown: return foreign();
+        case MemoryKind::managed:
+        case MemoryKind::managed_pool:
+            return no("the CPU device has no managed memory: nothing migrates", "use host memory, or allocate_shared");
+        case MemoryKind::vmm: return mapped_by_range();
+        case MemoryKind::imported: return imported();
+        default: return yes("the CPU device's memory is host memory");
+    }
+}
+
+}  // namespace
+
+AccessAnswer host_access(const Capabilities& owner, MemoryKind kind) {
+    switch (kind) {
+        case MemoryKind::unknown: return foreign();
+        case MemoryKind::host:
+        case MemoryKind::host_numa: return yes("it is ordinary host memory");
+        case MemoryKind::pinned:
+        case MemoryKind::registered: return yes("it is host memory, locked in place for the GPU");
+        case MemoryKind::write_combined:
+            return yes("it is host memory for writing; reading it is lawful and very slow");
+        // The vendor's guide calls device memory CPU-readable where 100=1; on GB10 and Thor it faults all the same.
+        case MemoryKind::device:
+        case MemoryKind::pool:
+        case MemoryKind::graph:
+            return no("a CPU access to device memory faults; no platform promises it",
+                      "copy to host memory, or allocate_shared and open a host view");
+        case MemoryKind::managed:
+        case MemoryKind::managed_pool: return host_to_managed(owner);
+        case MemoryKind::vmm: return mapped_by_range();
+        case MemoryKind::imported: return imported();
+    }
+    return foreign();
+}
+
+AccessAnswer device_access(const Capabilities& device, MemoryKind kind) {
+    if (is_cpu(device)) return by_cpu_device(kind);
+    switch (kind) {
+        case MemoryKind::unknown: return foreign();
+        case MemoryKind::host:
+        case MemoryKind::host_numa: return device_to_pageable(device);
+        case MemoryKind::pinned:
+        case MemoryKind::write_combined: return device_to_pinned(device);
+        case MemoryKind::registered: return device_to_registered(device);
+        case MemoryKind::device:
+        case MemoryKind::pool:
+        case MemoryKind::graph: return yes("it is this device's own memory");
+        case MemoryKind::managed:
+        case MemoryKind::managed_pool: return device_to_managed(device);
+        case MemoryKind::vmm: return mapped_by_range();
+        case MemoryKind::imported: return imported();
+    }
+    return foreign();
+}
+
+AccessAnswer peer_access(const Capabilities& device, const Capabilities& owner, MemoryKind kind, PeerState state) {
+    if (is_cpu(device)) return host_access(owner, kind);
+    switch (kind) {
+        case MemoryKind::device:
+            if (is_cpu(owner)) return device_to_pageable(device);
+            if (state.peer_access) return yes("peer access to the owner is enabled");
+            return no("peer access to the owner is not enabled", "enable peer access, or copy between the devices");
+        case MemoryKind::pool:
+        case MemoryKind::graph:
+            if (is_cpu(owner)) return device_to_pageable(device);
+            if (state.pool_access) return yes("access to the owner's pool is enabled");
+            return no("access to the owner's pool is not enabled; peer access alone does not open a pool",
+                      "enable pool access for this device, or copy between the devices");
+        default: return device_access(device, kind);
+    }
+}
+
+std::uint32_t reachable_kinds(const Capabilities& device) {
+    std::uint32_t bits = 0;
+    for (int kind = 0; kind < memory_kind_count; ++kind) {
+        if (device_access(device, static_cast<MemoryKind>(kind))) bits |= 1u << kind;
+    }
+    return bits;
+}
+
+}  // namespace isthmus::rules

@@ -1,1 +1,37 @@
-// The room begins empty.
+// What a launch does with an argument of each kind: it passes, is attached, is staged, or cannot be used at all.
+#include "launch_path.hpp"
+
+#include "access_rules.hpp"
+
+namespace isthmus::rules {
+
+namespace {
+
+bool is_managed(MemoryKind kind) {
+    return kind == MemoryKind::managed || kind == MemoryKind::managed_pool;
+}
+
+}  // namespace
+
+PathAnswer launch_path(const Capabilities& device, MemoryKind kind) {
+    if (is_managed(kind) && device.managed == ManagedModel::phase_guarded) {
+        // A managed pool has no attachment (cuStreamAttachMemAsync takes managed allocations only).
+        if (kind == MemoryKind::managed_pool) {
+            return {LaunchPath::refuse,
+                    "a managed pool cannot be attached, and this GPU shares managed memory by phases"};
+        }
+        return {LaunchPath::attach,
+                "managed memory belongs to one side at a time here: attached to the stream, then back to the host"};
+    }
+    const AccessAnswer answer = device_access(device, kind);
+    switch (answer.verdict) {
+        case Verdict::yes: return {LaunchPath::pass, "the device uses this memory in place"};
+        case Verdict::not_verified: return {LaunchPath::pass, "nothing is known against it; it is passed as it is"};
+        case Verdict::no: break;
+    }
+    // The host can always be read and written by a copy; what the device lacks altogether cannot exist.
+    if (is_managed(kind)) return {LaunchPath::refuse, answer.reason};
+    return {LaunchPath::stage, "the device cannot reach this host memory: it is copied around the launch"};
+}
+
+}  // namespace isthmus::rules
