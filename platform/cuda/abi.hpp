@@ -34,20 +34,36 @@ using CUjit_option = int;
 using CUdeviceptr = unsigned long long;
 using CUmemGenericAllocationHandle = unsigned long long;
 
-// Handles: distinct pointer types, never dereferenced on our side.
-using CUcontext = struct CUctx_st*;
-using CUmodule = struct CUmod_st*;
-using CUfunction = struct CUfunc_st*;
-using CUlibrary = struct CUlib_st*;
-using CUkernel = struct CUkern_st*;
-using CUarray = struct CUarray_st*;
-using CUevent = struct CUevent_st*;
-using CUstream = struct CUstream_st*;
-using CUgraph = struct CUgraph_st*;
-using CUgraphNode = struct CUgraphNode_st*;
-using CUgraphExec = struct CUgraphExec_st*;
-using CUuserObject = struct CUuserObject_st*;
-using CUmemoryPool = struct CUmemPoolHandle_st*;
+// Handles: distinct pointer types, never dereferenced on our side. Declared first, so that these names are ours also
+// where <cuda.h> was included before.
+struct CUctx_st;
+struct CUmod_st;
+struct CUfunc_st;
+struct CUlib_st;
+struct CUkern_st;
+struct CUarray_st;
+struct CUevent_st;
+struct CUstream_st;
+struct CUgraph_st;
+struct CUgraphNode_st;
+struct CUgraphExec_st;
+struct CUuserObject_st;
+struct CUmemPoolHandle_st;
+struct CUexecAffinityParam;
+struct CUctxCigParam;
+using CUcontext = CUctx_st*;
+using CUmodule = CUmod_st*;
+using CUfunction = CUfunc_st*;
+using CUlibrary = CUlib_st*;
+using CUkernel = CUkern_st*;
+using CUarray = CUarray_st*;
+using CUevent = CUevent_st*;
+using CUstream = CUstream_st*;
+using CUgraph = CUgraph_st*;
+using CUgraphNode = CUgraphNode_st*;
+using CUgraphExec = CUgraphExec_st*;
+using CUuserObject = CUuserObject_st*;
+using CUmemoryPool = CUmemPoolHandle_st*;
 
 using CUhostFn = void (*)(void* user_data);
 using CUstreamCallback = void (*)(CUstream stream, CUresult status, void* user_data);
@@ -165,9 +181,9 @@ struct CUDA_MEMCPY3D {
 
 // cuCtxCreate (CUDA 13.0); its two parameter kinds stay opaque to us.
 struct CUctxCreateParams {
-    struct CUexecAffinityParam* execAffinityParams;
+    CUexecAffinityParam* execAffinityParams;
     int numExecAffinityParams;
-    struct CUctxCigParam* cigParams;
+    CUctxCigParam* cigParams;
 };
 
 struct CUDA_KERNEL_NODE_PARAMS {

@@ -1,1 +1,101 @@
-// The room begins empty.
+// Fills Api from an opened library: cuGetProcAddress first, because it chooses the variant by version, then the
+// exported name, for libraries older than cuGetProcAddress.
+#include "api.hpp"
+
+#include "errors.hpp"
+
+namespace isthmus::platform::cuda {
+namespace {
+
+constexpr bool required = true;
+constexpr bool optional = false;
+
+// cuGetProcAddress answers 1 where the asked version is newer than the driver, and 0 with NULL where it does not know
+// the name (observed on driver 580): both mean "absent".
+class Lookup {
+public:
+    Lookup(const os::SharedLibrary& library, int driver_version)
+        : library_(library),
+          driver_version_(driver_version),
+          since_12_(reinterpret_cast<Since12>(library.symbol("cuGetProcAddress_v2"))),
+          since_11_3_(reinterpret_cast<Since11_3>(library.symbol("cuGetProcAddress"))) {}
+
+    void* find(const char* symbol, const char* exported, int version) const {
+        if (version > driver_version_) return nullptr;
+        void* found = nullptr;
+        int status = proc_address::found;
+        if (since_12_) {
+            if (since_12_(symbol, &found, version, proc_address::flags_default, &status) != result::success) {
+                found = nullptr;
+            }
+        } else if (since_11_3_) {
+            if (since_11_3_(symbol, &found, version, proc_address::flags_default) != result::success) found = nullptr;
+        }
+        return found ? found : library_.symbol(exported);
+    }
+
+private:
+    using Since12 = CUresult (*)(const char*, void**, int, unsigned long long, CUdriverProcAddressQueryResult*);
+    using Since11_3 = CUresult (*)(const char*, void**, int, unsigned long long);
+    const os::SharedLibrary& library_;
+    int driver_version_;
+    Since12 since_12_;
+    Since11_3 since_11_3_;
+};
+
+Error missing(const char* function, int version, int driver_version) {
+    const std::string driver = "the CUDA driver is for CUDA " + version_text(driver_version);
+    if (version > driver_version) {
+        return Error(Code::driver_too_old,
+                     driver + " and lacks " + function + ", which came with CUDA " + version_text(version),
+                     "install a driver for CUDA " + version_text(version) +
+                         " or newer; until then everything runs on the CPU device");
+    }
+    return Error(Code::driver_too_old,
+                 driver + " but lacks " + function + ", which belongs to CUDA " + version_text(version),
+                 "the library is not a complete CUDA driver of its version; reinstall the driver (CUDA " +
+                     version_text(version) + " or newer), or name the right file in ISTHMUS_CUDA_LIBRARY");
+}
+
+}  // namespace
+
+Result<int> ask_version(const os::SharedLibrary& library) {
+    const auto get_version = reinterpret_cast<CUresult (*)(int*)>(library.symbol("cuDriverGetVersion"));
+    if (!get_version) {
+        return Error(Code::no_driver, library.path() + " is not a CUDA driver: it has no cuDriverGetVersion",
+                     "unset ISTHMUS_CUDA_LIBRARY, or let it name a libcuda.so.1");
+    }
+    int version = 0;
+    const CUresult code = get_version(&version);
+    if (code != result::success) {
+        InitFacts facts;
+        facts.library_path = library.path();
+        return explain_init(code, facts).from_call("cuDriverGetVersion", code);
+    }
+    return version;
+}
+
+std::string version_text(int cuda_version) {
+    return std::to_string(cuda_version / 1000) + "." + std::to_string(cuda_version % 1000 / 10);
+}
+
+Result<Api> load_api(const os::SharedLibrary& library, int driver_version) {
+    Api api;
+    api.driver_version = driver_version;
+    const Lookup lookup(library, api.driver_version);
+    // Of several missing functions the one that needs the newest driver is named: obeying once is enough.
+    const char* absent = nullptr;
+    int absent_version = 0;
+#define X(member, symbol, exported, version, need, parameters)                                       \
+    api.member = reinterpret_cast<CUresult(*) parameters>(lookup.find(#symbol, #exported, version)); \
+    if (!api.member && (need) && version > absent_version) {                                         \
+        absent = #exported;                                                                          \
+        absent_version = version;                                                                    \
+    }
+#include "functions.def"
+#undef X
+    if (absent) return missing(absent, absent_version, api.driver_version);
+    return api;
+}
+
+}  // namespace isthmus::platform::cuda

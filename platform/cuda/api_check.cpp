@@ -1,0 +1,58 @@
+// Holds the signatures in functions.def against the toolkit's <cuda.h>. Compiled only where that header was found; it
+// produces no code.
+#define __CUDA_API_VERSION_INTERNAL  // every variant under its exported name, and no renaming macros
+#include <cuda.h>
+
+#include "abi.hpp"
+
+#include <type_traits>
+
+#if CUDA_VERSION < 13000  // what an older toolkit does not declare, so that the rest is checked there, too
+typedef int CUatomicOperation;
+extern "C" CUresult cuDeviceGetHostAtomicCapabilities(unsigned*, const CUatomicOperation*, unsigned, CUdevice);
+#endif
+
+namespace {
+
+// Two types are alike where they pass in the same way and mean the same sort of thing: scalars of one size (we write
+// enumerations as int), structures of one size, pointers to alike things.
+template <class A, class B>
+constexpr bool alike() {
+    if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {
+        using To = std::remove_pointer_t<A>;
+        using From = std::remove_pointer_t<B>;
+        if constexpr (std::is_const_v<To> != std::is_const_v<From>) {
+            return false;
+        } else if constexpr (std::is_class_v<To> || std::is_void_v<To> || std::is_function_v<To>) {
+            return std::is_class_v<To> == std::is_class_v<From> && std::is_void_v<To> == std::is_void_v<From> &&
+                   std::is_function_v<To> == std::is_function_v<From>;
+        } else {
+            return alike<std::remove_const_t<To>, std::remove_const_t<From>>();
+        }
+    } else if constexpr (std::is_scalar_v<A> && std::is_scalar_v<B>) {
+        return std::is_pointer_v<A> == std::is_pointer_v<B> &&
+               std::is_floating_point_v<A> == std::is_floating_point_v<B> && sizeof(A) == sizeof(B);
+    } else {
+        return false;
+    }
+}
+
+template <class Ours, class Theirs>
+struct SameShape : std::false_type {};
+template <class R, class... P, class S, class... Q>
+requires(sizeof...(P) == sizeof...(Q)) struct SameShape<R(P...), S(Q...)>
+    : std::bool_constant<alike<R, S>() && (alike<P, Q>() && ...)> {
+};
+
+}  // namespace
+
+namespace isthmus::cuda_abi {
+#define X(member, symbol, exported, version, need, parameters) \
+    static_assert(SameShape<CUresult parameters, decltype(::exported)>::value, #exported);
+#include "functions.def"
+#undef X
+// The check itself can fail.
+static_assert(!SameShape<CUresult(int, CUstream), decltype(::cuStreamSynchronize)>::value);
+static_assert(!SameShape<CUresult(CUstream*), decltype(::cuStreamSynchronize)>::value);
+static_assert(!SameShape<CUresult(long), decltype(::cuInit)>::value);
+}  // namespace isthmus::cuda_abi

@@ -1,0 +1,19 @@
+// Reading a device's facts and making its Driver; used by open_devices().
+#pragma once
+
+#include "library.hpp"
+
+#include <memory>
+
+namespace isthmus::platform::cuda {
+
+// Asks the driver everything about a device; makes no context. Attributes that the driver does not know (it answers 1)
+// are absent, those it refuses otherwise are kept with their code.
+DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device);
+
+// What the simulated machine states in the operating system's place; what its record does not say stays as it is.
+void read_simulated_machine(isthmus_sim_fact_fn fact, MachineFacts& machine);
+
+std::unique_ptr<Driver> make_device(std::shared_ptr<const Library> library, DeviceFacts facts, CUdevice device);
+
+}  // namespace isthmus::platform::cuda

@@ -1,0 +1,35 @@
+// Execution on one CUDA device: streams, events and kernels.
+#pragma once
+
+#include "context.hpp"
+#include "kernel_modules.hpp"
+
+namespace isthmus::platform::cuda {
+
+class CudaExecution final : public Execution {
+public:
+    explicit CudaExecution(DeviceContext& context) noexcept : context_(context), modules_(context) {}
+
+    Status create_stream(int priority, StreamHandle& out) override;
+    Status destroy_stream(StreamHandle stream) override;
+    Status stream_id(StreamHandle stream, std::uint64_t& id) override;
+    Status query_stream(StreamHandle stream) override;
+    Status synchronize_stream(StreamHandle stream) override;
+
+    Status create_event(bool timing, EventHandle& out) override;
+    Status destroy_event(EventHandle event) override;
+    Status record_event(EventHandle event, StreamHandle stream) override;
+    Status wait_event(StreamHandle stream, EventHandle event) override;
+    Status query_event(EventHandle event) override;
+    Status synchronize_event(EventHandle event) override;
+    Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) override;
+
+    Status resolve(const KernelInfo& kernel, FunctionHandle& out) override { return modules_.resolve(kernel, out); }
+    Status launch(const LaunchRequest& request) override;
+
+private:
+    DeviceContext& context_;
+    KernelModules modules_;
+};
+
+}  // namespace isthmus::platform::cuda

@@ -1,0 +1,209 @@
+// Memory of one CUDA device, one driver call (or two that belong together) per function.
+#include "cuda_memory.hpp"
+
+namespace isthmus::platform::cuda {
+namespace {
+
+void* host_pointer(std::uint64_t address) noexcept {
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+
+unsigned attach_flag(Attachment attachment) noexcept {
+    switch (attachment) {
+        case Attachment::global: return mem_attach_global;
+        case Attachment::host: return mem_attach_host;
+        case Attachment::stream: return mem_attach_single;
+    }
+    return mem_attach_global;
+}
+
+}  // namespace
+
+Status CudaMemory::allocate(MemoryKind kind, std::size_t bytes, Attachment attachment, StreamHandle stream,
+                            Allocation& out) {
+    const Api& api = context_.api();
+    CUdeviceptr address = 0;
+    Status status;
+    switch (kind) {
+        case MemoryKind::device:
+            status = context_.inside("cuMemAlloc_v2", [&] { return api.mem_alloc(&address, bytes); });
+            break;
+        case MemoryKind::pool:
+            if (!api.mem_alloc_async || !api.mem_free_async) return {Code::unsupported, 0, "cuMemAllocAsync"};
+            status = context_.on_stream("cuMemAllocAsync", stream,
+                                        [&] { return api.mem_alloc_async(&address, bytes, stream_of(stream)); });
+            break;
+        case MemoryKind::managed: return allocate_managed(bytes, attachment, stream, out);
+        case MemoryKind::pinned:
+        case MemoryKind::write_combined: return allocate_host(kind, bytes, out);
+        default: return {Code::unsupported, 0, "allocate"};
+    }
+    if (status.ok()) out = {kind, nullptr, address, bytes};
+    return status;
+}
+
+// The driver allocates managed memory global or host only; attaching to a stream is a second step.
+Status CudaMemory::allocate_managed(std::size_t bytes, Attachment attachment, StreamHandle stream, Allocation& out) {
+    const unsigned flag = attachment == Attachment::global ? mem_attach_global : mem_attach_host;
+    CUdeviceptr address = 0;
+    Status status =
+        context_.inside("cuMemAllocManaged", [&] { return context_.api().mem_alloc_managed(&address, bytes, flag); });
+    if (!status.ok()) return status;
+    const Allocation made{MemoryKind::managed, host_pointer(address), address, bytes};
+    if (attachment == Attachment::stream) {
+        status = attach(made, attachment, stream);
+        if (!status.ok()) {
+            (void)release(made, stream);
+            return status;
+        }
+    }
+    out = made;
+    return status;
+}
+
+// PORTABLE, so that every device of the process sees it; the device address is asked for, because it may differ
+// (attribute 91 = 0, write-combined memory).
+Status CudaMemory::allocate_host(MemoryKind kind, std::size_t bytes, Allocation& out) {
+    const Api& api = context_.api();
+    unsigned flags = host_alloc_portable | host_alloc_device_map;
+    if (kind == MemoryKind::write_combined) flags |= host_alloc_write_combined;
+    void* host = nullptr;
+    Status status = context_.inside("cuMemHostAlloc", [&] { return api.mem_host_alloc(&host, bytes, flags); });
+    if (!status.ok()) return status;
+    CUdeviceptr address = 0;
+    status = context_.inside("cuMemHostGetDevicePointer_v2",
+                             [&] { return api.mem_host_get_device_pointer(&address, host, 0); });
+    if (!status.ok()) {
+        (void)context_.inside("cuMemFreeHost", [&] { return api.mem_free_host(host); });
+        return status;
+    }
+    out = {kind, host, address, bytes};
+    return status;
+}
+
+Status CudaMemory::release(const Allocation& allocation, StreamHandle stream) {
+    const Api& api = context_.api();
+    switch (allocation.kind) {
+        case MemoryKind::device:
+        case MemoryKind::managed:
+            return context_.inside("cuMemFree_v2", [&] { return api.mem_free(allocation.device); });
+        case MemoryKind::pool:
+            if (!api.mem_free_async) return {Code::unsupported, 0, "cuMemFreeAsync"};
+            return context_.on_stream("cuMemFreeAsync", stream,
+                                      [&] { return api.mem_free_async(allocation.device, stream_of(stream)); });
+        case MemoryKind::pinned:
+        case MemoryKind::write_combined:
+            return context_.inside("cuMemFreeHost", [&] { return api.mem_free_host(allocation.host); });
+        default: return {Code::unsupported, 0, "allocate"};
+    }
+}
+
+Status CudaMemory::register_host(void* host, std::size_t bytes, bool read_only, std::uint64_t& device) {
+    const Api& api = context_.api();
+    unsigned flags = host_register_portable | host_register_device_map;
+    if (read_only) flags |= host_register_read_only;
+    Status status = context_.inside("cuMemHostRegister_v2", [&] { return api.mem_host_register(host, bytes, flags); });
+    if (!status.ok()) return status;
+    CUdeviceptr address = 0;
+    status = context_.inside("cuMemHostGetDevicePointer_v2",
+                             [&] { return api.mem_host_get_device_pointer(&address, host, 0); });
+    if (!status.ok()) {
+        (void)unregister_host(host);
+        return status;
+    }
+    device = address;
+    return status;
+}
+
+Status CudaMemory::unregister_host(void* host) {
+    return context_.inside("cuMemHostUnregister", [&] { return context_.api().mem_host_unregister(host); });
+}
+
+Status CudaMemory::copy(std::uint64_t destination, std::uint64_t source, std::size_t bytes, CopyDirection direction,
+                        StreamHandle stream) {
+    const Api& api = context_.api();
+    const CUstream on = stream_of(stream);
+    switch (direction) {
+        case CopyDirection::host_to_device:
+            return context_.on_stream("cuMemcpyHtoDAsync_v2", stream, [&] {
+                return api.memcpy_htod_async(destination, host_pointer(source), bytes, on);
+            });
+        case CopyDirection::device_to_host:
+            return context_.on_stream("cuMemcpyDtoHAsync_v2", stream, [&] {
+                return api.memcpy_dtoh_async(host_pointer(destination), source, bytes, on);
+            });
+        case CopyDirection::device_to_device:
+            return context_.on_stream("cuMemcpyDtoDAsync_v2", stream,
+                                      [&] { return api.memcpy_dtod_async(destination, source, bytes, on); });
+        case CopyDirection::host_to_host: break;
+    }
+    return context_.on_stream("cuMemcpyAsync", stream,
+                              [&] { return api.memcpy_async(destination, source, bytes, on); });
+}
+
+Status CudaMemory::fill(std::uint64_t destination, std::uint8_t value, std::size_t bytes, StreamHandle stream) {
+    return context_.on_stream("cuMemsetD8Async", stream, [&] {
+        return context_.api().memset_d8_async(destination, value, bytes, stream_of(stream));
+    });
+}
+
+// Attachments are per whole allocation: length 0 says so.
+Status CudaMemory::attach(const Allocation& allocation, Attachment attachment, StreamHandle stream) {
+    return context_.on_stream("cuStreamAttachMemAsync", stream, [&] {
+        return context_.api().stream_attach_mem_async(stream_of(stream), allocation.device, 0, attach_flag(attachment));
+    });
+}
+
+// cuMemHostGetFlags answers for memory that cuMemHostAlloc made, and refuses registered memory.
+MemoryKind CudaMemory::host_kind(void* host) {
+    if (!context_.api().mem_host_get_flags) return MemoryKind::pinned;
+    unsigned flags = 0;
+    const Status status =
+        context_.inside("cuMemHostGetFlags", [&] { return context_.api().mem_host_get_flags(&flags, host); });
+    if (status.driver_code == result::invalid_value) return MemoryKind::registered;
+    return status.ok() && (flags & host_alloc_write_combined) ? MemoryKind::write_combined : MemoryKind::pinned;
+}
+
+// The plural call answers an unknown address with success and empty values, where the singular one fails. The pool
+// handle is asked for as the last one: attribute 17 is younger (11.3) than the others.
+Status CudaMemory::pointer_facts(std::uint64_t address, PointerFacts& out) {
+    CUmemorytype type = 0;
+    unsigned managed = 0;
+    int ordinal = -1;
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+    CUmemoryPool pool = nullptr;
+    CUpointer_attribute asked[] = {pointer_attribute::memory_type,    pointer_attribute::is_managed,
+                                   pointer_attribute::device_ordinal, pointer_attribute::range_start_addr,
+                                   pointer_attribute::range_size,     pointer_attribute::mempool_handle};
+    void* answers[] = {&type, &managed, &ordinal, &base, &bytes, &pool};
+    const Status status = context_.anywhere(
+        "cuPointerGetAttributes", [&] { return context_.api().pointer_get_attributes(6, asked, answers, address); });
+    out = {};
+    if (!status.ok() || type == 0) return status;
+    if (managed) {
+        out.kind = pool ? MemoryKind::managed_pool : MemoryKind::managed;
+    } else if (type == memory_type_host) {
+        out.kind = host_kind(host_pointer(address));
+    } else if (type == memory_type_device) {
+        out.kind = pool ? MemoryKind::pool : MemoryKind::device;
+    }
+    out.ordinal = ordinal < 0 ? -1 : ordinal;
+    out.base = base;
+    out.bytes = bytes;
+    return status;
+}
+
+Status CudaMemory::memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) {
+    std::size_t free_now = 0;
+    std::size_t total = 0;
+    const Status status =
+        context_.inside("cuMemGetInfo_v2", [&] { return context_.api().mem_get_info(&free_now, &total); });
+    if (status.ok()) {
+        free_bytes = free_now;
+        total_bytes = total;
+    }
+    return status;
+}
+
+}  // namespace isthmus::platform::cuda

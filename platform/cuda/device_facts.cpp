@@ -1,0 +1,62 @@
+// Everything that the driver says about a device.
+#include "cuda_device.hpp"
+
+#include <isthmus/facts.hpp>
+
+#include <cstring>
+
+namespace isthmus::platform::cuda {
+namespace {
+
+constexpr int last_attribute_asked = 255;
+// Beyond the names we know, drivers newer than this code may have more: they are asked by number until so many in a
+// row are unknown to the driver, too.
+constexpr int unknown_in_a_row = 8;
+
+std::vector<AttributeFact> read_attributes(const Api& api, CUdevice device) {
+    std::vector<AttributeFact> facts;
+    int unknown = 0;
+    for (int id = 1; id <= last_attribute_asked && unknown < unknown_in_a_row; ++id) {
+        int value = 0;
+        const CUresult code = api.device_get_attribute(&value, id, device);
+        if (code == result::success) {
+            facts.push_back({id, value, 0});
+        } else if (code != result::invalid_value) {
+            facts.push_back({id, 0, code});
+        }
+        const bool named = !attribute_name(id).empty();
+        unknown = named || code != result::invalid_value ? 0 : unknown + 1;
+    }
+    return facts;
+}
+
+std::optional<HostAtomics> read_host_atomics(const Api& api, CUdevice device) {
+    if (!api.device_get_host_atomic_capabilities) return std::nullopt;
+    HostAtomics answers{};
+    CUatomicOperation operations[isthmus::atomic_operation_count];
+    for (int i = 0; i < isthmus::atomic_operation_count; ++i) operations[i] = i;  // in the driver's order
+    const CUresult code =
+        api.device_get_host_atomic_capabilities(answers.data(), operations, isthmus::atomic_operation_count, device);
+    if (code != result::success) return std::nullopt;
+    return answers;
+}
+
+}  // namespace
+
+DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device) {
+    DeviceFacts facts;
+    facts.ordinal = ordinal;
+    char name[256] = {};
+    if (api.device_get_name(name, sizeof(name) - 1, device) == result::success) facts.name = name;
+    CUuuid uuid{};
+    if (api.device_get_uuid(&uuid, device) == result::success) {
+        std::memcpy(facts.uuid.data(), uuid.bytes, facts.uuid.size());
+    }
+    std::size_t total = 0;
+    if (api.device_total_mem(&total, device) == result::success) facts.total_memory_bytes = total;
+    facts.attributes = read_attributes(api, device);
+    facts.host_atomics = read_host_atomics(api, device);
+    return facts;
+}
+
+}  // namespace isthmus::platform::cuda

@@ -1,0 +1,95 @@
+// Loading images and finding kernels in them.
+#include "kernel_modules.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace isthmus::platform::cuda {
+namespace {
+
+using SimulatedParameters = std::vector<isthmus_sim_parameter>;
+
+// The simulator keeps pointers to what it is given for the rest of the process, longer than any runtime lives; so
+// these are made once per kernel and never given back. Never used with a real driver.
+const SimulatedParameters& parameters_for_simulator(const KernelInfo& kernel) {
+    static std::mutex mutex;
+    static auto* made = new std::unordered_map<const KernelInfo*, std::unique_ptr<SimulatedParameters>>;
+    const std::lock_guard lock(mutex);
+    std::unique_ptr<SimulatedParameters>& parameters = (*made)[&kernel];
+    if (!parameters) {
+        parameters = std::make_unique<SimulatedParameters>();
+        for (std::uint32_t i = 0; i < kernel.parameter_count; ++i) {
+            const ParameterInfo& from = kernel.parameter[i];
+            parameters->push_back(
+                {from.offset_bytes, from.size_bytes, from.element_bytes, static_cast<std::uint32_t>(from.use)});
+        }
+    }
+    return *parameters;
+}
+
+}  // namespace
+
+int register_twin(const Library& library, const KernelInfo& kernel) {
+    // The two layouts of an extent are one: the simulator calls the twin with its own.
+    static_assert(sizeof(isthmus_sim_extent) == sizeof(Extent) &&
+                  offsetof(isthmus_sim_extent, z) == offsetof(Extent, z));
+    const SimulatedParameters& parameters = parameters_for_simulator(kernel);
+    isthmus_sim_kernel description{};
+    description.struct_bytes = sizeof(description);
+    description.image_hash = kernel.image->hash;
+    description.image_data = kernel.image->data;
+    description.image_bytes = kernel.image->size_bytes;
+    description.symbol = kernel.symbol;
+    description.parameter = parameters.data();
+    description.parameter_count = kernel.parameter_count;
+    description.pack_bytes = kernel.pack_bytes;
+    description.rank = kernel.rank;
+    description.block_threads = kernel.block_threads;
+    description.twin = reinterpret_cast<decltype(description.twin)>(reinterpret_cast<void*>(kernel.twin));
+    return library.register_twin(&description);
+}
+
+KernelModules::~KernelModules() {
+    if (modules_.empty() || context_.library().forked()) return;
+    for (const auto& loaded : modules_) {
+        (void)context_.inside("cuModuleUnload", [&] { return context_.api().module_unload(loaded.second); });
+    }
+}
+
+Status KernelModules::resolve(const KernelInfo& kernel, FunctionHandle& out) {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = functions_.find(&kernel); known != functions_.end()) {
+        out = known->second;
+        return {};
+    }
+    const bool simulated = context_.library().register_twin != nullptr;
+    if (!kernel.image || (!kernel.image->has_gpu_code && !simulated)) {
+        return {Code::no_gpu_code, 0, "cuModuleLoadData"};
+    }
+    if (simulated && register_twin(context_.library(), kernel) != 0) {
+        return {Code::in_use, 0, "isthmus_sim_register_kernel"};
+    }
+    CUmodule module = nullptr;
+    if (Status loaded = load(*kernel.image, module); !loaded.ok()) return loaded;
+    CUfunction function = nullptr;
+    const Status found = context_.inside(
+        "cuModuleGetFunction", [&] { return context_.api().module_get_function(&function, module, kernel.symbol); });
+    if (!found.ok()) return found;
+    out = handle_of<FunctionHandle>(function);
+    functions_.emplace(&kernel, out);
+    return found;
+}
+
+// A failed load is tried again by the next resolve: running out of memory passes.
+Status KernelModules::load(const KernelImage& image, CUmodule& module) {
+    if (const auto known = modules_.find(image.data); known != modules_.end()) {
+        module = known->second;
+        return {};
+    }
+    const Status loaded =
+        context_.inside("cuModuleLoadData", [&] { return context_.api().module_load_data(&module, image.data); });
+    if (loaded.ok()) modules_.emplace(image.data, module);
+    return loaded;
+}
+
+}  // namespace isthmus::platform::cuda

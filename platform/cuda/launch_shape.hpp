@@ -1,0 +1,39 @@
+// extent × kernel → grid and block. Pure.
+#pragma once
+
+#include <isthmus/kernel_info.hpp>
+
+#include <cstdint>
+
+namespace isthmus::platform::cuda {
+
+struct LaunchShape {
+    unsigned grid[3] = {1, 1, 1};
+    unsigned block[3] = {1, 1, 1};
+    bool possible = true;  // false: more blocks than one launch may have
+    bool empty = false;    // nothing to run
+};
+
+// The grid limits of every GPU since compute capability 3.0 (attributes 5 to 7).
+inline constexpr std::uint64_t max_grid[3] = {2147483647, 65535, 65535};
+
+// Item i of a dimension is blockIdx * blockDim + threadIdx there, and kernels guard their bounds, so that the grid is
+// rounded up. 256 threads in every rank: enough to hide latency, and what kernels are compiled for at most.
+// Neighbouring threads of a warp lie along x, where memory is contiguous.
+inline LaunchShape launch_shape(const KernelInfo& kernel, const Extent& extent) noexcept {
+    constexpr unsigned blocks[4][3] = {{0, 1, 1}, {256, 1, 1}, {32, 8, 1}, {8, 8, 4}};
+    const std::uint64_t items[3] = {extent.x, extent.y, extent.z};
+    LaunchShape shape;
+    for (int d = 0; d < 3; ++d) {
+        const bool block_kernel = kernel.rank == 0;
+        shape.block[d] = block_kernel ? (d == 0 ? kernel.block_threads : 1) : blocks[kernel.rank & 3][d];
+        const std::uint64_t per_block = block_kernel ? 1 : shape.block[d];
+        const std::uint64_t count = items[d] / per_block + (items[d] % per_block != 0 ? 1 : 0);
+        if (count == 0) shape.empty = true;
+        if (count > max_grid[d]) shape.possible = false;
+        shape.grid[d] = static_cast<unsigned>(count);
+    }
+    return shape;
+}
+
+}  // namespace isthmus::platform::cuda
