@@ -1,0 +1,399 @@
+// The runtime's core against a driver that writes down every call: how many there are, in which order, and what is
+// left when any one of them fails.
+#include "fake_driver.hpp"
+
+#include "device_state.hpp"
+#include "process.hpp"
+
+#include <isthmus/isthmus.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+#include <optional>
+
+namespace {
+
+ISTHMUS_KERNEL(add_one, isthmus::Index i, isthmus::View<int> data) {
+    data[i] += 1;
+}
+ISTHMUS_KERNEL(copy_over, isthmus::Index i, isthmus::Out<int> out, isthmus::View<const int> in) {
+    out[i] = in[i];
+}
+ISTHMUS_KERNEL(narrow, isthmus::Index i, isthmus::Out<int> out, std::uint8_t value) {
+    out[i] = value;
+}
+
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::MemoryKind;
+using isthmus::Result;
+using isthmus::SharedUse;
+using isthmus::Stream;
+using isthmus::Use;
+using isthmus::Wait;
+using isthmus::testing::FakeDriver;
+using isthmus::testing::FakeWorld;
+
+isthmus::DeviceFacts discrete_gpu() {
+    isthmus::DeviceFacts facts;
+    facts.ordinal = 0;
+    facts.name = "fake GPU";
+    // unified addressing, managed, concurrent managed, host register, pools; no HMM
+    for (const auto& [id, value] : std::initializer_list<std::pair<int, int>>{
+             {18, 0}, {41, 1}, {83, 1}, {86, 0}, {88, 0}, {89, 1}, {99, 1}, {100, 0}, {101, 0}, {115, 1}}) {
+        facts.attributes.push_back({id, value, 0});
+    }
+    return facts;
+}
+
+isthmus::DeviceFacts integrated_gpu() {
+    isthmus::DeviceFacts facts = discrete_gpu();
+    for (isthmus::AttributeFact& fact : facts.attributes) {
+        if (fact.id == 18) fact.value = 1;
+        if (fact.id == 89) fact.value = 0;
+    }
+    return facts;
+}
+
+Device open(FakeWorld& world, isthmus::DeviceFacts facts = discrete_gpu()) {
+    auto config = std::make_shared<isthmus::detail::RuntimeConfig>();
+    config->launch_mode = isthmus::LaunchMode::checked;
+    config->wait_timeout = std::chrono::milliseconds(200);
+    config->generation = isthmus::process::generation();
+    return Device(std::make_shared<isthmus::detail::DeviceState>(
+        config, std::make_unique<FakeDriver>(world, std::move(facts)), 0));
+}
+
+Buffer<int> shared(Device& device, std::size_t count, MemoryKind kind) {
+    SharedUse use;
+    use.kind = kind;
+    return device.allocate_shared<int>(count, use).value();
+}
+
+// Staged: device memory that the host sees through a pinned side.
+Buffer<int> staged(Device& device, std::size_t count) {
+    return device.allocate_shared<int>(count, {.host = Use::reads_once, .device = Use::writes_often}).value();
+}
+
+void number(Buffer<int>& buffer, int first) {
+    auto view = buffer.write_on_host().value();
+    std::iota(view.begin(), view.end(), first);
+}
+
+TEST(Core, ALaunchIsOneDriverCall) {  // keeps L7
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = device.allocate<int>(8).value();
+    Buffer<int> b = device.allocate<int>(8).value();
+    (void)device.stream().launch(copy_over, 8, a, b).value();  // opens the stream, finds the code
+    world.calls.clear();
+    for (int round = 0; round < 10; ++round) {
+        (void)device.stream().launch(copy_over, 8, a, b).value();
+        (void)device.stream().launch(copy_over, 8, b, a).value();
+    }
+    EXPECT_EQ(world.calls.size(), 20u);
+    EXPECT_EQ(world.count("launch"), 20u);
+}
+
+TEST(Core, ADepartureFenceIsRecordedOnceWhereAViewableBufferIsLeft) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = shared(device, 8, MemoryKind::pinned);
+    Buffer<int> b = shared(device, 8, MemoryKind::pinned);
+    number(a, 0);
+    number(b, 0);
+    (void)device.stream().launch(add_one, 8, a).value();
+    (void)device.stream().launch(add_one, 8, b).value();  // makes the first pooled event
+    world.calls.clear();
+    (void)device.stream().launch(add_one, 8, b).value();
+    EXPECT_EQ(world.calls, (std::vector<std::string>{"launch add_one"}));
+    world.calls.clear();
+    (void)device.stream().launch(add_one, 8, a).value();
+    EXPECT_EQ(world.calls, (std::vector<std::string>{"create event", "record", "launch add_one"}));
+}
+
+TEST(Core, AViewWaitsForTheLastUseOfItsBufferAndForNothingBehindIt) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = shared(device, 8, MemoryKind::pinned);
+    Buffer<int> b = shared(device, 8, MemoryKind::pinned);
+    number(a, 0);
+    number(b, 0);
+    (void)device.stream().launch(add_one, 8, a).value();
+    for (int i = 0; i < 5; ++i) (void)device.stream().launch(add_one, 8, b).value();
+    {
+        auto view = a.read_on_host().value();
+        EXPECT_EQ(view[0], 1);
+        EXPECT_EQ(view[7], 8);
+    }
+    std::size_t waiting = 0;
+    for (const auto& [stream, work] : world.queue) waiting += work.size();
+    EXPECT_EQ(waiting, 5u) << "the five launches on the other buffer have not been waited for";
+    EXPECT_EQ(b.read_on_host().value()[0], 5);
+}
+
+TEST(Core, AViewOfAnIdleBufferMakesNoDriverCall) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = shared(device, 8, MemoryKind::pinned);
+    number(a, 1);
+    (void)device.stream().launch(add_one, 8, a).value();
+    (void)a.read_on_host().value();
+    world.calls.clear();
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(a.read_on_host().value()[0], 2);
+    EXPECT_TRUE(world.calls.empty());
+}
+
+TEST(Core, AReadViewDoesNotWaitForReaders) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> in = shared(device, 8, MemoryKind::pinned);
+    Buffer<int> out = device.allocate<int>(8).value();
+    number(in, 1);
+    (void)device.stream().launch(copy_over, 8, out, in).value();
+    world.stuck = true;
+    EXPECT_TRUE(in.read_on_host(Wait::never()).ok());
+    EXPECT_EQ(in.write_on_host(Wait::never()).code(), Code::not_ready);
+    world.stuck = false;
+    EXPECT_TRUE(in.write_on_host().ok());
+}
+
+TEST(Core, LaunchesThatConflictWithAnOpenViewAreRefused) {  // keeps G9
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = shared(device, 8, MemoryKind::pinned);
+    Buffer<int> b = shared(device, 8, MemoryKind::pinned);
+    {
+        auto view = a.write_on_host().value();
+        Result<isthmus::LaunchReport> refused = device.stream().launch(copy_over, 8, b, a);
+        ASSERT_EQ(refused.code(), Code::in_use);
+        EXPECT_NE(refused.error().message().find("'copy_over', argument 'in'"), std::string_view::npos);
+        EXPECT_EQ(a.read_on_host().code(), Code::in_use);
+    }
+    auto view = a.read_on_host().value();
+    EXPECT_TRUE(device.stream().launch(copy_over, 8, b, a).ok()) << "reading beside a read view is fine";
+    EXPECT_EQ(device.stream().launch(add_one, 8, a).code(), Code::in_use);
+    EXPECT_EQ(a.release().code(), Code::in_use);
+}
+
+TEST(Core, StagedBuffersAreCopiedOnceEachWay) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = staged(device, 8);
+    ASSERT_EQ(a.path(), isthmus::LaunchPath::stage);
+    number(a, 10);
+    (void)device.stream().launch(add_one, 8, a).value();
+    (void)device.stream().launch(add_one, 8, a).value();
+    EXPECT_EQ(world.count("copy up"), 1u);
+    {
+        auto view = a.read_on_host().value();
+        EXPECT_EQ(view[0], 12);
+        EXPECT_EQ(view[7], 19);
+    }
+    (void)a.read_on_host().value();
+    EXPECT_EQ(world.count("copy down"), 1u);
+    EXPECT_EQ(a.staged_bytes(), 2u * 8 * sizeof(int));
+    number(a, 100);  // the host's side is newer again
+    (void)device.stream().launch(add_one, 8, a).value();
+    EXPECT_EQ(world.count("copy up"), 2u);
+    EXPECT_EQ(a.read_on_host().value()[1], 102);
+}
+
+TEST(Core, AnUploadOnOneStreamIsWaitedForOnAnother) {
+    FakeWorld world;
+    Device device = open(world);
+    Stream other = device.create_stream().value();
+    Buffer<int> a = staged(device, 8);
+    Buffer<int> x = device.allocate<int>(8).value();
+    Buffer<int> y = shared(device, 8, MemoryKind::pinned);
+    number(a, 1);
+    (void)device.stream().launch(copy_over, 8, x, a).value();
+    EXPECT_EQ(world.count("wait"), 0u);
+    (void)other.launch(copy_over, 8, y, a).value();
+    EXPECT_EQ(world.count("wait"), 1u);
+    EXPECT_EQ(y.read_on_host().value()[7], 8);
+}
+
+TEST(Core, ALaunchThatFailsLeavesTheHostsSideOfAStagedBuffer) {
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = staged(device, 8);
+    Buffer<int> b = staged(device, 8);
+    (void)device.stream().launch(copy_over, 8, a, b).value();
+    number(a, 5);
+    world.fail_at = static_cast<int>(world.calls.size()) + 2;  // after the departure of nothing: the launch itself
+    world.calls.reserve(64);
+    Result<isthmus::LaunchReport> failed = device.stream().launch(copy_over, 8, a, b);
+    if (failed) failed = device.stream().launch(copy_over, 8, a, b);
+    world.fail_at = 0;
+    number(a, 5);
+    const auto view = a.read_on_host().value();
+    EXPECT_EQ(view[0], 5);
+    EXPECT_EQ(view[7], 12);
+}
+
+TEST(Core, ManagedMemoryOfPhaseGuardedMachinesIsAttachedAndGivenBack) {  // keeps K6
+    FakeWorld world;
+    Device device = open(world, integrated_gpu());
+    Buffer<int> a = shared(device, 8, MemoryKind::managed);
+    Buffer<int> b = device.allocate<int>(8).value();
+    ASSERT_EQ(a.path(), isthmus::LaunchPath::attach);
+    number(a, 3);
+    (void)device.stream().launch(add_one, 8, a).value();
+    (void)device.stream().launch(add_one, 8, a).value();
+    EXPECT_EQ(world.count("attach stream"), 1u);
+    EXPECT_EQ(world.count("attach host"), 0u);
+    (void)device.stream().launch(add_one, 8, b).value();  // leaves it
+    EXPECT_EQ(world.count("attach host"), 1u);
+    EXPECT_EQ(a.read_on_host().value()[0], 5);
+    Stream other = device.create_stream().value();
+    (void)device.stream().launch(add_one, 8, a).value();
+    EXPECT_EQ(other.launch(add_one, 8, a).code(), Code::in_use);
+    EXPECT_EQ(a.read_on_host().value()[0], 6);
+    EXPECT_TRUE(other.launch(add_one, 8, a).ok());
+}
+
+TEST(Core, AHungKernelIsNamedWhenTheDeadlinePasses) {  // keeps R5
+    FakeWorld world;
+    world.stuck = true;
+    Device device = open(world);
+    Buffer<int> a = shared(device, 8, MemoryKind::pinned);
+    (void)device.stream().launch(add_one, 8, a).value();
+    const auto view = a.read_on_host(Wait::at_most(std::chrono::milliseconds(2)));
+    ASSERT_EQ(view.code(), Code::timed_out);
+    EXPECT_NE(view.error().message().find("add_one"), std::string_view::npos);
+    EXPECT_EQ(a.release(Wait::never()).code(), Code::not_ready) << "still ours: the kernel may write it";
+    world.stuck = false;
+    EXPECT_TRUE(a.release().ok());
+    EXPECT_EQ(a.release().code(), Code::invalid_handle);
+}
+
+TEST(Core, AStickyErrorIsLatchedAndHostMemoryCanBeSalvaged) {  // keeps R2
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = shared(device, 8, MemoryKind::pinned);
+    number(a, 7);
+    (void)device.stream().launch(add_one, 8, a).value();
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    world.fail_code = Code::device_lost;
+    world.sticky = true;
+    EXPECT_EQ(device.stream().launch(add_one, 8, a).code(), Code::device_lost);
+    EXPECT_FALSE(device.healthy());
+    const std::size_t made = world.calls.size();
+    EXPECT_EQ(device.stream().launch(add_one, 8, a).code(), Code::device_lost);
+    EXPECT_EQ(device.allocate<int>(8).code(), Code::device_lost);
+    EXPECT_EQ(device.stream().synchronize().code(), Code::device_lost);
+    EXPECT_EQ(world.calls.size(), made) << "answered without a driver call";
+    EXPECT_EQ(a.read_on_host().value()[0], 7);
+    EXPECT_EQ(a.write_on_host().code(), Code::device_lost);
+}
+
+TEST(Core, ArgumentsAreJudgedByNameBeforeTheDriverIsCalled) {  // keeps L3, L5
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> host = device.allocate_host<int>(8).value();
+    Buffer<int> a = device.allocate<int>(8).value();
+    const Result<isthmus::LaunchReport> refused = device.stream().launch(copy_over, 8, a, host);
+    ASSERT_EQ(refused.code(), Code::not_accessible);
+    EXPECT_NE(refused.error().message().find("argument 'in', is host memory"), std::string_view::npos);
+    EXPECT_EQ(world.count("launch"), 0u);
+    Buffer<int> moved = std::move(a);
+    EXPECT_EQ(device.stream().launch(add_one, 8, a).code(), Code::invalid_handle);  // NOLINT(bugprone-use-after-move)
+    EXPECT_TRUE(device.stream().launch(add_one, 8, moved).ok());
+    EXPECT_EQ(device.stream().launch(narrow, 8, moved, 256).code(), Code::invalid_argument);
+    EXPECT_TRUE(device.stream().launch(narrow, 8, moved, 255).ok());
+}
+
+TEST(Core, TheThreeModesDifferInWhatIsUnknown) {  // keeps L1, L2, L10
+    FakeWorld world;
+    Device device = open(world);
+    std::vector<int> memory(8);
+    const isthmus::View<int> raw{memory.data(), memory.size()};
+    EXPECT_EQ(device.stream().launch(add_one, 8, raw).value().unverified_arguments, 1u);
+    device.stream().set_launch_mode(isthmus::LaunchMode::strict);
+    EXPECT_EQ(device.stream().launch(add_one, 8, raw).code(), Code::unverified);
+    device.stream().set_launch_mode(isthmus::LaunchMode::relaxed);
+    EXPECT_EQ(device.stream().launch(add_one, 8, raw).value().unverified_arguments, 0u);
+    EXPECT_TRUE(device.synchronize().ok());
+}
+
+TEST(Core, AbsurdSizesAreRefusedBeforeTheDriverIsCalled) {  // keeps K18
+    FakeWorld world;
+    Device device = open(world);
+    EXPECT_EQ(device.allocate<int>(std::size_t(-1)).code(), Code::invalid_argument);
+    EXPECT_EQ(device.allocate_shared<double>(std::size_t{1} << 62).code(), Code::invalid_argument);
+    EXPECT_EQ(device.allocate<int>(8, MemoryKind::vmm).code(), Code::unsupported);
+    EXPECT_TRUE(world.calls.empty());
+    Buffer<int> none = device.allocate<int>(0).value();  // keeps K3
+    EXPECT_EQ(none.kind(), MemoryKind::device);
+    EXPECT_EQ(none.size(), 0u);
+    EXPECT_TRUE(world.calls.empty());
+}
+
+TEST(Core, FencesStayFewHoweverLongNobodyLooks) {
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = shared(device, 8, MemoryKind::pinned);
+    Buffer<int> b = shared(device, 8, MemoryKind::pinned);
+    number(a, 0);
+    world.stuck = true;
+    for (int i = 0; i < 1000; ++i) {
+        (void)device.stream().launch(add_one, 8, a).value();
+        (void)device.stream().launch(add_one, 8, b).value();
+    }
+    EXPECT_LE(world.events.size(), 70u);
+    world.stuck = false;
+    EXPECT_EQ(a.read_on_host().value()[0], 1000);
+}
+
+// One pass over most of the runtime. Every step may fail; what succeeded is destroyed in the end.
+void scenario(FakeWorld& world) {
+    Device device = open(world);
+    Result<Stream> other = device.create_stream();
+    Result<Buffer<int>> a = device.allocate_shared<int>(8, {.host = Use::reads_once, .device = Use::writes_often});
+    SharedUse pinned;
+    pinned.kind = MemoryKind::pinned;
+    Result<Buffer<int>> b = device.allocate_shared<int>(8, pinned);
+    pinned.kind = MemoryKind::registered;
+    Result<Buffer<int>> c = device.allocate_shared<int>(8, pinned);
+    Result<Buffer<int>> p = device.allocate<int>(8, MemoryKind::pool);
+    if (!a || !b || !c || !p || !other) return;
+    if (auto view = a->write_on_host()) std::fill(view->begin(), view->end(), 1);
+    (void)device.stream().launch(add_one, 8, *a).code();
+    (void)other->launch(copy_over, 8, *b, *a).code();
+    (void)device.stream().launch(add_one, 8, *p).code();
+    (void)device.stream().copy(*c, *b).code();
+    (void)device.stream().fill_bytes(*b, 1).code();
+    (void)device.stream().wait_stream(*other).code();
+    if (auto event = other->record()) (void)event->synchronize().code();
+    (void)a->read_on_host().code();
+    (void)c->read_on_host().code();
+    (void)b->release().code();
+    (void)device.synchronize().code();
+}
+
+TEST(Core, FailingAnyOneCallNeverLeaksNorCrashes) {  // keeps R6
+    FakeWorld whole;
+    scenario(whole);
+    ASSERT_TRUE(whole.clean());
+    const int calls = static_cast<int>(whole.calls.size());
+    ASSERT_GT(calls, 30);
+    for (const Code code : {Code::driver_error, Code::out_of_memory, Code::device_lost}) {
+        for (const bool sticky : {false, true}) {
+            for (int at = 1; at <= calls; ++at) {
+                FakeWorld world;
+                world.fail_at = at;
+                world.fail_code = code;
+                world.sticky = sticky;
+                scenario(world);
+                EXPECT_TRUE(world.clean()) << "call " << at << " (" << world.calls[static_cast<std::size_t>(at) - 1]
+                                           << ") failed with " << isthmus::name(code) << (sticky ? " for good" : "");
+            }
+        }
+    }
+}
+
+}  // namespace
