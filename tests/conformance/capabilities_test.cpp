@@ -1,0 +1,108 @@
+// Capabilities as a user sees them, on whatever machine this is.
+#include "conformance.hpp"
+
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+using conformance::on_every_device;
+using conformance::runtime;
+using isthmus::Capabilities;
+using isthmus::Capability;
+using isthmus::Device;
+using isthmus::Feature;
+using isthmus::Model;
+using isthmus::Origin;
+
+TEST(Capabilities, TheCpuDeviceIsAlwaysThereAndClaimsNothing) {  // keeps D2, D9
+    Device& cpu = runtime().cpu();
+    EXPECT_TRUE(cpu.is_cpu());
+    EXPECT_EQ(cpu.capabilities().model, Model::cpu);
+    for (const Capability& capability : cpu.capabilities().features) EXPECT_FALSE(capability) << capability.reason;
+    EXPECT_EQ(runtime().device(runtime().device_count() - 1).value(), &cpu);
+}
+
+TEST(Capabilities, EveryAnswerSaysWhereItComesFromAndWhy) {  // keeps D7
+    on_every_device([](Device& device) {
+        for (int f = 0; f < isthmus::feature_count; ++f) {
+            const Capability& capability = device.capabilities().feature(static_cast<Feature>(f));
+            EXPECT_FALSE(capability.reason.empty()) << isthmus::name(static_cast<Feature>(f));
+            if (capability.origin == Origin::absent || capability.origin == Origin::refused) {
+                EXPECT_FALSE(capability) << isthmus::name(static_cast<Feature>(f));
+            }
+        }
+    });
+}
+
+TEST(Capabilities, FeaturesAreTheAttributesThemselves) {  // keeps D3, D10
+    const std::map<Feature, int> deciding = {
+        {Feature::pageable_access, 88}, {Feature::host_page_tables, 100},
+        {Feature::managed, 83},         {Feature::concurrent_managed, 89},
+        {Feature::direct_managed, 101}, {Feature::unified_addressing, 41},
+        {Feature::integrated, 18},      {Feature::native_atomics, 86},
+        {Feature::host_register, 99},   {Feature::pools, 115},
+        {Feature::virtual_memory, 102}, {Feature::export_posix_fd, 103},
+    };
+    on_every_device([&](Device& device) {
+        if (device.is_cpu()) return;
+        for (const auto& [feature, attribute] : deciding) {
+            const Capability& capability = device.capabilities().feature(feature);
+            if (capability.origin != Origin::attribute) continue;
+            EXPECT_EQ(static_cast<bool>(capability), device.facts().attribute(attribute).value_or(0) != 0)
+                << isthmus::name(feature);
+        }
+    });
+}
+
+TEST(Capabilities, ADriverThatIsAbsentOrRefusesSaysWhy) {  // keeps D9, R1
+    const bool has_gpu = runtime().device_count() > 1;
+    if (has_gpu) {
+        EXPECT_FALSE(runtime().default_device().is_cpu());
+        return;
+    }
+    ASSERT_TRUE(runtime().cuda_absence().has_value());
+    EXPECT_FALSE(runtime().cuda_absence()->message().empty());
+    EXPECT_FALSE(runtime().cuda_absence()->remedy().empty());
+    EXPECT_TRUE(runtime().default_device().is_cpu());
+}
+
+TEST(Capabilities, EverySimulatedMachineClassifiesToItsName) {  // keeps D6, D8, D11
+    const std::map<std::string, std::vector<Model>> expected = {
+        {"h200", {Model::discrete}},
+        {"h200-x2", {Model::discrete, Model::discrete}},
+        {"rtx-hmm", {Model::hmm}},
+        {"rtx-wsl2", {Model::discrete}},
+        {"orin", {Model::integrated}},
+        {"thor", {Model::ats}},
+        {"gb10", {Model::ats}},
+        {"gh200-numa", {Model::c2c}},
+        {"gh200-cdmm", {Model::c2c}},
+        {"b300-hmm", {Model::hmm}},
+        {"no-gpu", {}},
+        {"old-driver", {}},
+    };
+    const char* machine = std::getenv("ISTHMUS_SIM");
+    if (machine == nullptr || !runtime().machine().simulated) GTEST_SKIP() << "no simulated machine";
+    std::vector<Model> models;
+    for (std::size_t at = 0; at + 1 < runtime().device_count(); ++at) {
+        models.push_back(runtime().device(at).value()->capabilities().model);
+    }
+    if (std::string(machine) == "station") {
+        ASSERT_EQ(models.size(), 2u);
+        EXPECT_NE(models[0], models[1]) << "a coherent GPU beside a PCIe one: capabilities are per device";
+        return;
+    }
+    if (std::string(machine) == "gb200") {
+        for (const Model model : models) EXPECT_EQ(model, Model::c2c);
+        EXPECT_FALSE(models.empty());
+        return;
+    }
+    const auto known = expected.find(machine);
+    if (known == expected.end()) GTEST_SKIP() << "no expectation for " << machine;
+    EXPECT_EQ(models, known->second);
+}
+
+}  // namespace

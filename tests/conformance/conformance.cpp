@@ -1,0 +1,28 @@
+// The machine under test.
+#include "conformance.hpp"
+
+#include <dlfcn.h>
+
+namespace conformance {
+
+isthmus::Runtime& runtime() {
+    static isthmus::Runtime opened = [] {
+        isthmus::RuntimeOptions options;
+        options.launch_mode = isthmus::LaunchMode::checked;
+        return isthmus::Runtime::open(options).value();
+    }();
+    return opened;
+}
+
+long driver_calls() {
+    // The simulator, once opened, answers to the driver's own name.
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (library == nullptr) return -1;
+    using Count = unsigned long long (*)(const char*);
+    const auto count = reinterpret_cast<Count>(dlsym(library, "isthmus_sim_call_count"));
+    const long calls = count == nullptr ? -1 : static_cast<long>(count(nullptr));
+    dlclose(library);
+    return calls;
+}
+
+}  // namespace conformance

@@ -1,0 +1,42 @@
+// What the conformance tests share: the machine under test and the kernels that they launch. Everything goes through
+// the public headers, so that the same suite runs on the CPU device, every simulated machine and real hardware.
+#pragma once
+
+#include <isthmus/isthmus.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+namespace conformance {
+
+ISTHMUS_DECLARE_KERNEL(add_one, isthmus::Index i, isthmus::View<std::int32_t> data);
+ISTHMUS_DECLARE_KERNEL(scale_into, isthmus::Index i, isthmus::Out<std::int32_t> out,
+                       isthmus::View<const std::int32_t> in, std::int32_t factor);
+ISTHMUS_DECLARE_KERNEL(coordinates, isthmus::Index2 i, isthmus::Out<std::uint64_t> out, std::uint64_t width);
+ISTHMUS_DECLARE_KERNEL(coordinates_3d, isthmus::Index3 i, isthmus::Out<std::uint64_t> out, std::uint64_t width,
+                       std::uint64_t height);
+ISTHMUS_DECLARE_KERNEL(block_sums, isthmus::Block block, isthmus::Out<std::int64_t> sums,
+                       isthmus::View<const std::int32_t> in);
+// Goes over the data `rounds` times: as long as one wants.
+ISTHMUS_DECLARE_KERNEL(churn, isthmus::Index i, isthmus::View<std::int32_t> data, std::int32_t rounds);
+
+// One runtime for the whole process, in checked mode.
+isthmus::Runtime& runtime();
+
+// Runs the body for every device, the CPU included, and says which one it was when something fails.
+template <class Body>
+void on_every_device(Body body) {
+    for (std::size_t at = 0; at < runtime().device_count(); ++at) {
+        isthmus::Device& device = *runtime().device(at).value();
+        SCOPED_TRACE(std::string(device.name()) + " (" + std::string(isthmus::name(device.capabilities().model)) + ")");
+        body(device);
+    }
+}
+
+// Exact numbers of driver calls: the simulator counts them; a real driver does not, and the tests that need them are
+// skipped there. −1: unknown.
+long driver_calls();
+
+}  // namespace conformance

@@ -1,0 +1,45 @@
+// The kernels that the conformance tests launch.
+#include <isthmus/kernel.hpp>
+
+#include <cstdint>
+
+namespace conformance {
+
+using namespace isthmus;
+
+ISTHMUS_KERNEL(add_one, Index i, View<std::int32_t> data) {
+    data[i] += 1;
+}
+
+ISTHMUS_KERNEL(scale_into, Index i, Out<std::int32_t> out, View<const std::int32_t> in, std::int32_t factor) {
+    out[i] = in[i] * factor;
+}
+
+ISTHMUS_KERNEL(coordinates, Index2 i, Out<std::uint64_t> out, std::uint64_t width) {
+    out[i.y * width + i.x] = i.y * 100000 + i.x;
+}
+
+ISTHMUS_KERNEL(coordinates_3d, Index3 i, Out<std::uint64_t> out, std::uint64_t width, std::uint64_t height) {
+    out[(i.z * height + i.y) * width + i.x] = (i.z * 1000 + i.y) * 1000 + i.x;
+}
+
+ISTHMUS_BLOCK_KERNEL(block_sums, 64, Block block, Out<std::int64_t> sums, View<const std::int32_t> in) {
+    ISTHMUS_SHARED(std::int64_t, partial, 64);
+    block.for_each_thread([&](std::uint32_t thread) { partial[thread] = in[block.index() * 64 + thread]; });
+    for (std::uint32_t half = 32; half > 0; half /= 2) {
+        block.for_each_thread([&](std::uint32_t thread) {
+            if (thread < half) partial[thread] += partial[thread + half];
+        });
+    }
+    block.for_each_thread([&](std::uint32_t thread) {
+        if (thread == 0) sums[block.index()] = partial[0];
+    });
+}
+
+ISTHMUS_KERNEL(churn, Index i, View<std::int32_t> data, std::int32_t rounds) {
+    std::int32_t value = data[i];
+    for (std::int32_t round = 0; round < rounds; ++round) value = value * 1664525 + 1013904223;
+    data[i] = value;
+}
+
+}  // namespace conformance

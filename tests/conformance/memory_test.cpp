@@ -1,0 +1,190 @@
+// Buffers of every kind: what may be had, who may look, what is refused.
+#include "conformance.hpp"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using conformance::on_every_device;
+using conformance::runtime;
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Feature;
+using isthmus::ManagedModel;
+using isthmus::MemoryKind;
+using isthmus::Result;
+using isthmus::SharedUse;
+using isthmus::Verdict;
+
+constexpr std::size_t count = 1000;
+
+TEST(Memory, DeviceMemoryCannotBeViewedByTheCpu) {  // keeps A6, R1
+    on_every_device([](Device& device) {
+        Buffer<std::int32_t> buffer = device.allocate<std::int32_t>(count).value();
+        EXPECT_EQ(buffer.size(), count);
+        EXPECT_NE(buffer.device_address(), 0u);
+        EXPECT_EQ(device.can_access(buffer).verdict, Verdict::yes);  // keeps A1
+        if (device.is_cpu()) {
+            EXPECT_EQ(buffer.kind(), MemoryKind::host);
+            EXPECT_TRUE(buffer.read_on_host().ok());
+            return;
+        }
+        EXPECT_EQ(buffer.kind(), MemoryKind::device);
+        EXPECT_EQ(runtime().cpu().can_access(buffer).verdict, Verdict::no);
+        const auto refused = buffer.read_on_host();
+        ASSERT_EQ(refused.code(), Code::not_accessible);
+        EXPECT_FALSE(refused.error().remedy().empty());
+    });
+}
+
+TEST(Memory, EveryKindThatTheDeviceOffersWorksAndTheOthersAreRefused) {  // keeps K1, K7
+    on_every_device([](Device& device) {
+        const std::vector<std::pair<MemoryKind, bool>> kinds = {
+            {MemoryKind::device, true},
+            {MemoryKind::pinned, true},
+            {MemoryKind::host, true},
+            {MemoryKind::pool, device.is_cpu() || device.capabilities().has(Feature::pools)},
+            {MemoryKind::managed, device.is_cpu() || device.capabilities().has(Feature::managed)},
+            {MemoryKind::registered, device.is_cpu() || device.capabilities().has(Feature::host_register)},
+        };
+        for (const auto& [kind, offered] : kinds) {
+            SCOPED_TRACE(isthmus::name(kind));
+            Result<Buffer<std::int32_t>> buffer = device.allocate<std::int32_t>(count, kind);
+            if (!offered) {
+                EXPECT_EQ(buffer.code(), Code::unsupported);
+                continue;
+            }
+            ASSERT_TRUE(buffer.ok()) << buffer.error().text();
+            EXPECT_EQ(buffer->kind(), device.is_cpu() ? MemoryKind::host : kind);
+            if (auto view = buffer->write_on_host(); view.ok()) {
+                for (std::size_t i = 0; i < count; ++i) (*view)[i] = static_cast<std::int32_t>(i);
+            } else {
+                EXPECT_EQ(view.code(), Code::not_accessible);
+            }
+            Result<void> released = buffer->release();
+            EXPECT_TRUE(released.ok()) << released.error().text();
+            EXPECT_EQ(buffer->release().code(), Code::invalid_handle);  // keeps K8
+        }
+    });
+}
+
+TEST(Memory, SharedBuffersOfEveryLawfulKindRoundTrip) {  // keeps G8, G11
+    on_every_device([](Device& device) {
+        for (const MemoryKind kind :
+             {MemoryKind::pinned, MemoryKind::managed, MemoryKind::registered, MemoryKind::host, MemoryKind::device}) {
+            SCOPED_TRACE(isthmus::name(kind));
+            SharedUse use;
+            use.kind = kind;
+            Result<Buffer<std::int32_t>> made = device.allocate_shared<std::int32_t>(count, use);
+            if (!made) {
+                EXPECT_FALSE(made.error().remedy().empty()) << made.error().text();
+                continue;
+            }
+            Buffer<std::int32_t>& buffer = *made;
+            {
+                auto view = buffer.write_on_host().value();
+                for (std::size_t i = 0; i < count; ++i) view[i] = static_cast<std::int32_t>(i);
+            }
+            for (int round = 0; round < 3; ++round) {
+                const auto launched = device.stream().launch(conformance::add_one, count, buffer);
+                ASSERT_TRUE(launched.ok()) << launched.error().text();
+            }
+            {
+                auto view = buffer.read_on_host().value();
+                for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(view[i], static_cast<std::int32_t>(i) + 3);
+            }
+            {
+                auto view = buffer.read_write_on_host().value();
+                for (std::int32_t& value : view) value *= 2;
+            }
+            (void)device.stream().launch(conformance::add_one, count, buffer).value();
+            auto view = buffer.read_on_host().value();
+            ASSERT_EQ(view[10], 27);
+        }
+    });
+}
+
+TEST(Memory, ManagedMemoryIsNotForTheCpuOutsideAViewOnPhaseGuardedMachines) {  // keeps A7, A8
+    on_every_device([](Device& device) {
+        if (device.is_cpu()) return;
+        Result<Buffer<std::int32_t>> buffer = device.allocate<std::int32_t>(count, MemoryKind::managed);
+        if (!buffer) return;
+        EXPECT_EQ(device.can_access(*buffer).verdict, Verdict::yes);
+        const bool guarded = device.capabilities().managed == ManagedModel::phase_guarded;
+        EXPECT_EQ(runtime().cpu().can_access(*buffer).verdict, guarded ? Verdict::no : Verdict::yes);
+        EXPECT_TRUE(buffer->write_on_host().ok()) << "the guarded view is the way, on every machine";
+    });
+}
+
+TEST(Memory, PageableMemoryReachesTheDeviceOnlyWhereTheRowSaysSo) {  // keeps A3, L3
+    on_every_device([](Device& device) {
+        if (device.is_cpu()) return;
+        Buffer<std::int32_t> host = device.allocate_host<std::int32_t>(count).value();
+        {
+            auto view = host.write_on_host().value();
+            for (std::int32_t& value : view) value = 41;
+        }
+        const bool reaches = device.capabilities().has(Feature::pageable_access);
+        EXPECT_EQ(device.can_access(host).verdict, reaches ? Verdict::yes : Verdict::no);
+        const auto launched = device.stream().launch(conformance::add_one, count, host);
+        if (!reaches) {
+            ASSERT_EQ(launched.code(), Code::not_accessible);
+            EXPECT_NE(launched.error().message().find("'add_one'"), std::string_view::npos);  // keeps L5
+            EXPECT_FALSE(launched.error().remedy().empty());
+            EXPECT_TRUE(device.healthy()) << "refused before it became a fault";
+        } else {
+            ASSERT_TRUE(launched.ok()) << launched.error().text();
+            EXPECT_EQ(host.read_on_host().value()[count - 1], 42);
+        }
+    });
+}
+
+TEST(Memory, EmptyBuffersKeepTheirKindAndLaunchNothing) {  // keeps K3, K18
+    on_every_device([](Device& device) {
+        Buffer<std::int32_t> none = device.allocate_shared<std::int32_t>(0).value();
+        EXPECT_EQ(none.size(), 0u);
+        EXPECT_NE(none.kind(), MemoryKind::unknown);
+        EXPECT_EQ(none.read_on_host().value().size(), 0u);
+        EXPECT_TRUE(device.stream().launch(conformance::add_one, 0, none).ok());
+        EXPECT_EQ(device.allocate<std::int32_t>(static_cast<std::size_t>(-1)).code(), Code::invalid_argument);
+        EXPECT_EQ(device.allocate_shared<std::int64_t>(std::size_t{1} << 61).code(), Code::invalid_argument);
+    });
+}
+
+TEST(Memory, MoreThanTheMachineHasIsOutOfMemoryAndNothingElseChanges) {  // keeps R1
+    on_every_device([](Device& device) {
+        if (device.is_cpu()) return;
+        const Result<Buffer<std::uint8_t>> refused = device.allocate<std::uint8_t>(std::size_t{1} << 45);
+        ASSERT_EQ(refused.code(), Code::out_of_memory) << refused.error().text();
+        EXPECT_TRUE(device.healthy());
+        EXPECT_TRUE(device.allocate<std::uint8_t>(1 << 20).ok());
+    });
+}
+
+TEST(Memory, BuffersOutliveStreamsAndMovesKeepTheMemory) {
+    on_every_device([](Device& device) {
+        Buffer<std::int32_t> moved;
+        {
+            isthmus::Stream stream = device.create_stream().value();
+            Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(count).value();
+            {
+                auto view = buffer.write_on_host().value();
+                for (std::int32_t& value : view) value = 1;
+            }
+            (void)stream.launch(conformance::churn, count, buffer, 10000).value();
+            (void)stream.launch(conformance::add_one, count, buffer).value();
+            moved = std::move(buffer);
+            EXPECT_EQ(buffer.release().code(), Code::invalid_handle);  // NOLINT(bugprone-use-after-move)
+        }
+        std::int32_t expected = 1;
+        for (int round = 0; round < 10000; ++round) {
+            expected = static_cast<std::int32_t>(static_cast<std::uint32_t>(expected) * 1664525u + 1013904223u);
+        }
+        EXPECT_EQ(moved.read_on_host().value()[0], expected + 1);
+    });
+}
+
+}  // namespace

@@ -1,0 +1,58 @@
+// A fault on the device, in a process of its own: typed, latched, and host memory can still be read.
+#include "conformance.hpp"
+
+#include <cstdint>
+#include <unistd.h>
+#include <sys/wait.h>
+
+namespace {
+
+using conformance::runtime;
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::LaunchMode;
+
+TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
+    Device& device = runtime().default_device();
+    if (device.is_cpu()) GTEST_SKIP() << "a fault on the CPU device is a fault of the process";
+    isthmus::SharedUse pinned;
+    pinned.kind = isthmus::MemoryKind::pinned;
+    Buffer<std::int32_t> salvage = device.allocate_shared<std::int32_t>(64, pinned).value();
+    {
+        auto view = salvage.write_on_host().value();
+        for (std::int32_t& value : view) value = 77;
+    }
+    device.stream().set_launch_mode(LaunchMode::relaxed);
+    // An address that nobody has, as a raw view: what relaxed lets through.
+    const isthmus::View<std::int32_t> nowhere{reinterpret_cast<std::int32_t*>(std::uintptr_t{0x10}), 64};
+    (void)device.stream().launch(conformance::add_one, 64, nowhere).code();
+    const auto lost = device.synchronize();
+    ASSERT_EQ(lost.code(), Code::device_lost);
+    EXPECT_EQ(lost.error().driver_code(), 700);
+    EXPECT_FALSE(lost.error().remedy().empty());
+    EXPECT_FALSE(device.healthy());
+    EXPECT_EQ(device.allocate<std::int32_t>(64).code(), Code::device_lost);
+    EXPECT_EQ(device.stream().launch(conformance::add_one, 64, salvage).code(), Code::device_lost);
+    EXPECT_EQ(salvage.read_on_host().value()[63], 77);
+    EXPECT_TRUE(runtime().cpu().healthy()) << "the other devices work on";
+}
+
+TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
+    Device& device = runtime().cpu();
+    Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(64).value();
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool refused = device.allocate<std::int32_t>(4).code() == Code::forked &&
+                             device.stream().launch(conformance::add_one, 64, buffer).code() == Code::forked &&
+                             buffer.read_on_host().code() == Code::forked;
+        { Buffer<std::int32_t> dies = std::move(buffer); }
+        _exit(refused ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(buffer.read_on_host().ok());
+}
+
+}  // namespace

@@ -1,0 +1,110 @@
+// Streams and events.
+#include "conformance.hpp"
+
+#include <chrono>
+#include <cstdint>
+
+namespace {
+
+using conformance::on_every_device;
+using conformance::runtime;
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Event;
+using isthmus::Stream;
+using isthmus::Wait;
+
+TEST(Streams, ThereIsOneFromTheStartAndIdsAreNeverReused) {  // keeps S4, S17
+    on_every_device([](Device& device) {
+        EXPECT_EQ(&device.stream(), &device.stream());
+        std::uint64_t last = device.stream().id();
+        for (int i = 0; i < 5; ++i) {
+            Stream stream = device.create_stream({.priority = -1}).value();
+            EXPECT_GT(stream.id(), last);
+            last = stream.id();
+        }
+    });
+}
+
+TEST(Streams, WaitStreamOrdersTwoStreams) {  // keeps S10
+    on_every_device([](Device& device) {
+        constexpr std::size_t count = 1 << 14;
+        Stream producer = device.create_stream().value();
+        Stream consumer = device.create_stream().value();
+        Buffer<std::int32_t> a = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> b = device.allocate_shared<std::int32_t>(count).value();
+        for (int round = 1; round <= 10; ++round) {
+            producer.fill_bytes(a, 0).value();
+            (void)producer.launch(conformance::churn, count, a, 2000).value();
+            producer.fill_bytes(a, static_cast<std::uint8_t>(round)).value();
+            consumer.wait_stream(producer).value();
+            (void)consumer.launch(conformance::scale_into, count, b, a, 1).value();
+            producer.wait_stream(consumer).value();
+            ASSERT_EQ(b.read_on_host().value()[count - 1], 0x01010101 * round);
+        }
+    });
+}
+
+TEST(Streams, EventsFinishWithTheirWorkAndMeasureTime) {  // keeps S10, S11
+    on_every_device([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Event never = device.create_event().value();
+        EXPECT_TRUE(never.finished().value()) << "never recorded counts as complete";
+        Buffer<std::int32_t> a = device.allocate<std::int32_t>(1 << 12).value();
+        Event begin = stream.record(true).value();
+        (void)stream.launch(conformance::churn, 1 << 12, a, 1000).value();
+        Event end = stream.record(true).value();
+        end.synchronize().value();
+        EXPECT_TRUE(begin.finished().value());
+        EXPECT_TRUE(end.finished().value());
+        EXPECT_GE(Event::elapsed_ms(begin, end).value(), 0.0F);
+        Event untimed = stream.record().value();
+        untimed.synchronize().value();
+        EXPECT_EQ(Event::elapsed_ms(begin, untimed).code(), Code::invalid_argument);
+        EXPECT_TRUE(stream.finished().value());
+    });
+}
+
+TEST(Streams, AnEventOfAnotherDeviceIsRefusedForRecordingAndFineForWaiting) {  // keeps S10
+    Device& device = runtime().default_device();
+    Device& cpu = runtime().cpu();
+    if (device.is_cpu()) GTEST_SKIP() << "one device only";
+    Event foreign = cpu.create_event().value();
+    EXPECT_EQ(device.stream().record(foreign).code(), Code::wrong_device);
+    EXPECT_TRUE(device.stream().wait(foreign).ok());
+    Event own = device.stream().record().value();
+    EXPECT_TRUE(cpu.stream().wait(own).ok());
+}
+
+TEST(Streams, CpuLaunchesAreFinishedWhenTheyReturn) {  // keeps S1
+    Device& cpu = runtime().cpu();
+    Buffer<std::int32_t> a = cpu.allocate<std::int32_t>(100).value();
+    cpu.stream().fill_bytes(a, 0).value();
+    (void)cpu.stream().launch(conformance::add_one, 100, a).value();
+    EXPECT_TRUE(cpu.stream().finished().value());
+    EXPECT_EQ(a.read_on_host(Wait::never()).value()[99], 1);
+}
+
+TEST(Streams, WaitsHaveDeadlines) {  // keeps S9, R5
+    on_every_device([](Device& device) {
+        if (device.is_cpu()) return;
+        constexpr std::size_t count = 1 << 10;
+        Buffer<std::int32_t> a = device.allocate_shared<std::int32_t>(count).value();
+        { (void)a.write_on_host().value(); }
+        (void)device.stream().launch(conformance::churn, count, a, 20000000).value();
+        const auto refused = a.read_on_host(Wait::never());
+        if (!refused) {
+            EXPECT_EQ(refused.code(), Code::not_ready);
+            EXPECT_NE(refused.error().message().find("churn"), std::string_view::npos);
+        }
+        const auto late = device.stream().synchronize(Wait::at_most(std::chrono::microseconds(1)));
+        if (!late) {
+            EXPECT_EQ(late.code(), Code::timed_out);
+        }
+        EXPECT_TRUE(device.synchronize().ok());
+        EXPECT_TRUE(a.read_on_host(Wait::never()).ok());
+    });
+}
+
+}  // namespace
