@@ -145,6 +145,12 @@ TEST(Kernel, BlocksInThreeDimensionsAreNumberedWithXFastest) {
                 for (std::uint64_t t = 0; t < 4; ++t) EXPECT_EQ(places[n++], x + 10 * y + 100 * z + 1000 * t);
 }
 
+TEST(Kernel, MayHaveNoParametersAtAll) {
+    const auto pack = KernelTraits<void(Index)>::pack();
+    samples::nothing.info().twin(Extent{3, 1, 1}, 0, 3, &pack);
+    EXPECT_EQ(samples::nothing.info().pack_bytes, sizeof pack);
+}
+
 // Inputs where the fused and the separate result differ: (1 + 2⁻¹²)² − 1 loses its last term when rounded between.
 TEST(Kernel, TwinDoesNotFuseMultiplyAndAdd) {
     const float e = 1.0f / 4096;

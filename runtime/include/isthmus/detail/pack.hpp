@@ -29,7 +29,8 @@ requires(sizeof...(Rest) > 0) struct Pack<First, Rest...> {
     Pack<Rest...> rest;
 };
 
-constexpr Pack<> make_pack() noexcept {
+template <class... None>
+requires(sizeof...(None) == 0) constexpr Pack<> make_pack() noexcept {
     return {};
 }
 template <class Last>
