@@ -1,0 +1,93 @@
+# What building needs, by what it is recognised by, and how to install it on Debian and Ubuntu. Sourced by the
+# scripts beside it; prints nothing by itself.
+# shellcheck disable=SC2034
+
+# Each line: how presence is seen (a command or a header of the native compiler), and the package that brings it.
+packages_to_build=(
+    "command c++ g++"
+    "command meson meson"
+    "command ninja ninja-build"
+    "command pkg-config pkg-config"
+    "command python3 python3"
+    "header numaif.h libnuma-dev"
+    "header CLI/CLI.hpp libcli11-dev"
+    "header nlohmann/json.hpp nlohmann-json3-dev"
+    "header fmt/core.h libfmt-dev"
+)
+packages_to_test=(
+    "${packages_to_build[@]}"
+    "header gtest/gtest.h libgtest-dev"
+    "header benchmark/benchmark.h libbenchmark-dev"
+    "command readelf binutils"
+    "command cmake cmake"
+    "command make make"
+)
+packages_to_show=(
+    "${packages_to_build[@]}"
+    "command djpeg libjpeg-turbo-progs"
+)
+
+# Compilers are asked for headers, so that a library built by hand counts too. One that a folder holds is seen even
+# before there is a compiler.
+has_header() {
+    local cxx=${CXX:-c++}
+    if command -v "$cxx" >/dev/null 2>&1; then
+        printf '#include <%s>\n' "$1" | "$cxx" -std=c++20 -E -x c++ - >/dev/null 2>&1
+    else
+        [ -e "/usr/include/$1" ]
+    fi
+}
+
+# Prints the packages, of the lines given, that are missing here.
+missing_packages() {
+    local line how what package
+    for line in "$@"; do
+        read -r how what package <<<"$line"
+        case $how in
+            command) command -v "$what" >/dev/null 2>&1 || echo "$package" ;;
+            header) has_header "$what" || echo "$package" ;;
+            file) [ -e "$what" ] || echo "$package" ;;
+        esac
+    done | sort -u
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null 2>&1; then
+        sudo "$@"
+    else
+        echo "This needs root, and there is no sudo: $*" >&2
+        return 1
+    fi
+}
+
+# Installs packages by name; only those asked for, and quietly. The lists are read anew once, when apt knows too little.
+install_packages() {
+    [ $# -gt 0 ] || return 0
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "apt-get is not here; install by hand: $*" >&2
+        return 1
+    fi
+    local quietly=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends)
+    as_root "${quietly[@]}" "$@" </dev/null >/dev/null 2>&1 && return 0
+    as_root apt-get update -qq </dev/null || return 1
+    as_root "${quietly[@]}" "$@" </dev/null >/dev/null
+}
+
+# ensure_packages yes|no LINE...: with yes what is missing is installed, with no it is named and 1 is returned.
+ensure_packages() {
+    local may_install=$1 missing
+    shift
+    mapfile -t missing < <(missing_packages "$@")
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if [ "$may_install" = no ]; then
+        echo "Missing packages: ${missing[*]}"
+        echo "Install them with: apt-get install ${missing[*]}"
+        return 1
+    fi
+    echo "Installing ${missing[*]}"
+    install_packages "${missing[@]}" || return 1
+    mapfile -t missing < <(missing_packages "$@")
+    [ ${#missing[@]} -eq 0 ] || { echo "Still missing after installing: ${missing[*]}" >&2; return 1; }
+}
