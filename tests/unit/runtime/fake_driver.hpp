@@ -28,6 +28,8 @@ struct FakeWorld {
     std::set<std::uintptr_t> events;
     std::map<std::uintptr_t, std::deque<std::function<void()>>> queue;  // by stream
     std::map<std::uintptr_t, std::uintptr_t> pending;                   // event → stream it waits in
+    std::map<std::uintptr_t, std::uint64_t> latest_record;
+    std::uint64_t records = 0;
     std::uintptr_t next = 1;
 
     bool failing = false;
@@ -147,8 +149,14 @@ public:
     }
     platform::Status record_event(platform::EventHandle event, platform::StreamHandle stream) override {
         const auto handle = static_cast<std::uintptr_t>(event);
-        const platform::Status status = enqueue("record", stream, [this, handle] { world_.pending.erase(handle); });
-        if (status.ok()) world_.pending[handle] = static_cast<std::uintptr_t>(stream);
+        const std::uint64_t record = ++world_.records;  // an event stands for its latest record only
+        const platform::Status status = enqueue("record", stream, [this, handle, record] {
+            if (world_.latest_record[handle] == record) world_.pending.erase(handle);
+        });
+        if (status.ok()) {
+            world_.pending[handle] = static_cast<std::uintptr_t>(stream);
+            world_.latest_record[handle] = record;
+        }
         return status;
     }
     platform::Status wait_event(platform::StreamHandle stream, platform::EventHandle event) override {
