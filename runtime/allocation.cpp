@@ -113,7 +113,9 @@ std::shared_ptr<BufferState> begin(const std::shared_ptr<DeviceState>& device, s
     buffer->bytes = bytes;
     buffer->kind = device->synchronous ? MemoryKind::host : kind;
     buffer->host_kind = host_sees(buffer->kind) ? buffer->kind : MemoryKind::unknown;
-    buffer->path = device->paths[static_cast<std::size_t>(buffer->kind)].path;
+    // One memory: what the rule would stage needs a second side, which only a staged plan makes.
+    const LaunchPath path = device->paths[static_cast<std::size_t>(buffer->kind)].path;
+    buffer->path = path == LaunchPath::stage ? LaunchPath::refuse : path;
     buffer->reason = reason;
     return buffer;
 }
