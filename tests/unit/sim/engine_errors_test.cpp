@@ -177,6 +177,7 @@ TEST(EngineHostFunctions, AStreamCallbackOfAHealthyDeviceGetsZeroInStreamOrder) 
 
 // What a body captured may be destroyed under the caller's own locks, so the engine must hold none of its own.
 TEST(EngineHostFunctions, DestroyingWhatABodyCapturedMayCallTheEngine) {
+    Gate gate;
     Engine engine(threads(), nullptr);
     const StreamId stream = engine.create_stream(0, {});
     std::atomic<int> destroyed = 0;
@@ -186,9 +187,11 @@ TEST(EngineHostFunctions, DestroyingWhatABodyCapturedMayCallTheEngine) {
             ++destroyed;
         });
     };
+    ASSERT_EQ(engine.submit(stream, waits_for(gate)), code::ok);
     ASSERT_EQ(engine.submit(stream, kernel([held = make()] { return 0; })), code::ok);
     ASSERT_EQ(engine.submit(stream, fails_with(700)), code::ok);
     ASSERT_EQ(engine.submit(stream, kernel([held = make()] { return 0; })), code::ok);
+    gate.open();
     EXPECT_EQ(engine.synchronize(stream), 700);
     while (destroyed != 2) std::this_thread::yield();  // dropped ones go just after their end is announced
 }
@@ -208,6 +211,7 @@ public:
 };
 
 TEST(EngineHooks, SurroundGpuAndHostWorkAndNothingElse) {
+    Gate gate;
     RecordingHooks hooks;
     {
         Engine engine(threads(), &hooks);
@@ -217,11 +221,13 @@ TEST(EngineHooks, SurroundGpuAndHostWorkAndNothingElse) {
             made.label = label;
             return made;
         };
+        ASSERT_EQ(engine.submit(stream, operation(Kind::free, [&] { return gate.wait(), 0; })), code::ok);
         ASSERT_EQ(engine.submit(stream, named(Kind::kernel, "scale")), code::ok);
         ASSERT_EQ(engine.submit(stream, named(Kind::free, "freed")), code::ok);
         ASSERT_EQ(engine.submit(stream, named(Kind::host_function, "told")), code::ok);
         ASSERT_EQ(engine.submit(stream, fails_with(700)), code::ok);
         ASSERT_EQ(engine.submit(stream, named(Kind::copy, "dropped")), code::ok);
+        gate.open();
         EXPECT_EQ(engine.synchronize(stream), 700);
     }
     EXPECT_EQ(hooks.log.entries(),
