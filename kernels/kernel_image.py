@@ -3,6 +3,7 @@
 
     kernel_image.py SOURCE --symbol isthmus_image_scale --image scale.fatbin --assembly scale.S --definition scale.cpp
                     [--nvcc nvcc --arch 90 --arch ptx -I include … | --prebuilt scale.fatbin] [--depfile scale.d]
+    kernel_image.py --nvcc nvcc --print-architectures
 
 With --nvcc the image is compiled, with --prebuilt it is taken as it is; with neither the image is a placeholder that
 names the source: kernels then run on CPU devices and simulated machines only.
@@ -13,25 +14,42 @@ import os
 import subprocess
 import sys
 
+WANTED = ['75', '80', '86', '87', '89', '90', '100', '103', '110', '120', '121']
 PTX_BASELINE = '75'  # every GPU since Turing can run it, also those that are newer than the compiler
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('source')
-    parser.add_argument('--symbol', required=True, help='C name of the KernelImage')
+    parser.add_argument('source', nargs='?')
+    parser.add_argument('--symbol', help='C name of the KernelImage')
     parser.add_argument('--name', help='name of the source in messages; default: its file name')
-    parser.add_argument('--image', required=True, help='output: the image')
-    parser.add_argument('--assembly', required=True, help='output: assembly that embeds the image')
-    parser.add_argument('--definition', required=True, help='output: C++ that defines the KernelImage')
+    parser.add_argument('--image', help='output: the image')
+    parser.add_argument('--assembly', help='output: assembly that embeds the image')
+    parser.add_argument('--definition', help='output: C++ that defines the KernelImage')
     parser.add_argument('--depfile', help='output: dependencies in the form of make')
     parser.add_argument('--nvcc', default='', help='the GPU compiler; empty: none')
-    parser.add_argument('--arch', action='append', default=[], help="such as 87; 'ptx': code for GPUs to come")
+    parser.add_argument('--arch', action='append', default=[], help="such as 87; 'ptx': code for GPUs to come; 'all' (the default): those that nvcc knows")
     parser.add_argument('--prebuilt', default='', help='an image that was compiled before')
     parser.add_argument('-I', dest='include', action='append', default=[])
     parser.add_argument('-D', dest='define', action='append', default=[])
     parser.add_argument('--nvcc-option', action='append', default=[])
-    return parser.parse_args()
+    parser.add_argument('--print-architectures', action='store_true', help="what 'all' means with this nvcc")
+    a = parser.parse_args()
+    needed = [] if a.print_architectures else ['source', 'symbol', 'image', 'assembly', 'definition']
+    missing = [name for name in needed if not getattr(a, name)]
+    if missing:
+        parser.error('missing: ' + ', '.join(missing))
+    return a
+
+
+def all_architectures(nvcc):
+    known = subprocess.run([nvcc, '--list-gpu-code'], capture_output=True, text=True, check=True).stdout.split()
+    return [arch for arch in WANTED if 'sm_' + arch in known] + ['ptx']
+
+
+def major_version(nvcc):
+    text = subprocess.run([nvcc, '--version'], capture_output=True, text=True, check=True).stdout
+    return int(text.split('release ')[1].split('.')[0])
 
 
 def code_options(architectures):
@@ -48,7 +66,11 @@ def compile_image(a):
     """Runs nvcc; returns what it depends on."""
     # -fmad=false: the CPU twin has no fused multiply-add either, so that both agree to the bit.
     command = [a.nvcc, '-x', 'cu', '-std=c++20', '-fatbin', '-fmad=false', '-t', '0', '-MMD', '-MF', a.image + '.d']
-    command += code_options(a.arch) + a.nvcc_option + ['-I' + d for d in a.include] + ['-D' + d for d in a.define]
+    # CUDA 13's code needs a driver that reads this compression anyway; what nvcc 12 makes shall load on older ones.
+    if major_version(a.nvcc) >= 13:
+        command.append('--compress-mode=size')
+    architectures = all_architectures(a.nvcc) if a.arch in ([], ['all']) else a.arch
+    command += code_options(architectures) + a.nvcc_option + ['-I' + d for d in a.include] + ['-D' + d for d in a.define]
     done = subprocess.run(command + [a.source, '-o', a.image], check=False)
     if done.returncode != 0:
         sys.exit(f'kernel_image: {a.nvcc} could not compile {a.source} for the GPU (exit status {done.returncode})')
@@ -68,6 +90,9 @@ def write_if_changed(path, text):
 
 def main():
     a = parse_arguments()
+    if a.print_architectures:
+        print(' '.join(all_architectures(a.nvcc)))
+        return
     name = a.name or os.path.basename(a.source)
     depends = [a.source]
     with open(a.source, 'rb') as f:
