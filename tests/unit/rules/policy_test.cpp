@@ -1,0 +1,172 @@
+// Which memory a shared buffer gets: every combination of row, uses, preference and override is lawful, and agrees with
+// an oracle written from the declared use and the platform facts.
+#include "some_devices.hpp"
+
+#include <access_rules.hpp>
+#include <allocation_policy.hpp>
+
+#include <set>
+
+namespace {
+
+using namespace isthmus;
+using namespace isthmus::rules;
+using namespace some_devices;
+using K = MemoryKind;
+
+constexpr std::array<Use, 6> uses = {Use::never,       Use::reads_once,   Use::reads_often,
+                                     Use::writes_once, Use::writes_often, Use::reads_and_writes};
+
+std::string text_of(const AllocationPlan& plan) {
+    return std::string(name(plan.kind)) + " " + std::string(name(plan.path)) + " " + std::string(name(plan.host_kind));
+}
+
+bool in(Use use, std::set<Use> set) {
+    return set.count(use) != 0;
+}
+
+// What should come out, row by row, as text.
+std::string expected(const std::string& machine, Use host, Use device, Prefer prefer) {
+    if (machine == "cpu") return "host pass host";
+    if (host == Use::never) return "device pass device";
+    const bool often = in(device, {Use::reads_often, Use::writes_often, Use::reads_and_writes});
+    if (std::set<std::string>{"h200", "rtx-wsl2", "rtx-hmm", "b300-hmm"}.count(machine) != 0) {
+        return often && prefer == Prefer::throughput ? "device stage pinned" : "pinned pass pinned";
+    }
+    if (machine == "orin") return "pinned pass pinned";
+    const bool one_dram = machine == "thor" || machine == "gb10";
+    return one_dram && prefer == Prefer::latency ? "registered pass registered" : "host pass host";
+}
+
+template <class Each>
+void for_every_use(Each each) {
+    for (const Use host : uses) {
+        for (const Use device : uses) {
+            for (const Prefer prefer : {Prefer::throughput, Prefer::latency}) each(host, device, prefer);
+        }
+    }
+}
+
+TEST(Policy, AgreesWithTheOracleOnEveryRow) {  // keeps G11
+    std::vector<std::string> machines(gpu_machines.begin(), gpu_machines.end());
+    machines.push_back("cpu");
+    for (const std::string& machine : machines) {
+        const Capabilities c = machine == "cpu" ? cpu() : of_machine(machine);
+        for_every_use([&](Use host, Use device, Prefer prefer) {
+            const auto plan = plan_allocation(c, {.host = host, .device = device, .prefer = prefer});
+            ASSERT_TRUE(plan);
+            EXPECT_EQ(text_of(*plan), expected(machine, host, device, prefer))
+                << machine << " host " << name(host) << " device " << name(device);
+            EXPECT_FALSE(plan->reason.empty());
+        });
+    }
+}
+
+// A plan is lawful where each side can reach what it is given.
+void expect_lawful(const Capabilities& c, const SharedUse& use, const AllocationPlan& plan) {
+    EXPECT_TRUE(device_access(c, plan.kind)) << text_of(plan);
+    EXPECT_FALSE(plan.reason.empty());
+    if (plan.path == LaunchPath::attach) {
+        // The host's turn is its guarded view: the plain query says no, and the memory is managed.
+        EXPECT_EQ(plan.kind, K::managed);
+        EXPECT_EQ(c.managed, ManagedModel::phase_guarded);
+    } else if (use.host != Use::never) {
+        EXPECT_TRUE(host_access(c, plan.host_kind)) << text_of(plan);
+    }
+    EXPECT_NE(plan.path, LaunchPath::refuse);
+    EXPECT_EQ(plan.path == LaunchPath::stage, plan.kind != plan.host_kind) << text_of(plan);
+}
+
+TEST(Policy, EveryPlanIsLawfulForEveryCombinationOfAttributes) {  // keeps G11
+    for (unsigned bits = 0; bits < combinations; ++bits) {
+        const Capabilities c = of_bits(bits);
+        for_every_use([&](Use host, Use device, Prefer prefer) {
+            const SharedUse use{.host = host, .device = device, .prefer = prefer};
+            const auto plan = plan_allocation(c, use);
+            ASSERT_TRUE(plan) << bits;
+            expect_lawful(c, use, *plan);
+        });
+    }
+}
+
+TEST(Policy, AnAskedKindIsGivenLawfullyOrRefusedWithARemedy) {  // keeps G11
+    for (unsigned bits = 0; bits < combinations; bits += 3) {
+        const Capabilities c = of_bits(bits);
+        for_every_kind([&](K kind) {
+            for (const Use host : uses) {
+                const SharedUse use{.host = host, .kind = kind};
+                const auto plan = plan_allocation(c, use);
+                if (plan) {
+                    EXPECT_EQ(plan->kind, kind);
+                    expect_lawful(c, use, *plan);
+                } else {
+                    EXPECT_TRUE(plan.code() == Code::unsupported || plan.code() == Code::not_accessible);
+                    EXPECT_NE(plan.error().message().find(name(kind)), std::string_view::npos);
+                    EXPECT_FALSE(plan.error().remedy().empty()) << name(kind);
+                }
+            }
+        });
+    }
+}
+
+Code code_of(const char* machine, K kind, Use host = Use::reads_and_writes) {
+    return plan_allocation(of_machine(machine), {.host = host, .kind = kind}).code();
+}
+
+TEST(Policy, AskedKindsThatAMachineCannotShareAreRefused) {  // keeps G11
+    EXPECT_EQ(code_of("h200", K::host), Code::not_accessible);
+    EXPECT_EQ(code_of("orin", K::host_numa), Code::not_accessible);
+    EXPECT_EQ(code_of("thor", K::host), Code::ok);
+    EXPECT_EQ(code_of("h200", K::write_combined), Code::not_accessible) << "the host reads it";
+    EXPECT_EQ(code_of("h200", K::write_combined, Use::writes_often), Code::ok);
+    EXPECT_EQ(code_of("old-driver", K::pool), Code::unsupported);
+    for (const K kind : {K::unknown, K::managed_pool, K::graph, K::vmm, K::imported}) {
+        EXPECT_EQ(code_of("gb200", kind), Code::unsupported) << name(kind);
+    }
+    EXPECT_EQ(plan_allocation(cpu(), {.kind = K::managed}).code(), Code::unsupported);
+}
+
+TEST(Policy, ManagedMemoryIsAttachedWherePhasesAreGuarded) {  // keeps K6
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("orin"), {.kind = K::managed})), "managed attach managed");
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("rtx-wsl2"), {.kind = K::managed})), "managed attach managed");
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("thor"), {.kind = K::managed})), "managed pass managed");
+}
+
+TEST(Policy, OnTheCpuDeviceEveryGivenKindIsHostMemory) {
+    for (const K kind : {K::host, K::pinned, K::registered, K::device, K::pool, K::write_combined, K::host_numa}) {
+        EXPECT_EQ(text_of(*plan_allocation(cpu(), {.kind = kind})), "host pass host") << name(kind);
+    }
+}
+
+TEST(Policy, LatencyIsNeverStagedWhereTheDeviceReachesHostMemory) {
+    for (const char* machine : gpu_machines) {
+        for_every_use([&](Use host, Use device, Prefer) {
+            const auto plan =
+                plan_allocation(of_machine(machine), {.host = host, .device = device, .prefer = Prefer::latency});
+            EXPECT_EQ(plan->path, LaunchPath::pass) << machine;
+        });
+    }
+}
+
+TEST(Policy, HostMemoryLiesNearTheDeviceUnlessTheCallerSaysOtherwise) {  // keeps H1
+    const Capabilities grace = of_machine("gh200-numa");
+    EXPECT_EQ(plan_allocation(grace, {})->placement.locality, Locality::near_device);
+    SharedUse use;
+    use.placement.locality = Locality::interleaved;
+    use.placement.prefault = true;
+    EXPECT_EQ(plan_allocation(grace, use)->placement.locality, Locality::interleaved);
+    EXPECT_TRUE(plan_allocation(grace, use)->placement.prefault);
+    EXPECT_EQ(plan_allocation(of_machine("orin"), {})->placement.locality, Locality::anywhere) << "the driver places";
+    EXPECT_EQ(plan_allocation(cpu(), {})->placement.locality, Locality::anywhere);
+}
+
+TEST(Policy, TheCameraExampleIsZeroCopyIntoTheDeviceAndStagedOutWhereALinkDivides) {
+    const SharedUse frame{.host = Use::writes_often, .device = Use::reads_once};
+    const SharedUse corners{.host = Use::reads_once, .device = Use::writes_often};
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), frame)), "pinned pass pinned");
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), corners)), "device stage pinned");
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("orin"), corners)), "pinned pass pinned");
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("gb10"), frame)), "host pass host");
+}
+
+}  // namespace

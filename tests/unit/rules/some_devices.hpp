@@ -1,0 +1,59 @@
+// Capabilities for the tests of the rules: those of known machines, and those of any combination of attributes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <isthmus/capability.hpp>
+#include <isthmus/memory_kind.hpp>
+#include <machines/record.hpp>
+#include <platform/detect.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace some_devices {
+
+using namespace isthmus;
+
+inline Capabilities of_machine(const std::string& name, std::size_t device = 0) {
+    const auto record = platform::machines::find_record(name).value();
+    return platform::detect(record.facts, record.devices.at(device).facts);
+}
+
+inline Capabilities cpu() {
+    return platform::detect(MachineFacts{}, DeviceFacts{});
+}
+
+// The attributes that the rules depend on, as bits of a number.
+inline constexpr std::array<int, 9> deciding = {18, 41, 83, 86, 88, 89, 99, 100, 147};
+
+inline Capabilities of_bits(unsigned bits, const HostAtomics& atomics = {}) {
+    MachineFacts machine;
+    machine.driver_version = 13000;
+    DeviceFacts device;
+    device.ordinal = 0;
+    device.host_atomics = atomics;
+    for (std::size_t i = 0; i < deciding.size(); ++i) {
+        device.attributes.push_back({deciding[i], static_cast<int>(bits >> i & 1u), 0});
+    }
+    return platform::detect(machine, device);
+}
+inline bool bit(unsigned bits, int attribute) {
+    for (std::size_t i = 0; i < deciding.size(); ++i) {
+        if (deciding[i] == attribute) return (bits >> i & 1u) != 0;
+    }
+    ADD_FAILURE() << attribute;
+    return false;
+}
+inline constexpr unsigned combinations = 1u << deciding.size();
+
+inline constexpr std::array<const char*, 11> gpu_machines = {
+    "h200", "rtx-hmm", "rtx-wsl2", "orin", "thor", "gb10", "gh200-numa", "gh200-cdmm", "gb200", "b300-hmm", "station"};
+
+template <class Each>
+void for_every_kind(Each each) {
+    for (int kind = 0; kind < memory_kind_count; ++kind) each(static_cast<MemoryKind>(kind));
+}
+
+}  // namespace some_devices
