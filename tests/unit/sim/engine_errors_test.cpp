@@ -7,6 +7,9 @@
 #include <csetjmp>
 #include <thread>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 namespace isthmus::sim::engine::tests {
 namespace {
 
@@ -111,6 +114,25 @@ TEST(EngineErrors, WorkOfAnotherDeviceThatWaitedForTheLostOneGoesOn) {
     EXPECT_EQ(engine.synchronize_device(1), code::ok);
     EXPECT_TRUE(ran);
     EXPECT_EQ(engine.synchronize_device(0), 700);
+}
+
+TEST(EngineErrors, AForkedChildThatDropsTheEngineEnds) {
+    Engine engine(threads(), nullptr);
+    const StreamId stream = engine.create_stream(0, {});
+    ASSERT_EQ(engine.submit(stream, kernel([] { return 0; })), code::ok);
+    ASSERT_EQ(engine.synchronize(stream), code::ok);  // an executor exists, in this process only
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        alarm(30);
+        engine.~Engine();
+        _exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(engine.submit(stream, kernel([] { return 0; })), code::ok);
+    EXPECT_EQ(engine.synchronize(stream), code::ok);
 }
 
 TEST(EngineErrors, ABodyMayLeaveAFaultByALongJumpToItself) {

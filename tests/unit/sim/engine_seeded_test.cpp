@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
+#include <thread>
 
 namespace isthmus::sim::engine::tests {
 namespace {
@@ -137,6 +139,25 @@ TEST(EngineSeeded, GraphBranchesRunInDifferentOrdersToo) {
         orders.insert(order);
     }
     EXPECT_GT(orders.size(), 5u);
+}
+
+TEST(EngineSeeded, TwoThreadsThatWaitRunEachOthersWork) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        std::atomic<int> ran = 0;
+        Engine engine(seeded(seed), nullptr);
+        const auto use = [&] {
+            const StreamId stream = engine.create_stream(0, {});
+            for (int i = 0; i < 50; ++i) {
+                engine.progress();
+                EXPECT_EQ(engine.submit(stream, kernel([&] { return ++ran, 0; })), code::ok);
+            }
+            EXPECT_EQ(engine.synchronize(stream), code::ok);
+        };
+        std::thread other(use);
+        use();
+        other.join();
+        EXPECT_EQ(ran, 100);
+    }
 }
 
 TEST(EngineSeeded, PendingWorkIsDroppedWithTheEngine) {
