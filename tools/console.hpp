@@ -1,0 +1,37 @@
+// What the command says to people: plain where nobody watches, coloured on a terminal.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace isthmus::tools {
+
+// Thrown anywhere in a command; main() prints it as one line on stderr and exits with its code.
+class Failure : public std::runtime_error {
+public:
+    Failure(int exit_code, const std::string& line) : std::runtime_error(line), exit_code_(exit_code) {}
+    int exit_code() const noexcept { return exit_code_; }
+
+private:
+    int exit_code_;
+};
+[[noreturn]] void bad_input(const std::string& line);  // exit code 2
+[[noreturn]] void cannot(const std::string& line);     // exit code 3
+
+enum class Colour { plain, bold, red, yellow, green, dim };
+// Whether stdout is a terminal that may be coloured (NO_COLOR and TERM=dumb are respected).
+bool stdout_has_colour();
+std::string coloured(std::string_view text, Colour colour, bool has_colour);
+
+// Breaks text at blanks into lines of at most `width` columns; later lines begin with `indent` blanks.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+std::size_t stdout_columns();  // 100 where stdout is no terminal
+
+// Writes all of it to stdout and makes sure that it arrived: a full disk is an error and not a short file.
+void print(std::string_view text);
+
+// "1.5 GiB"
+std::string size_text(unsigned long long bytes);
+
+}  // namespace isthmus::tools

@@ -1,0 +1,86 @@
+// What the doctor looks at: gathered once, then only read. Every member has a value that means "not known".
+#pragma once
+
+#include "probe.hpp"
+
+#include <isthmus/facts.hpp>
+#include <isthmus/result.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace isthmus::tools {
+
+inline constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+struct DeviceSighting {
+    std::string name;
+    int compute_mode = 0;          // attribute 20: 0 default, 2 prohibited, 3 one process only
+    bool fabric = false;           // attribute 128
+    bool pageable_access = false;  // 88
+    int compute_major = 0;
+    int compute_minor = 0;
+};
+
+// What opening the runtime in a child showed.
+struct OpeningFacts {
+    ProbeEnd end = ProbeEnd::finished;
+    int signal = 0;
+    std::string library;  // the file behind libcuda.so.1; empty: none was loaded
+    bool absent = false;  // no CUDA device came of it: the next four say why
+    Code code = Code::ok;
+    int driver_code = 0;  // CUresult
+    std::string call;
+    std::string message;
+    std::vector<DeviceSighting> devices;  // without the CPU
+};
+
+// What using the device did in a child: context, 1 MiB allocated and given back.
+struct UseFacts {
+    bool tried = false;
+    ProbeEnd end = ProbeEnd::finished;
+    int signal = 0;
+    std::string failure;  // empty: it worked
+};
+
+// What binding memory to nodes and asking for huge pages did in a child.
+struct PlacementFacts {
+    bool tried = false;
+    Code bind_code = Code::ok;
+    std::string bind_failure;
+    int bind_errno = 0;
+    bool huge_works = false;
+    std::string huge_failure;
+};
+
+struct DoctorFacts {
+    MachineFacts machine;
+    OpeningFacts opening;
+    UseFacts use;
+    PlacementFacts placement;
+
+    std::string module_version;  // of the kernel module; empty: it is not loaded
+    bool open_module = false;    // the open-source flavour
+    bool nouveau = false;        // the other driver holds the GPU
+    int gpus_on_bus = 0;         // NVIDIA display and 3D controllers on PCI
+    bool tegra = false;          // a Jetson: its GPU is not on PCI
+    bool container = false;
+    std::vector<std::string> device_files;     // /dev/nvidia*, and on Tegra /dev/nvmap, /dev/nvhost*
+    std::vector<std::string> forbidden_files;  // those of them that this user may not open
+    std::vector<std::string> stub_folders;     // of LD_LIBRARY_PATH, with a libcuda.so in a "stubs" folder
+    std::string visible_devices;               // CUDA_VISIBLE_DEVICES
+    bool visible_devices_set = false;
+    bool wsl = false;
+    std::string uvm_disable_hmm;  // the module's parameter: "Y", "N"; empty: unknown
+
+    std::uint64_t open_files_limit = unlimited;
+    std::uint64_t processes_limit = unlimited;
+    std::uint64_t address_space_limit_bytes = unlimited;
+    std::uint64_t memory_bytes = 0;  // MemTotal
+    std::uint64_t huge_pages_free = 0;
+    std::string transparent_huge_pages;  // "always", "madvise", "never"; empty: unknown
+};
+
+}  // namespace isthmus::tools

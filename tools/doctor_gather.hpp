@@ -1,0 +1,17 @@
+// Gathers the doctor's facts: reads files, and tries in child processes what may crash or hang.
+#pragma once
+
+#include "doctor_facts.hpp"
+
+#include <isthmus/runtime.hpp>
+
+#include <chrono>
+#include <functional>
+
+namespace isthmus::tools {
+
+// Each of the three tries (opening the driver, using every device, placing memory) gets `deadline` for itself.
+DoctorFacts gather_doctor_facts(const std::function<Result<Runtime>()>& open_runtime,
+                                std::chrono::milliseconds deadline);
+
+}  // namespace isthmus::tools

@@ -1,0 +1,113 @@
+// A forked child that answers through a pipe.
+#include "probe.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace isthmus::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void be_the_child(int fd, const std::function<std::string()>& probe) {
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    // What a driver prints belongs to nobody here.
+    const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (nowhere >= 0) {
+        ::dup2(nowhere, STDOUT_FILENO);
+        ::dup2(nowhere, STDERR_FILENO);
+    }
+    std::string text;
+    int code = 0;
+    try {
+        text = probe();
+    } catch (const std::exception& error) {
+        text = error.what();
+        code = 1;
+    }
+    for (std::size_t done = 0; done < text.size();) {
+        const ssize_t wrote = ::write(fd, text.data() + done, text.size() - done);
+        if (wrote < 0 && errno != EINTR) ::_exit(2);
+        if (wrote > 0) done += static_cast<std::size_t>(wrote);
+    }
+    ::_exit(code);  // no destructors: the parent's state is not the child's to end
+}
+
+// Reads until the child closes its end; false: the deadline passed.
+bool read_answer(int fd, Clock::time_point until, std::string& text) {
+    for (;;) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+        if (left <= 0) return false;
+        pollfd waiting{fd, POLLIN, 0};
+        const int ready = ::poll(&waiting, 1, static_cast<int>(std::min<long long>(left, 60000)));
+        if (ready < 0 && errno != EINTR) return false;
+        if (ready <= 0) continue;
+        char part[4096];
+        const ssize_t got = ::read(fd, part, sizeof part);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return true;
+        text.append(part, static_cast<std::size_t>(got));
+    }
+}
+
+// The child may end a little after it closed the pipe, or be stuck in its last system call.
+bool wait_for(pid_t child, Clock::time_point until, int& status) {
+    for (;;) {
+        const pid_t ended = ::waitpid(child, &status, WNOHANG);
+        if (ended == child) return true;
+        if (ended < 0 && errno != EINTR) return false;
+        if (Clock::now() >= until) return false;
+        ::usleep(1000);
+    }
+}
+
+}  // namespace
+
+ProbeOutcome run_probe(const std::function<std::string()>& probe, std::chrono::milliseconds deadline) {
+    ProbeOutcome outcome;
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+        outcome.text = std::string("pipe: ") + std::strerror(errno);
+        return outcome;
+    }
+    const auto until = Clock::now() + deadline;
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::close(ends[0]);
+        be_the_child(ends[1], probe);
+    }
+    const int fork_error = errno;
+    ::close(ends[1]);
+    if (child < 0) {
+        ::close(ends[0]);
+        outcome.text = std::string("fork: ") + std::strerror(fork_error);
+        return outcome;
+    }
+    int status = 0;
+    const bool answered = read_answer(ends[0], until, outcome.text) && wait_for(child, until, status);
+    ::close(ends[0]);
+    if (!answered) {
+        outcome.end = ProbeEnd::hung;
+        ::kill(child, SIGKILL);
+        // A process that waits in the kernel driver cannot be killed; it is left behind and not waited for.
+        wait_for(child, Clock::now() + std::chrono::seconds(2), status);
+        return outcome;
+    }
+    if (WIFSIGNALED(status)) {
+        outcome.end = ProbeEnd::crashed;
+        outcome.signal = WTERMSIG(status);
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        outcome.end = ProbeEnd::finished;
+    }
+    return outcome;
+}
+
+}  // namespace isthmus::tools

@@ -1,0 +1,22 @@
+// Runs something risky in a child process with a deadline: a driver that crashes or hangs there harms nobody.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+namespace isthmus::tools {
+
+enum class ProbeEnd { finished, crashed, hung, failed };  // failed: there was no child to run it in
+
+struct ProbeOutcome {
+    ProbeEnd end = ProbeEnd::failed;
+    int signal = 0;    // of a crash
+    std::string text;  // what the probe returned; with failed: why
+};
+
+// `probe` runs in a fork of this process, which must have one thread and no open CUDA. A child that outlives the
+// deadline is killed.
+ProbeOutcome run_probe(const std::function<std::string()>& probe, std::chrono::milliseconds deadline);
+
+}  // namespace isthmus::tools

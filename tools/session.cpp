@@ -1,0 +1,60 @@
+// Turns --machine into a libcuda.so.1, and --device into a device.
+#include "session.hpp"
+
+#include "console.hpp"
+
+#include <machines/record.hpp>
+
+#include <fmt/format.h>
+
+#include <climits>
+#include <cstdlib>
+
+namespace isthmus::tools {
+namespace {
+
+std::string known_names() {
+    std::string names;
+    for (const std::string_view name : platform::machines::known_machines()) {
+        names.append(names.empty() ? "" : ", ").append(name);
+    }
+    return names;
+}
+
+bool is_known(const std::string& name) {
+    return !platform::machines::known_record(name).empty();
+}
+
+std::string absolute(const std::string& path) {
+    char resolved[PATH_MAX];
+    return ::realpath(path.c_str(), resolved) ? std::string(resolved) : path;
+}
+
+}  // namespace
+
+void play_machine(const std::string& machine) {
+    if (machine.empty()) return;
+    if (!is_known(machine) && machine.find('/') == std::string::npos && machine.find(".json") == std::string::npos) {
+        bad_input(fmt::format("unknown machine '{}'; known: {}; or name a record's file", machine, known_names()));
+    }
+    const auto record = platform::machines::find_record(machine);
+    if (!record) bad_input(fmt::format("machine '{}': {}", machine, record.error().message()));
+    const std::optional<std::string> simulator = find_simulator();
+    if (!simulator) {
+        cannot("--machine needs the simulator, and there is none beside this program (build with -Dsimulator=true)");
+    }
+    ::setenv("ISTHMUS_SIM", (is_known(machine) ? machine : absolute(machine)).c_str(), 1);
+    ::setenv("ISTHMUS_CUDA_LIBRARY", simulator->c_str(), 1);
+}
+
+Device& choose_device(Runtime& runtime, const CommandContext& context) {
+    if (!context.device) return runtime.default_device();
+    Result<Device*> device = runtime.device(*context.device);
+    if (!device) {
+        bad_input(fmt::format("--device {}: there are {} devices, numbered from 0; the last is the CPU",
+                              *context.device, runtime.device_count()));
+    }
+    return **device;
+}
+
+}  // namespace isthmus::tools

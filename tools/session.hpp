@@ -1,0 +1,26 @@
+// The machine that a subcommand runs on: this one, or a simulated one; and files that are whole or not there.
+#pragma once
+
+#include "command.hpp"
+
+#include <isthmus/runtime.hpp>
+
+#include <optional>
+#include <string>
+
+namespace isthmus::tools {
+
+// Makes --machine what libcuda.so.1 is in this process (ISTHMUS_CUDA_LIBRARY, ISTHMUS_SIM); before the runtime opens.
+// Throws Failure for an unknown machine, a damaged record, or where the simulator is missing.
+void play_machine(const std::string& machine);
+
+// The device that --device names, or the default one. Throws Failure where there is no such device.
+Device& choose_device(Runtime& runtime, const CommandContext& context);
+
+// The stand-in libcuda.so.1: beside the build, beside the installation, or where it was installed. Nothing: not found.
+std::optional<std::string> find_simulator();
+
+// Replaces the file as a whole or not at all. Throws Failure.
+void write_file(const std::string& path, const std::string& content);
+
+}  // namespace isthmus::tools
