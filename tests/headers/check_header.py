@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Compiles one public header by itself, as a careful user would.
+
+usage: check_header.py HEADER INCLUDE_DIR... -- COMPILER [ARGUMENT...] [-- COMPILER...]
+"""
+import subprocess
+import sys
+
+STRICT = ['-std=c++20', '-Wall', '-Wextra', '-Wpedantic', '-Wshadow', '-Wconversion', '-Wno-sign-conversion', '-Werror']
+# Strict C++20, and the dialect of embedded users.
+MODES = [[], ['-fno-exceptions', '-fno-rtti']]
+
+
+def compile_text(compiler, options, include_dirs, text):
+    command = compiler + STRICT + options + [f'-I{path}' for path in include_dirs] + ['-fsyntax-only', '-x', 'c++', '-']
+    return subprocess.run(command, input=text, text=True, capture_output=True, check=False)
+
+
+def main(arguments):
+    groups = [[]]
+    for argument in arguments:
+        if argument == '--':
+            groups.append([])
+        else:
+            groups[-1].append(argument)
+    header, *include_dirs = groups[0]
+    compilers = groups[1:]
+    failed = False
+    for compiler in compilers:
+        for options in MODES:
+            # Twice: a header that is included again says nothing new.
+            result = compile_text(compiler, options, include_dirs, f'#include <{header}>\n#include <{header}>\n')
+            if result.returncode != 0:
+                failed = True
+                print(f'{header} does not stand alone with {" ".join(compiler + options)}:\n{result.stderr}')
+        # The check itself can fail: what is used and not included is refused.
+        if compile_text(compiler, [], include_dirs, 'std::string unknown;\n').returncode == 0:
+            failed = True
+            print(f'{" ".join(compiler)} accepts anything')
+    return 1 if failed else 0
+
+
+sys.exit(main(sys.argv[1:]))
