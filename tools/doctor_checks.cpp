@@ -124,8 +124,7 @@ Found open_files(const DoctorFacts& facts) {
 
 Found address_space(const DoctorFacts& facts) {
     if (facts.address_space_limit_bytes == unlimited) return std::nullopt;
-    const bool problem = facts.opening.absent && facts.opening.code == Code::out_of_memory;
-    const bool fatal = problem || init_said(facts, 2);
+    const bool fatal = init_said(facts, 2);
     return Diagnosis{fatal ? Weight::problem : Weight::warning,
                      fmt::format("the address space is limited to {} bytes{}", facts.address_space_limit_bytes,
                                  fatal ? ", and the driver ran out of memory" : "; the driver reserves more than RAM"),
@@ -281,7 +280,8 @@ Found no_device(const DoctorFacts& facts) {
 
 Found other_failure(const DoctorFacts& facts) {
     if (!facts.opening.absent) return std::nullopt;
-    for (const int explained : {2, 34, 304, 803, 804, 999}) {
+    if (init_said(facts, 2) && facts.address_space_limit_bytes != unlimited) return std::nullopt;
+    for (const int explained : {34, 304, 803, 804, 999}) {
         if (init_said(facts, explained)) return std::nullopt;
     }
     switch (facts.opening.code) {

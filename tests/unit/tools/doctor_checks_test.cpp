@@ -1,0 +1,198 @@
+// The doctor on made-up machines: every finding where its fact is there, and none where it is not.
+#include "doctor_checks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <set>
+
+namespace isthmus::tools {
+namespace {
+
+// A workstation in best order.
+DoctorFacts healthy() {
+    DoctorFacts facts;
+    facts.machine.kernel_release = "6.8.0-45-generic";
+    facts.machine.memlock_limit_bytes = unlimited;
+    facts.machine.numa_nodes = {{0, 16, std::uint64_t{64} << 30}, {1, 16, std::uint64_t{64} << 30}};
+    facts.machine.driver_version = 13000;
+    facts.opening.library = "/usr/lib/x86_64-linux-gnu/libcuda.so.580.159.04";
+    facts.opening.devices = {{"GPU", 0, false, true, 9, 0}};
+    facts.use.tried = true;
+    facts.placement.tried = true;
+    facts.placement.huge_works = true;
+    facts.module_version = "580.159.04";
+    facts.open_module = true;
+    facts.gpus_on_bus = 1;
+    facts.device_files = {"/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"};
+    facts.open_files_limit = 1024;
+    facts.memory_bytes = std::uint64_t{128} << 30;
+    facts.transparent_huge_pages = "madvise";
+    return facts;
+}
+
+void fail_init(DoctorFacts& facts, Code code, int driver_code) {
+    facts.opening.absent = true;
+    facts.opening.code = code;
+    facts.opening.driver_code = driver_code;
+    facts.opening.call = driver_code != 0 ? "cuInit" : "";
+    facts.opening.message = "made up";
+    facts.opening.devices.clear();
+    facts.use = {};
+}
+
+struct Case {
+    std::string id;
+    Weight weight;
+    const char* says;  // must stand in the evidence or the remedy
+    std::function<void(DoctorFacts&)> spoil;
+};
+
+const std::vector<Case>& cases() {
+    static const std::vector<Case> all = {
+        {"D001", Weight::problem, "kernel module",
+         [](DoctorFacts& f) { f.gpus_on_bus = 0, fail_init(f, Code::no_driver, 0); }},
+        {"D001", Weight::problem, "PCI bus", [](DoctorFacts& f) { fail_init(f, Code::no_driver, 0); }},
+        {"D001", Weight::problem, "--gpus all",
+         [](DoctorFacts& f) { f.container = true, fail_init(f, Code::no_driver, 0); }},
+        {"D001", Weight::note, "nothing to mend",
+         [](DoctorFacts& f) {
+             f.gpus_on_bus = 0, f.module_version.clear(), f.device_files.clear(), fail_init(f, Code::no_driver, 0);
+         }},
+        {"D002", Weight::problem, "newer", [](DoctorFacts& f) { fail_init(f, Code::driver_too_old, 0); }},
+        {"D003", Weight::problem, "returned 34", [](DoctorFacts& f) { fail_init(f, Code::driver_mismatch, 34); }},
+        {"D003", Weight::problem, "/cuda/lib64/stubs/",
+         [](DoctorFacts& f) { f.opening.library = "/cuda/lib64/stubs/libcuda.so"; }},
+        {"D003", Weight::warning, "LD_LIBRARY_PATH has /cuda/stubs",
+         [](DoctorFacts& f) { f.stub_folders = {"/cuda/stubs"}; }},
+        {"D004", Weight::problem, "580.159.04", [](DoctorFacts& f) { fail_init(f, Code::driver_mismatch, 803); }},
+        {"D004", Weight::problem, "host's driver",
+         [](DoctorFacts& f) { f.container = true, fail_init(f, Code::driver_mismatch, 803); }},
+        {"D005", Weight::problem, "cuda-compat", [](DoctorFacts& f) { fail_init(f, Code::driver_mismatch, 804); }},
+        {"D006", Weight::problem, "nvidia_uvm", [](DoctorFacts& f) { fail_init(f, Code::driver_error, 999); }},
+        {"D007", Weight::problem, "12 files", [](DoctorFacts& f) { f.open_files_limit = 12; }},
+        {"D007", Weight::warning, "255 files", [](DoctorFacts& f) { f.open_files_limit = 255; }},
+        {"D008", Weight::warning, "8589934592",
+         [](DoctorFacts& f) { f.address_space_limit_bytes = std::uint64_t{8} << 30; }},
+        {"D008", Weight::problem, "ran out of memory",
+         [](DoctorFacts& f) {
+             f.address_space_limit_bytes = std::uint64_t{8} << 30, fail_init(f, Code::out_of_memory, 2);
+         }},
+        {"D009", Weight::note, "8388608", [](DoctorFacts& f) { f.machine.memlock_limit_bytes = 8388608; }},
+        {"D010", Weight::note, "137438953472",
+         [](DoctorFacts& f) { f.machine.memory_limit_bytes = std::uint64_t{4} << 30; }},
+        {"D010", Weight::warning, "536870912", [](DoctorFacts& f) { f.machine.memory_limit_bytes = 536870912; }},
+        {"D011", Weight::problem, "--gpus all", [](DoctorFacts& f) { f.container = true, f.device_files.clear(); }},
+        {"D012", Weight::note, "no nvidia-caps-imex-channels",
+         [](DoctorFacts& f) { f.opening.devices[0].fabric = true; }},
+        {"D012", Weight::note, "major number 234",
+         [](DoctorFacts& f) { f.opening.devices[0].fabric = true, f.machine.imex_channels_major = 234; }},
+        {"D013", Weight::warning, "2 node(s)",
+         [](DoctorFacts& f) {
+             f.placement.bind_code = Code::not_permitted, f.placement.bind_failure = "mbind is forbidden";
+         }},
+        {"D013", Weight::note, "nothing to mend",
+         [](DoctorFacts& f) { f.placement.bind_code = Code::unsupported, f.machine.numa_nodes.resize(1); }},
+        {"D014", Weight::note, "never",
+         [](DoctorFacts& f) { f.placement.huge_works = false, f.transparent_huge_pages = "never"; }},
+        {"D015", Weight::note, "WSL2", [](DoctorFacts& f) { f.wsl = true; }},
+        {"D016", Weight::note, "nothing that is known",
+         [](DoctorFacts& f) { f.opening.devices[0].pageable_access = false; }},
+        {"D016", Weight::note, "missing: Linux 6.1.24",
+         [](DoctorFacts& f) {
+             f.opening.devices[0].pageable_access = false, f.machine.kernel_release = "6.1.0-18-amd64";
+         }},
+        {"D016", Weight::note, "missing: the open kernel module, nvidia_uvm",
+         [](DoctorFacts& f) {
+             f.opening.devices[0].pageable_access = false, f.open_module = false, f.uvm_disable_hmm = "Y";
+         }},
+        {"D016", Weight::note, "capability 7.5",
+         [](DoctorFacts& f) { f.opening.devices[0] = {"old GPU", 0, false, false, 7, 0}; }},
+        {"D017", Weight::problem, "nouveau", [](DoctorFacts& f) { f.nouveau = true, f.module_version.clear(); }},
+        {"D018", Weight::problem, "'7'",
+         [](DoctorFacts& f) {
+             f.visible_devices_set = true, f.visible_devices = "7", fail_init(f, Code::no_device, 100);
+         }},
+        {"D019", Weight::problem, "/dev/nvidiactl", [](DoctorFacts& f) { f.forbidden_files = {"/dev/nvidiactl"}; }},
+        {"D020", Weight::problem, "signal 11",
+         [](DoctorFacts& f) { f.opening = {}, f.opening.end = ProbeEnd::crashed, f.opening.signal = 11, f.use = {}; }},
+        {"D020", Weight::problem, "deadline", [](DoctorFacts& f) { f.use.end = ProbeEnd::hung; }},
+        {"D021", Weight::problem, "PCI bus", [](DoctorFacts& f) { fail_init(f, Code::no_device, 100); }},
+        {"D022", Weight::problem, "returned 3", [](DoctorFacts& f) { fail_init(f, Code::driver_mismatch, 3); }},
+        {"D022", Weight::problem, "returned 2", [](DoctorFacts& f) { fail_init(f, Code::out_of_memory, 2); }},
+        {"D023", Weight::problem, "prohibited", [](DoctorFacts& f) { f.opening.devices[0].compute_mode = 2; }},
+        {"D023", Weight::warning, "exclusive", [](DoctorFacts& f) { f.opening.devices[0].compute_mode = 3; }},
+        {"D024", Weight::warning, "20 threads", [](DoctorFacts& f) { f.processes_limit = 20; }},
+        {"D024", Weight::problem, "returned 304", [](DoctorFacts& f) { fail_init(f, Code::driver_error, 304); }},
+        {"D025", Weight::problem, "out of memory", [](DoctorFacts& f) { f.use.failure = "out of memory"; }},
+    };
+    return all;
+}
+
+TEST(Doctor, FindsNothingOnAMachineInOrder) {
+    for (const Finding& finding : diagnose(healthy())) ADD_FAILURE() << finding.id << ": " << finding.evidence;
+}
+
+TEST(Doctor, FindsWhatWasSpoiledAndOnlyThat) {
+    for (const Case& one : cases()) {
+        DoctorFacts facts = healthy();
+        one.spoil(facts);
+        const std::vector<Finding> findings = diagnose(facts);
+        ASSERT_EQ(findings.size(), 1u) << one.id << ", " << one.says << (findings.size() > 1 ? findings[1].id : "");
+        EXPECT_EQ(findings[0].id, one.id);
+        EXPECT_EQ(findings[0].weight, one.weight) << one.id << ", " << one.says;
+        const std::string all = findings[0].evidence + " " + findings[0].remedy;
+        EXPECT_NE(all.find(one.says), std::string::npos) << one.id << ": " << all;
+        EXPECT_FALSE(findings[0].remedy.empty()) << one.id;
+    }
+}
+
+TEST(Doctor, EveryCheckHasACaseThatMakesItSpeak) {
+    std::set<std::string_view> spoken;
+    for (const Case& one : cases()) spoken.insert(one.id);
+    for (const Check& check : all_checks()) EXPECT_EQ(spoken.count(check.id), 1u) << check.id;
+}
+
+TEST(Doctor, HasAscendingIdsThatAreUnique) {
+    std::string_view last;
+    for (const Check& check : all_checks()) {
+        EXPECT_LT(last, check.id);
+        last = check.id;
+    }
+}
+
+TEST(Doctor, PutsProblemsFirst) {
+    DoctorFacts facts = healthy();
+    facts.machine.memlock_limit_bytes = 1;
+    facts.open_files_limit = 100;
+    facts.opening.devices[0].compute_mode = 2;
+    const std::vector<Finding> findings = diagnose(facts);
+    ASSERT_EQ(findings.size(), 3u);
+    EXPECT_EQ(findings[0].id, "D023");
+    EXPECT_EQ(findings[1].id, "D007");
+    EXPECT_EQ(findings[2].id, "D009");
+}
+
+TEST(Doctor, KnowsNothingAndThereforeSaysNothing) {
+    DoctorFacts facts;  // every fact unknown
+    facts.machine.memlock_limit_bytes = unlimited;
+    EXPECT_TRUE(diagnose(facts).empty());
+}
+
+TEST(Doctor, IsDescribedIdByIdWithTheSameTitles) {
+    std::ifstream file(ISTHMUS_DOCS_FOLDER "/doctor.md");
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    ASSERT_FALSE(text.empty());
+    std::size_t rows = 0;
+    for (std::size_t at = text.find("\n| D"); at != std::string::npos; at = text.find("\n| D", at + 1)) ++rows;
+    EXPECT_EQ(rows, all_checks().size());
+    for (const Check& check : all_checks()) {
+        const std::string row = "| " + std::string(check.id) + " | " + std::string(check.title) + " |";
+        EXPECT_NE(text.find(row), std::string::npos) << row;
+    }
+}
+
+}  // namespace
+}  // namespace isthmus::tools
