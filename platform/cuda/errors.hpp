@@ -29,7 +29,7 @@ Explanation explain_refusal(Code code, std::string_view call) noexcept;
 
 // What decides between two causes that cuInit reports with one code.
 struct InitFacts {
-    std::string library_path;
+    std::string library_path{};
     int driver_version = 0;
     std::uint64_t open_files_limit = UINT64_MAX;     // RLIMIT_NOFILE; UINT64_MAX: unlimited or unknown
     std::uint64_t address_space_limit = UINT64_MAX;  // RLIMIT_AS, in bytes

@@ -1,0 +1,333 @@
+// Which driver calls the backend makes, and that it leaves the caller's context alone, against a driver that notes.
+#include "cuda_driver.hpp"
+#include "fake_driver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace isthmus::platform::cuda {
+namespace {
+
+const unsigned char image_bytes[] = {1, 2, 3, 4};
+const KernelImage gpu_image{image_bytes, 4, "abcd", "scale.cpp", true};
+const KernelImage placeholder{image_bytes + 1, 3, "ef01", "scale.cpp", false};
+const ParameterInfo parameters[] = {{0, 16, 4, ArgumentUse::read_write}, {16, 4, 0, ArgumentUse::value}};
+void twin_body(const Extent&, std::uint64_t, std::uint64_t, const void*) {}
+KernelInfo kernel_with(const KernelImage* image) {
+    return {"scale", "isthmus_scale", "View<float> out, float factor", parameters, 2, 24, 1, 0, image, &twin_body};
+}
+
+class CudaCalls : public ::testing::Test {
+protected:
+    void open(const std::string& name) {
+        fake_ = std::make_unique<FakeDriver>(name);
+        MachineFacts machine;
+        Result<OpenedDevices> opened = open_devices(fake_library(name), machine);
+        ASSERT_TRUE(opened.ok()) << opened.error().text();
+        drivers_ = std::move(opened->drivers);
+        fake_->set_current(nullptr);
+        fake_->streams_need_context(0);
+        fake_->clear();
+    }
+    void SetUp() override { open("good"); }
+    Driver& device() { return *drivers_[0]; }
+    Memory& memory() { return device().memory(); }
+    Execution& execution() { return device().execution(); }
+    FakeDriver& fake() { return *fake_; }
+    StreamHandle make_stream() {
+        StreamHandle stream{};
+        EXPECT_TRUE(execution().create_stream(0, stream).ok());
+        fake().clear();
+        return stream;
+    }
+
+    std::unique_ptr<FakeDriver> fake_;
+    std::vector<std::unique_ptr<Driver>> drivers_;
+};
+
+void* const foreign = reinterpret_cast<void*>(std::uintptr_t{0xF00});
+
+// keeps R7
+TEST_F(CudaCalls, CreationsLeaveTheCallersContextAsItWas) {
+    for (void* before : {static_cast<void*>(nullptr), foreign}) {
+        fake().set_current(before);
+        StreamHandle stream{};
+        EventHandle event{};
+        Allocation allocation;
+        EXPECT_TRUE(execution().create_stream(-1, stream).ok());
+        EXPECT_EQ(fake().current(), before);
+        EXPECT_TRUE(execution().create_event(true, event).ok());
+        EXPECT_EQ(fake().current(), before);
+        EXPECT_TRUE(memory().allocate(MemoryKind::device, 64, Attachment::global, stream, allocation).ok());
+        EXPECT_EQ(fake().current(), before);
+        EXPECT_TRUE(memory().release(allocation, stream).ok());
+        EXPECT_EQ(fake().current(), before);
+        std::uint64_t free_bytes = 0, total_bytes = 0;
+        EXPECT_TRUE(memory().memory_info(free_bytes, total_bytes).ok());
+        EXPECT_EQ(fake().current(), before);
+    }
+}
+
+// keeps R7
+TEST_F(CudaCalls, AFailedCreationLeavesTheCallersContextAsItWas) {
+    fake().set_current(foreign);
+    fake().fail("cuMemAlloc_v2", 2);
+    Allocation allocation;
+    const Status status = memory().allocate(MemoryKind::device, 64, Attachment::global, {}, allocation);
+    EXPECT_EQ(status.code, Code::out_of_memory);
+    EXPECT_EQ(status.driver_code, 2);
+    EXPECT_STREQ(status.call, "cuMemAlloc_v2");
+    EXPECT_EQ(allocation.device, 0u);
+    EXPECT_EQ(fake().current(), foreign);
+}
+
+TEST_F(CudaCalls, ThePrimaryContextIsRetainedOnceAndGivenBackAtTheEnd) {
+    make_stream();
+    drivers_[0]->memory();
+    StreamHandle second{};
+    EXPECT_TRUE(execution().create_stream(0, second).ok());
+    EXPECT_STREQ(fake().calls(), "cuCtxPushCurrent_v2 cuStreamCreateWithPriority cuCtxPopCurrent_v2 ");
+    fake().clear();
+    drivers_.clear();
+    EXPECT_STREQ(fake().calls(), "cuDevicePrimaryCtxRelease_v2 ");  // the second device was never used
+}
+
+TEST_F(CudaCalls, AContextThatCannotBeRetainedIsAnErrorAndTriedAgain) {
+    fake().fail("cuDevicePrimaryCtxRetain", 2);
+    StreamHandle stream{};
+    const Status status = execution().create_stream(0, stream);
+    EXPECT_EQ(status.code, Code::out_of_memory);
+    EXPECT_STREQ(status.call, "cuDevicePrimaryCtxRetain");
+    EXPECT_TRUE(execution().create_stream(0, stream).ok());
+}
+
+TEST_F(CudaCalls, StreamCallsAreOneDriverCallEach) {
+    const StreamHandle stream = make_stream();
+    EventHandle event{};
+    ASSERT_TRUE(execution().create_event(false, event).ok());
+    fake().clear();
+    EXPECT_TRUE(execution().record_event(event, stream).ok());
+    EXPECT_TRUE(execution().wait_event(stream, event).ok());
+    EXPECT_TRUE(execution().query_event(event).ok());
+    EXPECT_TRUE(execution().synchronize_event(event).ok());
+    EXPECT_TRUE(execution().synchronize_stream(stream).ok());
+    EXPECT_TRUE(memory().fill(64, 0, 8, stream).ok());
+    EXPECT_TRUE(memory().copy(64, 128, 8, CopyDirection::host_to_device, stream).ok());
+    EXPECT_TRUE(memory().copy(64, 128, 8, CopyDirection::device_to_host, stream).ok());
+    EXPECT_TRUE(memory().copy(64, 128, 8, CopyDirection::device_to_device, stream).ok());
+    EXPECT_TRUE(memory().copy(64, 128, 8, CopyDirection::host_to_host, stream).ok());
+    EXPECT_STREQ(fake().calls(),
+                 "cuEventRecord cuStreamWaitEvent cuEventQuery cuEventSynchronize cuStreamSynchronize "
+                 "cuMemsetD8Async cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemcpyAsync ");
+}
+
+// Some drivers may want a context where the observed one does not: then the call is repeated inside.
+TEST_F(CudaCalls, AStreamCallThatNeedsAContextIsRepeatedWithOne) {
+    const StreamHandle stream = make_stream();
+    fake().streams_need_context(1);
+    EXPECT_TRUE(execution().query_stream(stream).ok());
+    EXPECT_STREQ(fake().calls(), "cuStreamQuery cuCtxPushCurrent_v2 cuStreamQuery cuCtxPopCurrent_v2 ");
+    EXPECT_EQ(fake().current(), nullptr);
+}
+
+TEST_F(CudaCalls, TheDefaultStreamIsTheOneOfThisDevicesContext) {
+    fake().set_current(foreign);
+    EXPECT_TRUE(memory().fill(64, 0, 8, StreamHandle::none).ok());
+    EXPECT_STREQ(fake().calls(), "cuDevicePrimaryCtxRetain cuCtxPushCurrent_v2 cuMemsetD8Async cuCtxPopCurrent_v2 ");
+}
+
+TEST_F(CudaCalls, StreamsDoNotBlockAndEventsTimeOnlyWhenAsked) {
+    StreamHandle stream{};
+    EventHandle event{};
+    EXPECT_TRUE(execution().create_stream(0, stream).ok());
+    EXPECT_EQ(fake().flags(), 1u);  // CU_STREAM_NON_BLOCKING
+    EXPECT_TRUE(execution().create_event(false, event).ok());
+    EXPECT_EQ(fake().flags(), 2u);  // CU_EVENT_DISABLE_TIMING
+    EXPECT_TRUE(execution().create_event(true, event).ok());
+    EXPECT_EQ(fake().flags(), 0u);
+}
+
+// keeps K23: host memory has an address on each side, equal or not
+TEST_F(CudaCalls, HostMemoryHasTheAddressThatTheDriverStatesForTheDevice) {
+    Allocation allocation;
+    ASSERT_TRUE(memory().allocate(MemoryKind::pinned, 64, Attachment::global, {}, allocation).ok());
+    EXPECT_EQ(fake().flags(), 3u);  // PORTABLE | DEVICEMAP
+    EXPECT_EQ(allocation.device, reinterpret_cast<std::uintptr_t>(allocation.host) + 5);
+    ASSERT_TRUE(memory().allocate(MemoryKind::write_combined, 64, Attachment::global, {}, allocation).ok());
+    EXPECT_EQ(fake().flags(), 7u);
+    char page[64];
+    std::uint64_t device = 0;
+    EXPECT_TRUE(memory().register_host(page, sizeof page, false, device).ok());
+    EXPECT_EQ(fake().flags(), 3u);
+    EXPECT_EQ(device, reinterpret_cast<std::uintptr_t>(page) + 5);
+    EXPECT_TRUE(memory().register_host(page, sizeof page, true, device).ok());
+    EXPECT_EQ(fake().flags(), 11u);  // READ_ONLY
+}
+
+TEST_F(CudaCalls, HostMemoryWithoutADeviceAddressIsGivenBack) {
+    make_stream();
+    Allocation allocation;
+    fake().fail("cuMemHostGetDevicePointer_v2", 1);
+    EXPECT_EQ(memory().allocate(MemoryKind::pinned, 64, Attachment::global, {}, allocation).code,
+              Code::invalid_argument);
+    EXPECT_NE(std::string(fake().calls()).find("cuMemFreeHost"), std::string::npos);
+    EXPECT_EQ(allocation.host, nullptr);
+    char page[64];
+    std::uint64_t device = 0;
+    fake().clear();
+    fake().fail("cuMemHostGetDevicePointer_v2", 1);
+    EXPECT_FALSE(memory().register_host(page, sizeof page, false, device).ok());
+    EXPECT_NE(std::string(fake().calls()).find("cuMemHostUnregister"), std::string::npos);
+}
+
+// keeps K6
+TEST_F(CudaCalls, ManagedMemoryIsAttachedAsAsked) {
+    const StreamHandle stream = make_stream();
+    Allocation allocation;
+    EXPECT_TRUE(memory().allocate(MemoryKind::managed, 64, Attachment::global, stream, allocation).ok());
+    EXPECT_EQ(fake().flags(), 1u);
+    EXPECT_TRUE(memory().allocate(MemoryKind::managed, 64, Attachment::host, stream, allocation).ok());
+    EXPECT_EQ(fake().flags(), 2u);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(allocation.host), allocation.device);
+    EXPECT_TRUE(memory().attach(allocation, Attachment::stream, stream).ok());
+    EXPECT_EQ(fake().flags(), 4u);
+    // To a stream at once: host only first, because the driver allocates nothing else; a failed second step undoes it.
+    fake().clear();
+    fake().fail("cuStreamAttachMemAsync", 801);
+    EXPECT_EQ(memory().allocate(MemoryKind::managed, 64, Attachment::stream, stream, allocation).code,
+              Code::unsupported);
+    EXPECT_NE(std::string(fake().calls()).find("cuMemFree_v2"), std::string::npos);
+}
+
+TEST_F(CudaCalls, AKindThatThisBackendDoesNotAllocateIsRefusedWithoutACall) {
+    Allocation allocation;
+    const Status status = memory().allocate(MemoryKind::graph, 64, Attachment::global, {}, allocation);
+    EXPECT_EQ(status.code, Code::unsupported);
+    EXPECT_STREQ(fake().calls(), "");
+    EXPECT_NE(device().explain(status, "allocating").remedy().find("pinned"), std::string_view::npos);
+}
+
+TEST_F(CudaCalls, APoolThatTheDriverLacksIsUnsupportedByName) {
+    open("lacks_pools");
+    Allocation allocation;
+    const Status status = memory().allocate(MemoryKind::pool, 64, Attachment::global, {}, allocation);
+    EXPECT_EQ(status.code, Code::unsupported);
+    EXPECT_STREQ(status.call, "cuMemAllocAsync");
+    EXPECT_STREQ(fake().calls(), "");
+    EXPECT_NE(device().explain(status, "allocating").remedy().find("update the driver"), std::string_view::npos);
+}
+
+TEST_F(CudaCalls, AnImageIsLoadedOnceAndAKernelFoundOnce) {
+    const KernelInfo first = kernel_with(&gpu_image);
+    const KernelInfo second = kernel_with(&gpu_image);
+    FunctionHandle function{}, again{}, other{};
+    ASSERT_TRUE(execution().resolve(first, function).ok());
+    ASSERT_TRUE(execution().resolve(first, again).ok());
+    ASSERT_TRUE(execution().resolve(second, other).ok());
+    EXPECT_EQ(function, again);
+    const std::string calls = fake().calls();
+    std::size_t loads = 0, finds = 0;
+    for (std::size_t at = 0; (at = calls.find("cuModuleLoadData", at)) != std::string::npos; ++at) ++loads;
+    for (std::size_t at = 0; (at = calls.find("cuModuleGetFunction", at)) != std::string::npos; ++at) ++finds;
+    EXPECT_EQ(loads, 1u);
+    EXPECT_EQ(finds, 2u);
+    fake().clear();
+    drivers_.clear();
+    EXPECT_STREQ(fake().calls(), "cuCtxPushCurrent_v2 cuModuleUnload cuCtxPopCurrent_v2 cuDevicePrimaryCtxRelease_v2 ");
+}
+
+TEST_F(CudaCalls, ARealDriverIsNeverShownAPlaceholder) {
+    const KernelInfo without = kernel_with(&placeholder);
+    const KernelInfo cpu_only = kernel_with(nullptr);
+    FunctionHandle function{};
+    for (const KernelInfo* kernel : {&without, &cpu_only}) {
+        const Status status = execution().resolve(*kernel, function);
+        EXPECT_EQ(status.code, Code::no_gpu_code);
+        EXPECT_EQ(status.driver_code, 0);
+        EXPECT_NE(device().explain(status, "launching scale").remedy().find("nvcc"), std::string_view::npos);
+    }
+    EXPECT_STREQ(fake().calls(), "");
+}
+
+TEST_F(CudaCalls, AFailedLoadIsTriedAgain) {
+    const KernelInfo kernel = kernel_with(&gpu_image);
+    FunctionHandle function{};
+    fake().fail("cuModuleLoadData", 209);
+    EXPECT_EQ(execution().resolve(kernel, function).code, Code::no_gpu_code);
+    EXPECT_TRUE(execution().resolve(kernel, function).ok());
+}
+
+TEST_F(CudaCalls, TheSimulatorIsGivenTheTwinBeforeTheImage) {
+    open("simulator");
+    const KernelInfo kernel = kernel_with(&placeholder);
+    FunctionHandle function{};
+    ASSERT_TRUE(execution().resolve(kernel, function).ok());
+    const std::string calls = fake().calls();
+    EXPECT_LT(calls.find("isthmus_sim_register_kernel"), calls.find("cuModuleLoadData"));
+    const isthmus_sim_kernel& twin = *fake().twin();
+    EXPECT_EQ(twin.struct_bytes, sizeof(isthmus_sim_kernel));
+    EXPECT_STREQ(twin.image_hash, "ef01");
+    EXPECT_EQ(twin.image_data, placeholder.data);
+    EXPECT_STREQ(twin.symbol, "isthmus_scale");
+    EXPECT_EQ(twin.parameter_count, 2u);
+    EXPECT_EQ(twin.parameter[0].use, 3u);
+    EXPECT_EQ(twin.parameter[1].offset_bytes, 16u);
+    EXPECT_EQ(twin.parameter[1].use, 0u);
+    EXPECT_EQ(twin.pack_bytes, 24u);
+    EXPECT_EQ(reinterpret_cast<void*>(twin.twin), reinterpret_cast<void*>(&twin_body));
+}
+
+TEST_F(CudaCalls, ALaunchIsOneDriverCallWithTheGridOfItsExtent) {
+    const StreamHandle stream = make_stream();
+    const KernelInfo kernel = kernel_with(&gpu_image);
+    LaunchRequest request{&kernel, FunctionHandle::none, {1000, 1, 1}, parameters, stream};
+    ASSERT_TRUE(execution().resolve(kernel, request.function).ok());
+    fake().clear();
+    EXPECT_TRUE(execution().launch(request).ok());
+    EXPECT_STREQ(fake().calls(), "cuLaunchKernel ");
+    EXPECT_EQ(fake().grid()[0], 4u);
+    EXPECT_EQ(fake().block()[0], 256u);
+    request.extent = {0, 1, 1};
+    EXPECT_TRUE(execution().launch(request).ok());  // nothing to run
+    request.extent = {std::uint64_t{1} << 40, 1, 1};
+    const Status refused = execution().launch(request);
+    EXPECT_EQ(refused.code, Code::invalid_argument);
+    EXPECT_NE(device().explain(refused, "launching scale").remedy().find("split"), std::string_view::npos);
+    EXPECT_STREQ(fake().calls(), "cuLaunchKernel ");
+}
+
+// keeps L8
+TEST_F(CudaCalls, AStickyCodeIsALostDeviceExplainedInTheDriversWords) {
+    const StreamHandle stream = make_stream();
+    fake().fail("cuStreamSynchronize", 700);
+    const Status status = execution().synchronize_stream(stream);
+    EXPECT_EQ(status.code, Code::device_lost);
+    const Error error = device().explain(status, "waiting for the stream");
+    EXPECT_NE(error.message().find("the driver's own words"), std::string_view::npos);
+}
+
+// keeps R3
+TEST_F(CudaCalls, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {
+    make_stream();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        fake().fail("cuCtxPushCurrent_v2", 3);  // what the real driver answers there
+        StreamHandle stream{};
+        const bool refused = execution().create_stream(0, stream).code == Code::forked;
+        fake().clear();
+        drivers_.clear();
+        ::_exit(refused && std::string(fake().calls()).empty() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    // In the parent the same answer is what it says.
+    fake().fail("cuCtxPushCurrent_v2", 3);
+    StreamHandle stream{};
+    EXPECT_EQ(execution().create_stream(0, stream).code, Code::driver_error);
+}
+
+}  // namespace
+}  // namespace isthmus::platform::cuda

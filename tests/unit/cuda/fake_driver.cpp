@@ -1,0 +1,291 @@
+// A driver that does no work: it notes its calls and answers as its build says. For one thread.
+//   FAKE_VERSION  what cuDriverGetVersion answers      FAKE_INIT       what cuInit answers
+//   FAKE_DEVICES  how many devices it shows            FAKE_STUB       every call answers 34, as the toolkit's stub
+//   FAKE_SIMULATOR  it also exports the simulator's two functions
+//   FAKE_LACKS    the exported name of a function that it has not (with -D<name>=<another name>)
+//   FAKE_WITHOUT_PROC_ADDRESS  it is older than cuGetProcAddress
+#include "abi.hpp"
+
+#include <platform/sim_registration.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#ifndef FAKE_VERSION
+#define FAKE_VERSION 13000
+#endif
+#ifndef FAKE_INIT
+#define FAKE_INIT 0
+#endif
+#ifndef FAKE_DEVICES
+#define FAKE_DEVICES 2
+#endif
+#ifndef FAKE_LACKS
+#define FAKE_LACKS ""
+#endif
+#define EXPORT extern "C" [[gnu::visibility("default")]]
+
+using namespace isthmus::cuda_abi;
+
+#define X(member, symbol, exported, version, need, parameters) EXPORT CUresult exported parameters;
+#include "functions.def"
+#undef X
+
+namespace {
+
+struct State {
+    std::string calls;
+    std::map<std::string, CUresult, std::less<>> planned;
+    std::vector<CUcontext> stack;  // of the one thread that calls
+    bool streams_need_context = false;
+    std::uintptr_t last_handle = 0x1000;
+    CUdeviceptr last_address = 0x70000000;
+    unsigned last_flags = 0;
+    unsigned grid[3] = {}, block[3] = {};
+    isthmus_sim_kernel twin{};
+};
+State& state() {
+    static State it;
+    return it;
+}
+
+template <class Pointer>
+void make_handle(Pointer* out) {
+    *out = reinterpret_cast<Pointer>(state().last_handle += 0x10);
+}
+
+// What a real driver answers with 201 where no context is current.
+[[maybe_unused]] bool belongs_to_current_context(std::string_view function) {
+    for (const std::string_view one :
+         {"cuStreamCreateWithPriority", "cuEventCreate", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemAllocManaged",
+          "cuMemHostAlloc", "cuMemFreeHost", "cuMemHostGetDevicePointer_v2", "cuMemHostRegister_v2",
+          "cuMemHostUnregister", "cuMemHostGetFlags", "cuMemGetInfo_v2", "cuModuleLoadData", "cuModuleUnload",
+          "cuModuleGetFunction"}) {
+        if (function == one) return true;
+    }
+    return false;
+}
+[[maybe_unused]] bool takes_a_stream(std::string_view function) {
+    return function.starts_with("cuStream") || function.starts_with("cuEvent") || function.ends_with("Async") ||
+           function.ends_with("Async_v2") || function == "cuLaunchKernel";
+}
+
+}  // namespace
+
+extern "C" CUresult fake_answer(const char* function);
+extern "C" CUresult fake_answer(const char* function) {
+#ifdef FAKE_STUB
+    (void)function;
+    return result::stub_library;
+#else
+    state().calls.append(function).append(" ");
+    if (const auto planned = state().planned.find(function); planned != state().planned.end()) {
+        const CUresult code = planned->second;
+        state().planned.erase(planned);
+        return code;
+    }
+    const bool needs_context =
+        belongs_to_current_context(function) || (state().streams_need_context && takes_a_stream(function));
+    return needs_context && state().stack.empty() ? result::invalid_context : result::success;
+#endif
+}
+
+// --- what tests use
+EXPORT const char* fake_calls() {
+    return state().calls.c_str();
+}
+EXPORT void fake_clear() {
+    state().calls.clear();
+}
+EXPORT void fake_fail(const char* function, int code) {
+    state().planned[function] = code;
+}
+EXPORT void fake_streams_need_context(int needed) {
+    state().streams_need_context = needed != 0;
+}
+EXPORT void* fake_current() {
+    return state().stack.empty() ? nullptr : state().stack.back();
+}
+EXPORT void fake_set_current(void* context) {
+    state().stack.clear();
+    if (context) state().stack.push_back(static_cast<CUcontext>(context));
+}
+EXPORT unsigned fake_flags() {
+    return state().last_flags;
+}
+EXPORT const unsigned* fake_grid() {
+    return state().grid;
+}
+EXPORT const unsigned* fake_block() {
+    return state().block;
+}
+
+#ifdef FAKE_SIMULATOR
+EXPORT int isthmus_sim_register_kernel(const isthmus_sim_kernel* kernel) {
+    fake_answer("isthmus_sim_register_kernel");
+    state().twin = *kernel;
+    return 0;
+}
+EXPORT const isthmus_sim_kernel* fake_twin() {
+    return &state().twin;
+}
+EXPORT int isthmus_sim_fact(const char* key, char* value, size_t value_bytes) {
+    static const std::map<std::string, std::string> facts = {{"nvidia_params.CoherentGPUMemoryMode", "driver"},
+                                                             {"imex_channels_major", "242"},
+                                                             {"imex_channel_files", "2"},
+                                                             {"addressing_mode", "ATS"},
+                                                             {"page_size_bytes", "65536"},
+                                                             {"numa_nodes", "0:72:1024,1:0:2048,10:x:1"},
+                                                             {"cpu_name", "a simulated one"}};
+    const auto found = facts.find(key);
+    if (found == facts.end()) return -1;
+    const std::size_t length = std::min(found->second.size(), value_bytes - 1);
+    std::memcpy(value, found->second.data(), length);
+    value[length] = '\0';
+    return static_cast<int>(found->second.size());
+}
+#endif
+
+// --- the driver's functions that do more than answer
+#ifndef FAKE_STUB
+extern "C" CUresult cuDriverGetVersion(int* version) {
+    *version = FAKE_VERSION;
+    return fake_answer("cuDriverGetVersion");
+}
+extern "C" CUresult cuInit(unsigned) {
+    const CUresult code = fake_answer("cuInit");
+    return code ? code : FAKE_INIT;
+}
+extern "C" CUresult cuGetErrorString(CUresult, const char** text) {
+    *text = "the driver's own words";
+    return 0;
+}
+extern "C" CUresult cuDeviceGetCount(int* count) {
+    *count = FAKE_DEVICES;
+    return fake_answer("cuDeviceGetCount");
+}
+extern "C" CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+    *device = ordinal;
+    return fake_answer("cuDeviceGet");
+}
+extern "C" CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
+    const std::string text = "fake device " + std::to_string(device);
+    std::memcpy(name, text.c_str(), std::min(text.size() + 1, static_cast<std::size_t>(size)));
+    return 0;
+}
+extern "C" CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+    std::memset(uuid->bytes, 0x40 + device, sizeof(uuid->bytes));
+    return 0;
+}
+extern "C" CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
+    *bytes = std::size_t{1} << 34;
+    return 0;
+}
+// Knows 1 to 140 and 150; refuses 128 with 801; every device differs in 88.
+extern "C" CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUdevice device) {
+    if (id == 128) return result::not_supported;
+    if (id > 140 && id != 150) return result::invalid_value;
+    *value = id == 88 ? device : id * 10;
+    return 0;
+}
+extern "C" CUresult cuDeviceGetHostAtomicCapabilities(unsigned* answers, const CUatomicOperation* operations,
+                                                      unsigned count, CUdevice) {
+    for (unsigned i = 0; i < count; ++i) answers[i] = 100 + static_cast<unsigned>(operations[i]);
+    return fake_answer("cuDeviceGetHostAtomicCapabilities");
+}
+extern "C" CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+    *context = reinterpret_cast<CUcontext>(std::uintptr_t{0xC0} + static_cast<unsigned>(device));
+    return fake_answer("cuDevicePrimaryCtxRetain");
+}
+extern "C" CUresult cuCtxPushCurrent_v2(CUcontext context) {
+    const CUresult code = fake_answer("cuCtxPushCurrent_v2");
+    if (code == 0) state().stack.push_back(context);
+    return code;
+}
+extern "C" CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+    const CUresult code = fake_answer("cuCtxPopCurrent_v2");
+    if (state().stack.empty()) return result::invalid_context;
+    *context = state().stack.back();
+    state().stack.pop_back();
+    return code;
+}
+extern "C" CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t) {
+    *address = state().last_address += 0x1000;
+    return fake_answer("cuMemAlloc_v2");
+}
+extern "C" CUresult cuMemAllocAsync(CUdeviceptr* address, std::size_t, CUstream) {
+    *address = state().last_address += 0x1000;
+    return fake_answer("cuMemAllocAsync");
+}
+extern "C" CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t, unsigned flags) {
+    *address = state().last_address += 0x1000;
+    state().last_flags = flags;
+    return fake_answer("cuMemAllocManaged");
+}
+extern "C" CUresult cuMemHostAlloc(void** host, std::size_t, unsigned flags) {
+    *host = reinterpret_cast<void*>(state().last_address += 0x1000);
+    state().last_flags = flags;
+    return fake_answer("cuMemHostAlloc");
+}
+extern "C" CUresult cuMemHostRegister_v2(void*, std::size_t, unsigned flags) {
+    state().last_flags = flags;
+    return fake_answer("cuMemHostRegister_v2");
+}
+// The device's address of host memory is another one (attribute 91 = 0).
+extern "C" CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* host, unsigned) {
+    *address = reinterpret_cast<std::uintptr_t>(host) + 0x5;
+    return fake_answer("cuMemHostGetDevicePointer_v2");
+}
+extern "C" CUresult cuStreamAttachMemAsync(CUstream, CUdeviceptr, std::size_t, unsigned flags) {
+    state().last_flags = flags;
+    return fake_answer("cuStreamAttachMemAsync");
+}
+extern "C" CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int) {
+    make_handle(stream);
+    state().last_flags = flags;
+    return fake_answer("cuStreamCreateWithPriority");
+}
+extern "C" CUresult cuEventCreate(CUevent* event, unsigned flags) {
+    make_handle(event);
+    state().last_flags = flags;
+    return fake_answer("cuEventCreate");
+}
+extern "C" CUresult cuModuleLoadData(CUmodule* module, const void*) {
+    make_handle(module);
+    return fake_answer("cuModuleLoadData");
+}
+extern "C" CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char*) {
+    make_handle(function);
+    return fake_answer("cuModuleGetFunction");
+}
+extern "C" CUresult cuLaunchKernel(CUfunction, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                   unsigned block_y, unsigned block_z, unsigned, CUstream, void**, void**) {
+    const unsigned grid[3] = {grid_x, grid_y, grid_z};
+    const unsigned block[3] = {block_x, block_y, block_z};
+    std::copy(grid, grid + 3, state().grid);
+    std::copy(block, block + 3, state().block);
+    return fake_answer("cuLaunchKernel");
+}
+
+#ifndef FAKE_WITHOUT_PROC_ADDRESS
+// As the real one: 1 where a newer version than the driver's is asked for, NULL with 0 for unknown names.
+EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, unsigned long long, int* status) {
+    *function = nullptr;
+    *status = 1;
+    if (version > FAKE_VERSION) return result::invalid_value;
+#define X(member, asked, exported, since, need, parameters)                                                \
+    if (std::strcmp(symbol, #asked) == 0 && version >= since && std::strcmp(#exported, FAKE_LACKS) != 0) { \
+        *function = reinterpret_cast<void*>(&exported);                                                    \
+        *status = 0;                                                                                       \
+    }
+#include "functions.def"
+#undef X
+    return result::success;
+}
+#endif
+#endif

@@ -1,0 +1,45 @@
+// Opens a fake driver by the name of its build, and reaches what it exports for tests.
+#pragma once
+
+#include <platform/sim_registration.h>
+
+#include <dlfcn.h>
+
+#include <string>
+
+inline std::string fake_library(const std::string& name) {
+    return std::string(FAKE_DIRECTORY) + "/libfake_" + name + ".so";
+}
+
+struct FakeDriver {
+    explicit FakeDriver(const std::string& name) : handle(::dlopen(fake_library(name).c_str(), RTLD_NOW)) {
+        load(calls, "fake_calls");
+        load(clear, "fake_clear");
+        load(fail, "fake_fail");
+        load(streams_need_context, "fake_streams_need_context");
+        load(current, "fake_current");
+        load(set_current, "fake_set_current");
+        load(flags, "fake_flags");
+        load(grid, "fake_grid");
+        load(block, "fake_block");
+        load(twin, "fake_twin");
+    }
+
+    const char* (*calls)() = nullptr;  // names of the calls since clear(), each followed by a blank
+    void (*clear)() = nullptr;
+    void (*fail)(const char* function, int code) = nullptr;  // the next call of this function
+    void (*streams_need_context)(int needed) = nullptr;      // then they answer 201 without one
+    void* (*current)() = nullptr;
+    void (*set_current)(void* context) = nullptr;
+    unsigned (*flags)() = nullptr;  // of the last call that had some
+    const unsigned* (*grid)() = nullptr;
+    const unsigned* (*block)() = nullptr;
+    const isthmus_sim_kernel* (*twin)() = nullptr;
+
+private:
+    template <class F>
+    void load(F& function, const char* name) {
+        if (handle) function = reinterpret_cast<F>(::dlsym(handle, name));
+    }
+    void* handle;
+};

@@ -1,0 +1,199 @@
+// Opening a driver, and every way in which that fails, against libraries that answer as real ones were seen to.
+#include "cuda_driver.hpp"
+#include "fake_driver.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace isthmus::platform::cuda {
+namespace {
+
+bool says(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
+Error failure_of(const std::string& library) {
+    MachineFacts machine;
+    Result<OpenedDevices> opened = open_devices(library, machine);
+    if (opened.ok()) {
+        ADD_FAILURE() << library << " was opened";
+        return Error(Code::ok, "");
+    }
+    return std::move(opened).error();
+}
+
+// keeps D1, D8: each device answers for itself
+TEST(OpenDevices, EveryDeviceIsOpenedWithItsOwnFacts) {
+    MachineFacts machine;
+    const Result<OpenedDevices> opened = open_devices(fake_library("good"), machine);
+    ASSERT_TRUE(opened.ok()) << opened.error().text();
+    EXPECT_FALSE(opened->absence.has_value());
+    EXPECT_EQ(machine.driver_version, 13000);
+    EXPECT_FALSE(machine.simulated);
+    ASSERT_EQ(opened->drivers.size(), 2u);
+    for (int ordinal = 0; ordinal < 2; ++ordinal) {
+        const DeviceFacts& facts = opened->drivers[static_cast<std::size_t>(ordinal)]->facts();
+        EXPECT_EQ(facts.ordinal, ordinal);
+        EXPECT_EQ(facts.name, "fake device " + std::to_string(ordinal));
+        EXPECT_EQ(facts.uuid[7], 0x40 + ordinal);
+        EXPECT_EQ(facts.total_memory_bytes, std::uint64_t{1} << 34);
+        EXPECT_EQ(facts.attribute(88), ordinal);
+        ASSERT_TRUE(facts.host_atomics.has_value());
+        EXPECT_EQ((*facts.host_atomics)[12], 112u);
+        EXPECT_FALSE(opened->drivers[static_cast<std::size_t>(ordinal)]->synchronous());
+    }
+}
+
+// keeps D7: refused and unknown are different answers
+TEST(OpenDevices, RefusedAttributesKeepTheirCodeAndUnknownOnesAreAbsent) {
+    MachineFacts machine;
+    const Result<OpenedDevices> opened = open_devices(fake_library("good"), machine);
+    ASSERT_TRUE(opened.ok());
+    const DeviceFacts& facts = opened->drivers[0]->facts();
+    int refused = 0;
+    int last = 0;
+    for (const AttributeFact& fact : facts.attributes) {
+        EXPECT_GT(fact.id, last);  // ascending
+        last = fact.id;
+        if (fact.id == 128) refused = fact.refused_code;
+        EXPECT_FALSE(fact.id > 140 && fact.id != 150) << fact.id;
+    }
+    EXPECT_EQ(refused, 801);
+    EXPECT_EQ(facts.attribute(128), std::nullopt);
+    EXPECT_EQ(facts.attribute(147), std::nullopt);
+    EXPECT_EQ(facts.attribute(140), 1400);
+    EXPECT_EQ(facts.attribute(150), 1500);  // newer than this code: kept by number
+}
+
+// keeps R7, R10: opening makes no context and leaves none
+TEST(OpenDevices, OpeningMakesNoContext) {
+    const FakeDriver fake("good");
+    fake.clear();
+    MachineFacts machine;
+    {
+        const Result<OpenedDevices> opened = open_devices(fake_library("good"), machine);
+        ASSERT_TRUE(opened.ok());
+    }
+    EXPECT_FALSE(says(fake.calls(), "Ctx")) << fake.calls();
+}
+
+// keeps D9
+TEST(OpenDevices, AMissingLibraryIsNoDriver) {
+    const Error error = failure_of("/nowhere/libcuda.so.1");
+    EXPECT_EQ(error.code(), Code::no_driver);
+    EXPECT_TRUE(says(error.message(), "/nowhere/libcuda.so.1"));
+    EXPECT_TRUE(says(error.remedy(), "ISTHMUS_CUDA_LIBRARY"));
+}
+
+TEST(OpenDevices, AFileThatIsNoLibraryIsNoDriver) {
+    const std::string file = ::testing::TempDir() + "/isthmus_text_file.so";
+    std::ofstream(file) << "this is a text\n";
+    const Error error = failure_of(file);
+    EXPECT_EQ(error.code(), Code::no_driver);
+    EXPECT_TRUE(says(error.message(), file));
+    std::remove(file.c_str());
+}
+
+TEST(OpenDevices, AnotherLibraryIsNoDriver) {
+    const Error error = failure_of("libc.so.6");
+    EXPECT_EQ(error.code(), Code::no_driver);
+    EXPECT_TRUE(says(error.message(), "cuDriverGetVersion"));
+}
+
+TEST(OpenDevices, TheEnvironmentNamesTheLibraryWhereTheCallerDoesNot) {
+    ::setenv("ISTHMUS_CUDA_LIBRARY", fake_library("good").c_str(), 1);
+    MachineFacts machine;
+    EXPECT_TRUE(open_devices("", machine).ok());
+    ::setenv("ISTHMUS_CUDA_LIBRARY", "/nowhere/else.so", 1);
+    EXPECT_TRUE(says(failure_of("").message(), "/nowhere/else.so"));
+    EXPECT_TRUE(open_devices(fake_library("good"), machine).ok());
+    ::unsetenv("ISTHMUS_CUDA_LIBRARY");
+}
+
+struct InitCase {
+    const char* fake;
+    int driver_code;
+    Code code;
+    const char* remedy;
+};
+class FailingInit : public ::testing::TestWithParam<InitCase> {};
+
+// keeps D9
+TEST_P(FailingInit, IsATypedErrorWithTheDriversCodeAndARemedy) {
+    const InitCase& one = GetParam();
+    const Error error = failure_of(fake_library(one.fake));
+    EXPECT_EQ(error.code(), one.code) << error.text();
+    EXPECT_EQ(error.driver_code(), one.driver_code);
+    EXPECT_TRUE(says(error.remedy(), one.remedy)) << error.remedy();
+}
+INSTANTIATE_TEST_SUITE_P(OpenDevices, FailingInit,
+                         ::testing::Values(InitCase{"init_100", 100, Code::no_device, "nvidia-smi -L"},
+                                           InitCase{"init_3", 3, Code::forked, "exec"},
+                                           InitCase{"init_34", 34, Code::driver_mismatch, "stubs"},
+                                           InitCase{"init_803", 803, Code::driver_mismatch, "reboot"},
+                                           InitCase{"init_804", 804, Code::driver_mismatch, "compat"},
+                                           InitCase{"init_999", 999, Code::driver_error, "dmesg"},
+                                           InitCase{"init_304", 304, Code::system_limit, "ulimit -u"},
+                                           InitCase{"init_2", 2, Code::out_of_memory, "container"},
+                                           InitCase{"stub", 34, Code::driver_mismatch, "stubs"},
+                                           InitCase{"empty", 100, Code::no_device, "nvidia-smi -L"}),
+                         [](const auto& one) { return std::string(one.param.fake); });
+
+// keeps D9
+TEST(OpenDevices, ADriverThatIsTooOldIsNamedWithTheVersionThatIsNeeded) {
+    MachineFacts machine;
+    const Result<OpenedDevices> opened = open_devices(fake_library("old"), machine);
+    ASSERT_FALSE(opened.ok());
+    EXPECT_EQ(opened.error().code(), Code::driver_too_old);
+    EXPECT_TRUE(says(opened.error().message(), "CUDA 11.0"));
+    EXPECT_TRUE(says(opened.error().message(), "cuStreamGetId"));
+    EXPECT_TRUE(says(opened.error().remedy(), "CUDA 12.0"));
+    EXPECT_EQ(machine.driver_version, 11000);  // worth knowing all the same
+}
+
+TEST(OpenDevices, AMissingRequiredFunctionIsNamed) {
+    const Error error = failure_of(fake_library("lacks_launch"));
+    EXPECT_EQ(error.code(), Code::driver_too_old);
+    EXPECT_TRUE(says(error.message(), "cuLaunchKernel"));
+    EXPECT_TRUE(says(error.message(), "CUDA 4.0"));
+}
+
+// A driver of CUDA 12.6 has no cuDeviceGetHostAtomicCapabilities (13.0): that is no failure.
+TEST(OpenDevices, AMissingOptionalFunctionLeavesItsAnswerAbsent) {
+    MachineFacts machine;
+    const Result<OpenedDevices> opened = open_devices(fake_library("cuda_12_6"), machine);
+    ASSERT_TRUE(opened.ok()) << opened.error().text();
+    EXPECT_EQ(machine.driver_version, 12060);
+    EXPECT_FALSE(opened->drivers[0]->facts().host_atomics.has_value());
+}
+
+TEST(OpenDevices, ALibraryWithoutGetProcAddressIsReadByExportedNames) {
+    MachineFacts machine;
+    const Result<OpenedDevices> opened = open_devices(fake_library("no_proc_address"), machine);
+    ASSERT_TRUE(opened.ok()) << opened.error().text();
+    EXPECT_EQ(opened->drivers.size(), 2u);
+}
+
+TEST(OpenDevices, ASimulatedMachineStatesItsOwnFacts) {
+    MachineFacts machine;
+    machine.kernel_release = "the host's";
+    machine.nvidia_params = {{"CoherentGPUMemoryMode", "the host's"}};
+    const Result<OpenedDevices> opened = open_devices(fake_library("simulator"), machine);
+    ASSERT_TRUE(opened.ok()) << opened.error().text();
+    EXPECT_TRUE(machine.simulated);
+    EXPECT_EQ(machine.nvidia_param("CoherentGPUMemoryMode"), "driver");
+    EXPECT_EQ(machine.imex_channels_major, 242);
+    EXPECT_EQ(machine.imex_channel_files, 2);
+    EXPECT_EQ(machine.addressing_mode, "ATS");
+    EXPECT_EQ(machine.page_size_bytes, 65536u);
+    EXPECT_EQ(machine.cpu_name, "a simulated one");
+    EXPECT_EQ(machine.kernel_release, "the host's");  // the record does not say
+    ASSERT_EQ(machine.numa_nodes.size(), 2u);         // the malformed third is left out
+    EXPECT_EQ(machine.numa_nodes[0].cpu_count, 72);
+    EXPECT_EQ(machine.numa_nodes[1].memory_bytes, 2048u);
+}
+
+}  // namespace
+}  // namespace isthmus::platform::cuda
