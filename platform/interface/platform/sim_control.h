@@ -1,0 +1,39 @@
+/* What the simulator exports for tests: planned faults, exact call counts, what is still alive.
+ * A real libcuda.so.1 has none of these; find them with dlsym. Plain C. */
+#ifndef ISTHMUS_SIM_CONTROL_H
+#define ISTHMUS_SIM_CONTROL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Replaces the planned faults; NULL or "" plans none. Also read from ISTHMUS_SIM_FAULTS. Plans, separated by ';',
+ * of fields separated by ':':
+ *   call=cuMemAlloc_v2   only this function (the name without its version means every version)
+ *   n=3  or  nth=3       at the third matching call, counted from here; without it, at every one
+ *   code=2               answer this CUresult instead of doing anything
+ *   persistent           from the n-th matching call on
+ *   sticky               the code also becomes the device's sticky error (the current context's device)
+ *   delay_ms=5           wait before going on (alone: the call then works as usual)
+ * E.g. "call=cuMemAlloc_v2:n=3:code=2;nth=17:code=700:sticky".
+ * Returns 0, or 1 where the text is not understood (nothing changes then; a line on stderr says why). */
+typedef int (*isthmus_sim_fault_plan_fn)(const char* plan);
+
+/* How often a driver function was called since the start or the last reset; NULL: all of them together. The name is
+ * the exported symbol ("cuMemAlloc_v2"); without its version it counts every version. */
+typedef uint64_t (*isthmus_sim_call_count_fn)(const char* name);
+typedef void (*isthmus_sim_reset_counts_fn)(void);
+
+/* How many objects are alive: "contexts", "streams", "events", "modules", "pools", "graphs", "graph_instances",
+ * "allocations" (all memory), "device", "pool", "managed", "pinned", "registered". -1: unknown word. */
+typedef int64_t (*isthmus_sim_live_fn)(const char* what);
+
+/* How memory is closed to CPU threads: "keys", "pages" (closed only while no GPU work runs) or "off". */
+typedef const char* (*isthmus_sim_protection_fn)(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

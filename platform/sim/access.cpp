@@ -1,0 +1,108 @@
+// Access decisions of the simulated GPU, from provenance and attribute values.
+#include "access.hpp"
+
+#include <cstdio>
+
+namespace isthmus::sim {
+namespace {
+
+GpuAccess refuse(std::string reason) {
+    return {false, nullptr, std::move(reason)};
+}
+
+bool concurrent(const Driver& d, int device) {
+    return d.fact(device, attribute::concurrent_managed) != 0;
+}
+
+std::string check_owner(const Driver& d, const GpuAgent& agent, const Region& region) {
+    if (region.kind == Kind::managed) {
+        if (concurrent(d, agent.device)) return {};
+        if (region.attachment == 2) {
+            return "the memory is attached to the host, and CONCURRENT_MANAGED_ACCESS is 0: attach it to the stream";
+        }
+        if (region.attachment == 4 && region.attached_to != agent.stream) {
+            return "the memory is attached to another stream, and CONCURRENT_MANAGED_ACCESS is 0";
+        }
+        return {};
+    }
+    if (region.kind == Kind::pinned || region.kind == Kind::registered || region.device == agent.device) return {};
+    if (region.kind == Kind::pool) {
+        return region.pool && region.pool->peers.count(agent.device) != 0
+                   ? std::string()
+                   : "it belongs to a pool of another device that gives this one no access (cuMemPoolSetAccess)";
+    }
+    return agent.context && agent.context->peers.count(region.device) != 0
+               ? std::string()
+               : "it belongs to another device, and peer access is not enabled (cuCtxEnablePeerAccess)";
+}
+
+}  // namespace
+
+GpuAccess check_gpu_access(const Driver& d, const GpuAgent& agent, Address address, std::size_t bytes, bool writes) {
+    if (bytes == 0) return {true, reinterpret_cast<void*>(address), {}};
+    const Found found = d.regions.find(address);
+    const bool pageable = d.fact(agent.device, attribute::pageable) != 0;
+    if (!found || (found.by_host_name && pageable)) {
+        if (address == 0) return refuse("it is null");
+        if (pageable) return {true, reinterpret_cast<void*>(address), {}};
+        return refuse(
+            "the driver does not know this memory, and PAGEABLE_MEMORY_ACCESS is 0: allocate it as pinned or "
+            "managed memory, register it, or copy it");
+    }
+    const Region& region = *found.region;
+    if (found.by_host_name) {
+        return refuse("the GPU has another address for it: ask cuMemHostGetDevicePointer");
+    }
+    if (region.freed) return refuse("it was freed");
+    if (bytes > region.bytes - found.offset_bytes) return refuse("it leaves its allocation");
+    if (writes && region.kind == Kind::registered && (region.flags & 8) != 0) {
+        return refuse("it was registered as read-only");
+    }
+    std::string owner = check_owner(d, agent, region);
+    if (!owner.empty()) return refuse(std::move(owner));
+    return {true, found.pointer(), {}};
+}
+
+CopySide check_copy_side(const Driver& d, int device, Address address, std::size_t bytes, bool device_address) {
+    CopySide side;
+    const Found found = d.regions.find(address);
+    if (!found) {
+        const bool lawful = address != 0 && (!device_address || d.fact(device, attribute::pageable) != 0);
+        if (!lawful) side.code = result::invalid_value;
+        side.pointer = reinterpret_cast<void*>(address);
+        side.pageable = true;
+        return side;
+    }
+    if (found.region->freed || bytes > found.region->bytes - found.offset_bytes) side.code = result::invalid_value;
+    side.pointer = found.pointer();
+    side.region = found.region;
+    return side;
+}
+
+void update_managed_access(Driver& d) {
+    const int devices = static_cast<int>(d.devices.size());
+    const std::lock_guard lock(d.mutex);
+    int busy = -1;  // a phase-guarded device with work that nobody has waited for
+    bool guarded = false;
+    for (int device = 0; device < devices; ++device) {
+        if (concurrent(d, device)) continue;
+        guarded = true;
+        if (busy < 0 && d.engine().has_unobserved_work(device)) busy = device;
+    }
+    if (!guarded) return;
+    for (Region* region : d.regions.all()) {
+        if (region->kind != Kind::managed) continue;
+        bool close = region->attachment == 1 && busy >= 0;
+        if (region->attachment == 4) close = d.engine().has_unobserved_work(region->attached_to);
+        if (close == region->closed) continue;
+        region->closed = close;
+        if (close) {
+            d.protection.close(region->host, region->mapped_bytes, busy >= 0 ? busy : region->device,
+                               Why::device_work_unfinished);
+        } else {
+            d.protection.open(region->host, region->mapped_bytes);
+        }
+    }
+}
+
+}  // namespace isthmus::sim

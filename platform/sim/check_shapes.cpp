@@ -1,0 +1,88 @@
+// Compiled only where a toolkit is found: every function that the simulator exports has the shape of the real
+// declaration, by number of parameters and by size, class and pointer-ness of each. No code.
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#include "types.hpp"
+
+#include <type_traits>
+
+namespace isthmus::sim::shapes {
+
+// The simulator's own declarations, as ordinary C++ functions of this namespace; never defined.
+#define ISTHMUS_SIM_EXPORT(symbol, parameters) Result symbol parameters;
+#include "exports.def"
+#undef ISTHMUS_SIM_EXPORT
+
+enum class Class { pointer, function, aggregate, number };
+
+template <class T>
+constexpr Class class_of() {
+    if constexpr (std::is_pointer_v<T>) {
+        return std::is_function_v<std::remove_pointer_t<T>> ? Class::function : Class::pointer;
+    } else {
+        return std::is_class_v<T> ? Class::aggregate : Class::number;
+    }
+}
+
+// What a pointer points to must have the same size, where both sides know it and it is not an opaque handle.
+template <class T, class = void>
+struct Size {
+    static constexpr std::size_t value = 0;
+};
+template <class T>
+struct Size<T, std::enable_if_t<(sizeof(T) > 0) && !std::is_function_v<T>>> {
+    static constexpr std::size_t value = sizeof(T);
+};
+
+template <class Ours, class Theirs>
+constexpr bool same_type() {
+    if (class_of<Ours>() != class_of<Theirs>() || sizeof(Ours) != sizeof(Theirs)) return false;
+    if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>) {
+        using A = std::remove_cv_t<std::remove_pointer_t<Ours>>;
+        using B = std::remove_cv_t<std::remove_pointer_t<Theirs>>;
+        if constexpr (!std::is_void_v<A> && !std::is_void_v<B> && !std::is_function_v<A> && !std::is_function_v<B>) {
+            if (Size<A>::value != 0 && Size<B>::value != 0 && Size<A>::value != Size<B>::value) return false;
+            return std::is_pointer_v<A> == std::is_pointer_v<B>;
+        }
+    }
+    return true;
+}
+
+template <class Ours, class Theirs>
+struct Same : std::false_type {};
+template <class R, class... Ours, class S, class... Theirs>
+struct Same<R(Ours...), S(Theirs...)> {
+    static constexpr bool compute() {
+        if constexpr (sizeof...(Ours) != sizeof...(Theirs)) {
+            return false;
+        } else {
+            return sizeof(R) == sizeof(S) && (same_type<Ours, Theirs>() && ...);
+        }
+    }
+    static constexpr bool value = compute();
+};
+
+#define ISTHMUS_SIM_EXPORT(symbol, parameters) \
+    static_assert(Same<decltype(symbol), decltype(::symbol)>::value, #symbol " has another shape in <cuda.h>");
+#include "exports.def"
+#undef ISTHMUS_SIM_EXPORT
+
+static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D) &&
+              sizeof(PoolProperties) == sizeof(CUmemPoolProps) && sizeof(Location) == sizeof(CUmemLocation) &&
+              sizeof(AccessDescription) == sizeof(CUmemAccessDesc));
+static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream) &&
+              offsetof(Copy2D, destination_pitch) == offsetof(CUDA_MEMCPY2D, dstPitch) &&
+              offsetof(PoolProperties, max_bytes) == offsetof(CUmemPoolProps, maxSize));
+static_assert(attribute::read_only_register == CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED &&
+              attribute::memory_pools == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED &&
+              attribute::host_register == CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED &&
+              attribute::max_shared_optin == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN &&
+              attribute::host_pointer_for_registered == CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM &&
+              attribute::concurrent_managed == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS &&
+              attribute::pci_domain == CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID &&
+              attribute::pci_bus == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID &&
+              attribute::stream_priorities == CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED &&
+              attribute::max_threads_per_multiprocessor == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+
+}  // namespace isthmus::sim::shapes

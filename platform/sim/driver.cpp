@@ -1,0 +1,146 @@
+// The one driver of the process: made by cuInit, with the hooks that open memory to GPU work.
+#include "driver.hpp"
+
+#include "access.hpp"
+#include "call.hpp"
+#include "graph_objects.hpp"
+#include "module.hpp"
+
+#include <pthread.h>
+
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace isthmus::sim {
+namespace {
+
+std::atomic<Driver*> the_driver{nullptr};
+std::atomic<bool> forked{false};
+std::atomic<bool> exiting{false};
+std::mutex init_mutex;
+
+// Bits of the devices whose memory work of `device` may reach through pointers: its own and its contexts' peers'.
+std::uint64_t reachable_devices(Driver& d, const engine::Operation& operation) {
+    if (operation.kind != engine::Kind::kernel) return ~std::uint64_t{0};  // copies were checked when they were asked
+    std::uint64_t bits = std::uint64_t{1} << operation.device;
+    const std::lock_guard lock(d.mutex);
+    for (const int peer : peers_of_device(d, operation.device)) bits |= std::uint64_t{1} << peer;
+    return bits;
+}
+
+struct DriverHooks final : engine::Hooks {
+    explicit DriverHooks(Driver& driver) : d(driver) {}
+    Driver& d;
+    void thread_begins() override { d.protection.thread_begins(); }
+    void gpu_work_begins(const engine::Operation& operation) override {
+        d.protection.gpu_work_begins(reachable_devices(d, operation));
+    }
+    void gpu_work_ends(const engine::Operation&) override { d.protection.gpu_work_ends(); }
+    void host_work_begins(const engine::Operation&) override { update_managed_access(d); }
+    void device_latched(int device, int code) override {
+        say("device %d is lost: every call answers %d", device, code);
+    }
+};
+
+engine::Options engine_options(const Machine& machine) {
+    engine::Options options;
+    options.devices = machine.device_count();
+    const char* mode = ::secure_getenv("ISTHMUS_SIM_MODE");
+    if (mode && std::strcmp(mode, "seeded") == 0) options.mode = engine::Mode::seeded;
+    if (const char* seed = ::secure_getenv("ISTHMUS_SIM_SEED")) options.seed = std::strtoull(seed, nullptr, 0);
+    for (int device = 0; device < machine.device_count(); ++device) {
+        if (machine.attribute(device, attribute::concurrent_managed) == 0) options.track_observation = true;
+    }
+    return options;
+}
+
+}  // namespace
+
+Driver::Driver(const Machine& played) : machine(played), protection(played.device_count()) {
+    devices = std::vector<DeviceState>(static_cast<std::size_t>(played.device_count()));
+    for (int device = 0; device < played.device_count(); ++device) {
+        DeviceState& state = devices[static_cast<std::size_t>(device)];
+        state.primary.device = device;
+        state.primary.primary = true;
+        state.primary.id = next_context_id++;
+        state.default_pool.device = device;
+        state.default_pool.by_default = true;
+        state.pool = &state.default_pool;
+    }
+    hooks_ = std::make_unique<DriverHooks>(*this);
+    engine_ = std::make_unique<engine::Engine>(engine_options(played), hooks_.get());
+    Protection::install_handler();
+}
+
+Driver* driver() noexcept {
+    return the_driver.load(std::memory_order_acquire);
+}  // pairs with start()
+
+namespace {
+
+Result start(unsigned flags) {
+    if (forked) return result::not_initialized;
+    if (exiting) return result::deinitialized;
+    const std::lock_guard lock(init_mutex);
+    const Machine& played = machine();
+    if (!played.found()) {
+        say("%s", played.problem().c_str());
+        return result::no_device;
+    }
+    if (played.record().init_code != 0)
+        return played.record().init_code > 0 ? played.record().init_code : result::no_device;
+    if (flags != 0) return result::invalid_value;
+    if (played.device_count() == 0) return result::no_device;
+    if (driver()) return result::ok;
+    the_driver.store(new Driver(played), std::memory_order_release);
+    ::pthread_atfork(nullptr, nullptr, [] { forked = true; });
+    // Like the driver's own: handlers that the program registered before cuInit run after this one.
+    std::atexit([] { exiting = true; });
+    return result::ok;
+}
+
+}  // namespace
+
+Result admission() {
+    if (forked.load(std::memory_order_relaxed)) return result::not_initialized;
+    if (exiting.load(std::memory_order_relaxed)) return result::deinitialized;
+    if (!driver()) return result::not_initialized;
+    if (engine::Engine::in_host_function()) return result::not_permitted;
+    return result::ok;
+}
+
+void say(const char* format, ...) {
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    std::fprintf(stderr, "isthmus simulator: %s\n", text);
+}
+
+void die_like_the_driver(const char* what) {
+    say("%s: the real driver ends here by a segmentation fault, and so does this one", what);
+    std::signal(SIGSEGV, SIG_DFL);
+    std::raise(SIGSEGV);
+    std::abort();
+}
+
+extern "C" {
+
+Result cuInit(unsigned flags) {
+    return call_without_driver(CallId::cuInit, [&] { return start(flags); });
+}
+
+Result cuDriverGetVersion(int* version) {
+    return call_without_driver(CallId::cuDriverGetVersion, [&]() -> Result {
+        if (!version) return result::invalid_value;
+        *version = machine().found() ? machine().record().facts.driver_version : 0;
+        return result::ok;
+    });
+}
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,124 @@
+// The state of the simulated driver: one per process, made by cuInit, never destroyed (threads of the program may
+// outlive main). Objects behind handles are listed here, so that a stale handle is recognised.
+#pragma once
+
+#include "engine/engine.hpp"
+#include "handles.hpp"
+#include "machine.hpp"
+#include "protection.hpp"
+#include "regions.hpp"
+#include "types.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace isthmus::sim {
+
+struct Context {
+    int device = 0;
+    bool primary = false;
+    unsigned flags = 0;
+    std::uint64_t id = 0;
+    std::set<int> peers;  // devices whose memory this context may reach (cuCtxEnablePeerAccess)
+};
+
+struct Stream {
+    engine::StreamId id = engine::StreamId::none;
+    Context* context = nullptr;
+    unsigned flags = 0;  // 1: does not wait for the legacy stream
+    int priority = 0;
+};
+
+struct Event {
+    engine::EventId id = engine::EventId::none;
+    Context* context = nullptr;
+    unsigned flags = 0;  // 1 blocking wait, 2 no timing, 4 interprocess
+};
+
+struct Pool {
+    int device = 0;
+    bool by_default = false;
+    std::uint64_t release_threshold = 0;
+    int reuse[3] = {1, 1, 1};
+    std::uint64_t used_bytes = 0, used_high = 0, reserved_high = 0;
+    std::set<int> peers;  // devices with access (cuMemPoolSetAccess)
+};
+
+struct DeviceState {
+    Context primary;  // alive while retained
+    int retained = 0;
+    unsigned primary_flags = 0;
+    Pool default_pool;
+    Pool* pool = nullptr;
+    std::uint64_t used_bytes = 0;
+};
+
+class Driver {
+public:
+    explicit Driver(const Machine& machine);
+
+    const Machine& machine;
+    std::mutex mutex;  // all below; never held while waiting for work, nor by an operation's body while it runs a twin
+    Regions regions;
+    Protection protection;
+    std::vector<DeviceState> devices;
+    Handles<Context> contexts;
+    Handles<Stream> streams;
+    Handles<Event> events;
+    Handles<Module> modules;
+    Handles<Function> functions;
+    Handles<Pool> pools;
+    Handles<GraphObject> graphs;
+    Handles<GraphExec> instances;
+    std::uint64_t next_context_id = 1;
+
+    engine::Engine& engine() { return *engine_; }
+    bool valid(DeviceOrdinal device) const { return device >= 0 && device < static_cast<int>(devices.size()); }
+    int fact(DeviceOrdinal device, int id) const { return machine.attribute(device, id); }
+
+private:
+    std::unique_ptr<engine::Hooks> hooks_;
+    std::unique_ptr<engine::Engine> engine_;
+};
+
+// nullptr until cuInit succeeded.
+Driver* driver() noexcept;
+
+// The calling thread's current context, nullptr: none. Contexts that were destroyed are not current.
+Context* current_context(Driver& d);
+
+// A stream handle's meaning. 0 and 1 are the legacy stream of the current context's device.
+struct StreamTarget {
+    engine::StreamId id = engine::StreamId::none;
+    int device = -1;
+    Context* context = nullptr;
+    bool legacy = false;
+    bool blocking = true;  // ordered with the legacy stream
+};
+Result resolve(Driver& d, Stream* stream, StreamTarget& out);
+// As resolve(), for a call that puts work into the stream: sticky codes and the legacy stream's rule in a capture.
+Result resolve_for_work(Driver& d, Stream* stream, StreamTarget& out);
+
+// 201 without a current context, its device's sticky code, or 0.
+Result need_context(Driver& d, Context*& context);
+
+bool alive(const Driver& d, const Context* context);
+std::size_t count_contexts(const Driver& d);
+// Devices that contexts of this one opened with cuCtxEnablePeerAccess.
+std::set<int> peers_of_device(const Driver& d, int device);
+
+// Undoes what a context owns: its streams, events, modules and memory other than pools'.
+void release_context_resources(Driver& d, Context* context);
+
+// Prints "isthmus simulator: ..." on stderr: the simulator may, the library may not.
+void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
+// What the real driver does not survive: prints why, then raises SIGSEGV.
+[[noreturn]] void die_like_the_driver(const char* what);
+
+}  // namespace isthmus::sim

@@ -1,0 +1,23 @@
+// The driver's functions as the simulator defines them, and an index for each, by which calls are counted.
+#pragma once
+
+#include "types.hpp"
+
+namespace isthmus::sim {
+
+enum class CallId : int {
+#define ISTHMUS_SIM_EXPORT(symbol, parameters) symbol,
+#include "exports.def"
+#undef ISTHMUS_SIM_EXPORT
+    count
+};
+inline constexpr int call_count = static_cast<int>(CallId::count);
+const char* name(CallId id) noexcept;
+
+extern "C" {
+#define ISTHMUS_SIM_EXPORT(symbol, parameters) __attribute__((visibility("default"))) Result symbol parameters;
+#include "exports.def"
+#undef ISTHMUS_SIM_EXPORT
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,226 @@
+// Call counts and planned faults: what ISTHMUS_SIM_FAULTS and isthmus_sim_fault_plan() ask for.
+#include "faults.hpp"
+
+#include "driver.hpp"
+
+#include <platform/sim_control.h>
+
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace isthmus::sim {
+namespace {
+
+constexpr const char* names[] = {
+#define ISTHMUS_SIM_EXPORT(symbol, parameters) #symbol,
+#include "exports.def"
+#undef ISTHMUS_SIM_EXPORT
+};
+
+// "cuMemAlloc" for "cuMemAlloc_v2".
+std::string_view without_version(std::string_view symbol) {
+    const std::size_t at = symbol.rfind("_v");
+    const bool versioned = at != std::string_view::npos && at + 3 == symbol.size();
+    return versioned ? symbol.substr(0, at) : symbol;
+}
+
+bool means(std::string_view wanted, CallId id) {
+    return wanted.empty() || wanted == name(id) || wanted == without_version(name(id));
+}
+
+struct Plan {
+    std::string function;   // empty: any
+    std::uint64_t nth = 0;  // 0: every one
+    Result code = 0;
+    bool persistent = false, sticky = false;
+    std::uint64_t delay_ms = 0;
+    std::uint64_t seen = 0;
+};
+
+struct Faults {
+    std::array<std::atomic<std::uint64_t>, call_count> counts{};
+    std::atomic<bool> any{false};
+    std::mutex mutex;  // plans
+    std::vector<Plan> plans;
+};
+
+bool number(std::string_view text, std::uint64_t& value) {
+    const auto end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc{} && stop == end;
+}
+
+std::string_view take_until(std::string_view& text, char separator) {
+    const std::size_t at = text.find(separator);
+    const std::string_view word = text.substr(0, at);
+    text = at == std::string_view::npos ? std::string_view{} : text.substr(at + 1);
+    return word;
+}
+
+std::optional<Plan> parse_plan(std::string_view text) {
+    Plan plan;
+    while (!text.empty()) {
+        std::string_view field = take_until(text, ':');
+        const std::string_view key = take_until(field, '=');
+        std::uint64_t value = 0;
+        const bool is_number = number(field, value);
+        if (key == "call" && !field.empty()) {
+            plan.function = field;
+        } else if ((key == "n" || key == "nth") && is_number && value > 0) {
+            plan.nth = value;
+        } else if (key == "code" && is_number && value < 10000) {
+            plan.code = static_cast<Result>(value);
+        } else if (key == "delay_ms" && is_number) {
+            plan.delay_ms = value;
+        } else if (key == "persistent") {
+            plan.persistent = true;
+        } else if (key == "sticky") {
+            plan.sticky = true;
+        } else {
+            return std::nullopt;
+        }
+    }
+    if (plan.code == 0 && plan.delay_ms == 0) return std::nullopt;
+    return plan;
+}
+
+std::optional<std::vector<Plan>> parse_plans(std::string_view text) {
+    std::vector<Plan> plans;
+    while (!text.empty()) {
+        const std::string_view one = take_until(text, ';');
+        if (one.empty()) continue;
+        auto plan = parse_plan(one);
+        if (!plan) return std::nullopt;
+        plans.push_back(std::move(*plan));
+    }
+    return plans;
+}
+
+int replace_plans(Faults& faults, const char* text) {
+    auto plans = parse_plans(text ? text : "");
+    if (!plans) {
+        say("planned faults not understood: '%s' (example: call=cuMemAlloc_v2:n=3:code=2)", text);
+        return 1;
+    }
+    const std::lock_guard lock(faults.mutex);
+    faults.plans = std::move(*plans);
+    faults.any.store(!faults.plans.empty(), std::memory_order_release);
+    return 0;
+}
+
+Faults& faults() {
+    static Faults* const instance = [] {
+        auto* made = new Faults();  // never destroyed: calls are counted until the process's last moment
+        replace_plans(*made, ::secure_getenv("ISTHMUS_SIM_FAULTS"));
+        return made;
+    }();
+    return *instance;
+}
+
+Result play_plans(Faults& state, CallId id) {
+    Result code = 0;
+    bool sticky = false;
+    std::uint64_t delay_ms = 0;
+    {
+        const std::lock_guard lock(state.mutex);
+        for (Plan& plan : state.plans) {
+            if (!means(plan.function, id)) continue;
+            const std::uint64_t seen = ++plan.seen;
+            if (plan.nth != 0 && seen != plan.nth && !(plan.persistent && seen > plan.nth)) continue;
+            delay_ms += plan.delay_ms;
+            if (code != 0 || plan.code == 0) continue;
+            code = plan.code;
+            sticky = plan.sticky;
+        }
+    }
+    if (delay_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
+    Driver* d = driver();
+    if (code != 0 && sticky && d) {
+        const Context* context = current_context(*d);
+        d->engine().latch(context ? context->device : 0, code);
+    }
+    return code;
+}
+
+}  // namespace
+
+const char* name(CallId id) noexcept {
+    return names[static_cast<std::size_t>(id)];
+}
+
+Result count_call(CallId id) {
+    Faults& state = faults();
+    state.counts[static_cast<std::size_t>(id)].fetch_add(1, std::memory_order_relaxed);
+    if (!state.any.load(std::memory_order_acquire)) return 0;  // pairs with replace_plans
+    return play_plans(state, id);
+}
+
+}  // namespace isthmus::sim
+
+using namespace isthmus::sim;
+
+extern "C" {
+
+__attribute__((visibility("default"))) int isthmus_sim_fault_plan(const char* plan) {
+    return replace_plans(faults(), plan);
+}
+
+__attribute__((visibility("default"))) std::uint64_t isthmus_sim_call_count(const char* wanted) {
+    std::uint64_t sum = 0;
+    for (int id = 0; id < call_count; ++id) {
+        if (wanted && !means(wanted, static_cast<CallId>(id))) continue;
+        sum += faults().counts[static_cast<std::size_t>(id)].load(std::memory_order_relaxed);
+    }
+    return sum;
+}
+
+__attribute__((visibility("default"))) void isthmus_sim_reset_counts() {
+    for (auto& count : faults().counts) count.store(0, std::memory_order_relaxed);
+}
+
+__attribute__((visibility("default"))) std::int64_t isthmus_sim_live(const char* what) {
+    Driver* d = driver();
+    const std::string_view word = what ? what : "";
+    const auto count = [&]() -> std::size_t {
+        if (!d) return 0;
+        if (word == "contexts") return count_contexts(*d);
+        if (word == "streams") return d->streams.count();
+        if (word == "events") return d->events.count();
+        if (word == "modules") return d->modules.count();
+        if (word == "pools") return d->pools.count();
+        if (word == "graphs") return d->graphs.count();
+        if (word == "graph_instances") return d->instances.count();
+        if (word == "allocations") return d->regions.count();
+        if (word == "device") return d->regions.count(Kind::device);
+        if (word == "pool") return d->regions.count(Kind::pool) + d->regions.count(Kind::graph);
+        if (word == "managed") return d->regions.count(Kind::managed);
+        if (word == "pinned") return d->regions.count(Kind::pinned);
+        return d->regions.count(Kind::registered);
+    };
+    constexpr std::string_view words[] = {"contexts", "streams",         "events",      "modules", "pools",
+                                          "graphs",   "graph_instances", "allocations", "device",  "pool",
+                                          "managed",  "pinned",          "registered"};
+    for (const std::string_view known : words) {
+        if (known != word) continue;
+        std::unique_lock<std::mutex> lock;
+        if (d) lock = std::unique_lock(d->mutex);
+        return static_cast<std::int64_t>(count());
+    }
+    return -1;
+}
+
+__attribute__((visibility("default"))) const char* isthmus_sim_protection() {
+    return driver() ? driver()->protection.means() : "off";
+}
+}

@@ -1,0 +1,49 @@
+// Objects behind handles: which are alive, and the driver's habit of using a destroyed handle's value again at once.
+#pragma once
+
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+namespace isthmus::sim {
+
+// Not synchronised: the owner locks. Destroyed objects keep their memory and are used again last-in first-out.
+template <class T>
+class Handles {
+public:
+    T* create() {
+        T* object = nullptr;
+        if (free_.empty()) {
+            storage_.push_back(std::make_unique<T>());
+            object = storage_.back().get();
+        } else {
+            object = free_.back();
+            free_.pop_back();
+            *object = T();
+        }
+        alive_.insert(object);
+        return object;
+    }
+    void destroy(T* object) {
+        alive_.erase(object);
+        *object = T();
+        free_.push_back(object);
+    }
+    bool alive(const T* object) const { return alive_.count(const_cast<T*>(object)) != 0; }
+    bool was_alive(const T* object) const {
+        for (const T* old : free_) {
+            if (old == object) return true;
+        }
+        return false;
+    }
+    // A copy, so that the caller may destroy while it walks.
+    std::vector<T*> all() const { return {alive_.begin(), alive_.end()}; }
+    std::size_t count() const { return alive_.size(); }
+
+private:
+    std::vector<std::unique_ptr<T>> storage_;
+    std::vector<T*> free_;
+    std::unordered_set<T*> alive_;
+};
+
+}  // namespace isthmus::sim

@@ -1,0 +1,156 @@
+// Kernel launches: arguments are copied at the call, checked against provenance and the machine when the kernel
+// runs, and the CPU twin does the work.
+#include "access.hpp"
+#include "call.hpp"
+#include "module.hpp"
+
+#include <platform/sim_registration.h>
+
+#include <cstring>
+#include <memory>
+
+namespace isthmus::sim {
+namespace {
+
+struct Shape {
+    unsigned grid[3];
+    unsigned block[3];
+    unsigned shared_bytes;
+};
+
+struct Launch {
+    const Twin* twin;
+    isthmus_sim_extent extent;
+    std::vector<std::byte> pack;
+    GpuAgent agent;
+};
+
+bool within_limits(const Driver& d, int device, const Function& function, const Shape& shape) {
+    std::uint64_t threads = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+        const auto block_limit = static_cast<unsigned>(d.fact(device, attribute::max_block_x + axis));
+        const auto grid_limit = static_cast<unsigned>(d.fact(device, attribute::max_grid_x + axis));
+        if (shape.block[axis] == 0 || shape.grid[axis] == 0) return false;
+        if (block_limit != 0 && shape.block[axis] > block_limit) return false;
+        if (grid_limit != 0 && shape.grid[axis] > grid_limit) return false;
+        threads *= shape.block[axis];
+    }
+    const int most = d.fact(device, attribute::max_threads_per_block);
+    if (most > 0 && threads > static_cast<std::uint64_t>(most)) return false;
+    const auto set = function.set_attributes.find(8);  // MAX_DYNAMIC_SHARED_SIZE_BYTES
+    const int shared =
+        set != function.set_attributes.end() ? set->second : d.fact(device, attribute::max_shared_per_block);
+    return shared <= 0 || shape.shared_bytes <= static_cast<unsigned>(shared);
+}
+
+struct View {  // how views lie in a pack
+    Address data;
+    std::uint64_t size;
+};
+
+// Replaces the GPU's names by what a worker finds the memory under; false: an argument that the GPU may not touch.
+bool check_arguments(const Driver& d, const Launch& launch, std::vector<std::byte>& pack) {
+    for (std::size_t i = 0; i < launch.twin->parameters.size(); ++i) {
+        const Parameter& parameter = launch.twin->parameters[i];
+        if (!parameter.is_view()) continue;
+        View view;
+        std::memcpy(&view, pack.data() + parameter.offset_bytes, sizeof(view));
+        const std::size_t bytes = static_cast<std::size_t>(view.size) * parameter.element_bytes;
+        const GpuAccess access = check_gpu_access(d, launch.agent, view.data, bytes, parameter.writes());
+        if (!access.allowed) {
+            say("kernel %s, argument %zu: device %d cannot reach %#llx (%zu bytes): %s; this becomes "
+                "CUDA_ERROR_ILLEGAL_ADDRESS (700)",
+                launch.twin->symbol.c_str(), i, launch.agent.device, view.data, bytes, access.reason.c_str());
+            return false;
+        }
+        view.data = reinterpret_cast<Address>(access.pointer);
+        std::memcpy(pack.data() + parameter.offset_bytes, &view, sizeof(view));
+    }
+    return true;
+}
+
+std::uint64_t outermost(const Launch& launch) {
+    switch (launch.twin->rank) {
+        case 2: return launch.extent.y;
+        case 3: return launch.extent.z;
+        case 1: return launch.extent.x;
+        default: return launch.extent.x * launch.extent.y * launch.extent.z;  // blocks, counted through
+    }
+}
+
+int run(Driver& d, const Launch& launch) {
+    std::vector<std::byte> pack = launch.pack;
+    {
+        const std::lock_guard lock(d.mutex);
+        if (!check_arguments(d, launch, pack)) return result::illegal_address;
+    }
+    std::uintptr_t fault = 0;
+    const auto work = [&] { launch.twin->run(&launch.extent, 0, outermost(launch), pack.data()); };
+    if (Protection::run_guarded(work, fault)) return result::ok;
+    say("kernel %s touched %#zx, which device %d cannot reach; this becomes CUDA_ERROR_ILLEGAL_ADDRESS (700)",
+        launch.twin->symbol.c_str(), static_cast<std::size_t>(fault), launch.agent.device);
+    return result::illegal_address;
+}
+
+Result prepare(Driver& d, Function* handle, const Shape& shape, const StreamTarget& stream, void** parameters,
+               Launch& out) {
+    const std::lock_guard lock(d.mutex);
+    if (!d.functions.alive(handle)) return result::invalid_handle;
+    if (!within_limits(d, stream.device, *handle, shape)) return result::invalid_value;
+    if (!parameters) return result::invalid_value;
+    out.twin = handle->twin;
+    // The two parameters of every kernel: the extent, then one pack with all arguments.
+    std::memcpy(&out.extent, parameters[0], sizeof(out.extent));
+    out.pack.resize(out.twin->pack_bytes);
+    if (out.twin->pack_bytes > 0) std::memcpy(out.pack.data(), parameters[1], out.twin->pack_bytes);
+    out.agent = {stream.device, stream.context, stream.id};
+    return result::ok;
+}
+
+Result launch(Driver& d, Function* function, const Shape& shape, Stream* handle, void** parameters, void** extra) {
+    if (extra) {
+        say("launches with packed parameter buffers (extra) are not modelled");
+        return result::not_supported;
+    }
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    auto prepared = std::make_shared<Launch>();
+    if (const Result code = prepare(d, function, shape, stream, parameters, *prepared)) return code;
+    engine::Operation operation;
+    operation.kind = engine::Kind::kernel;
+    operation.label = prepared->twin->symbol;
+    operation.body = [&d, prepared] { return run(d, *prepared); };
+    const Result code = d.engine().submit(stream.id, std::move(operation));
+    update_managed_access(d);
+    return code;
+}
+
+}  // namespace
+
+extern "C" {
+
+Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                      unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream* stream, void** parameters,
+                      void** extra) {
+    return call(CallId::cuLaunchKernel, [&](Driver& d) {
+        const Shape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+        return launch(d, function, shape, stream, parameters, extra);
+    });
+}
+
+Result cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** parameters, void** extra) {
+    return call(CallId::cuLaunchKernelEx, [&](Driver& d) -> Result {
+        if (!config) return result::invalid_value;
+        if (config->attribute_count > 0) {
+            say("cuLaunchKernelEx: launch attributes are not modelled");
+            return result::not_supported;
+        }
+        const Shape shape = {{config->grid_x, config->grid_y, config->grid_z},
+                             {config->block_x, config->block_y, config->block_z},
+                             config->shared_bytes};
+        return launch(d, function, shape, config->stream, parameters, extra);
+    });
+}
+}
+
+}  // namespace isthmus::sim

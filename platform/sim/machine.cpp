@@ -1,0 +1,94 @@
+// Finds the record of the machine to play, and answers isthmus_sim_fact() from it.
+#include "machine.hpp"
+
+#include <platform/sim_registration.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace isthmus::sim {
+
+Machine::Machine() {
+    const char* wanted = ::secure_getenv("ISTHMUS_SIM");
+    if (!wanted || !*wanted) {
+        problem_ = "ISTHMUS_SIM names no machine to play; set it to one of:";
+        for (const std::string_view name : platform::machines::known_machines()) {
+            problem_ += ' ';
+            problem_ += name;
+        }
+        problem_ += ", or to the path of a record";
+        return;
+    }
+    auto record = platform::machines::find_record(wanted);
+    if (!record) {
+        problem_ = "ISTHMUS_SIM=" + std::string(wanted) + ": " + std::string(record.error().text());
+        return;
+    }
+    record_ = std::move(record).value();
+}
+
+const platform::machines::PeerRecord* Machine::peer(int ordinal, int other) const {
+    for (const auto& peer : record_.devices[ordinal].peers) {
+        if (peer.ordinal == other) return &peer;
+    }
+    return nullptr;
+}
+
+const Machine& machine() {
+    static const Machine* const instance = new Machine();  // never destroyed: asked until the process's last moment
+    return *instance;
+}
+
+namespace {
+
+bool fact(std::string_view key, const MachineFacts& facts, const std::string& machine_name, std::string& value) {
+    constexpr std::string_view params = "nvidia_params.";
+    if (key == "machine") {
+        value = machine_name;
+    } else if (key.substr(0, params.size()) == params) {
+        for (const auto& [name, text] : facts.nvidia_params) {
+            if (name == key.substr(params.size())) {
+                value = text;
+                return true;
+            }
+        }
+        return false;
+    } else if (key == "imex_channels_major") {
+        value = std::to_string(facts.imex_channels_major);
+    } else if (key == "imex_channel_files") {
+        value = std::to_string(facts.imex_channel_files);
+    } else if (key == "addressing_mode") {
+        value = facts.addressing_mode;
+    } else if (key == "page_size_bytes") {
+        value = std::to_string(facts.page_size_bytes);
+    } else if (key == "kernel_release") {
+        value = facts.kernel_release;
+    } else if (key == "cpu_name") {
+        value = facts.cpu_name;
+    } else if (key == "numa_nodes") {
+        for (const NumaNode& node : facts.numa_nodes) {
+            if (!value.empty()) value += ',';
+            value += std::to_string(node.id) + ':' + std::to_string(node.cpu_count) + ':' +
+                     std::to_string(node.memory_bytes);
+        }
+    } else {
+        return false;
+    }
+    return !value.empty() || key == "addressing_mode";
+}
+
+}  // namespace
+}  // namespace isthmus::sim
+
+extern "C" __attribute__((visibility("default"))) int isthmus_sim_fact(const char* key, char* value,
+                                                                       size_t value_bytes) {
+    const isthmus::sim::Machine& machine = isthmus::sim::machine();
+    std::string text;
+    if (!key || !machine.found() || !isthmus::sim::fact(key, machine.record().facts, machine.record().name, text)) {
+        return -1;
+    }
+    if (value && value_bytes > 0) std::snprintf(value, value_bytes, "%s", text.c_str());
+    return static_cast<int>(text.size());
+}

@@ -1,0 +1,327 @@
+// Device, managed and pinned memory, and host memory that is registered.
+#include "access.hpp"
+#include "allocate.hpp"
+#include "call.hpp"
+
+#include <cstdio>
+
+namespace isthmus::sim {
+namespace {
+
+constexpr unsigned attach_global = 1, attach_host = 2, attach_single = 4;
+
+enum class Pages { missing, readable, writable };
+
+// What the program itself may do with its pages, as the kernel states it.
+Pages pages_of(const void* pointer, std::size_t bytes) {
+    std::FILE* maps = std::fopen("/proc/self/maps", "re");
+    if (!maps) return Pages::writable;
+    const Address end = reinterpret_cast<Address>(pointer) + bytes;
+    Address covered = reinterpret_cast<Address>(pointer);
+    Pages pages = Pages::writable;
+    char line[512];
+    while (covered < end && std::fgets(line, sizeof(line), maps)) {
+        Address from = 0, to = 0;
+        char access[5] = {};
+        if (std::sscanf(line, "%llx-%llx %4s", &from, &to, access) != 3) continue;
+        if (to <= covered || from > covered) continue;
+        if (access[0] != 'r') break;
+        if (access[1] != 'w') pages = Pages::readable;
+        covered = to;
+    }
+    std::fclose(maps);
+    return covered >= end ? pages : Pages::missing;
+}
+
+// Waits for the work of the device, as the driver does before memory goes away; then forgets the region.
+Result wait_and_release(Driver& d, Region* region) {
+    const Result lost = d.engine().synchronize_device(region->device);
+    update_managed_access(d);
+    const std::lock_guard lock(d.mutex);
+    release_region(d, region);
+    return lost;
+}
+
+// Marks the region as on its way out, so that a second free meets "unknown".
+Result claim(Driver& d, Address address, bool (*fits)(const Region&), Region*& region) {
+    const std::lock_guard lock(d.mutex);
+    const Found found = d.regions.find(address);
+    if (!found || found.offset_bytes != 0 || found.region->freed || !fits(*found.region)) return result::invalid_value;
+    found.region->freed = true;
+    region = found.region;
+    return result::ok;
+}
+
+Result allocate_host(Driver& d, Context& context, void** pointer, std::size_t bytes, unsigned flags) {
+    if (!pointer || flags > 7) return result::invalid_value;
+    if (const Result code = d.engine().unsafe_call()) return code;
+    *pointer = nullptr;
+    if (bytes == 0) return result::ok;  // observed, unlike the other allocations
+    const std::lock_guard lock(d.mutex);
+    const Region* region = allocate_pinned(d, context.device, &context, bytes, flags);
+    if (!region) return result::out_of_memory;
+    *pointer = region->host;
+    return result::ok;
+}
+
+Result register_host(Driver& d, Context& context, void* pointer, std::size_t bytes, unsigned flags) {
+    constexpr unsigned io_memory = 4, read_only = 8;
+    if (!pointer || bytes == 0 || flags > 15) return result::invalid_value;
+    if (d.fact(context.device, attribute::host_register) == 0) return result::not_supported;
+    if ((flags & read_only) != 0 && d.fact(context.device, attribute::read_only_register) == 0) {
+        return result::not_supported;
+    }
+    if (const Result code = d.engine().unsafe_call()) return code;
+    const std::lock_guard lock(d.mutex);
+    const Address address = reinterpret_cast<Address>(pointer);
+    if (d.regions.overlaps(address, bytes)) {
+        const Found found = d.regions.find(address);
+        const bool host = !found || found.region->kind == Kind::registered || found.region->kind == Kind::pinned;
+        return host ? result::already_registered : result::invalid_value;
+    }
+    const Pages pages = pages_of(pointer, bytes);
+    if (pages == Pages::missing && (flags & io_memory) == 0) return result::invalid_value;
+    if (pages == Pages::readable && (flags & read_only) == 0) return result::invalid_value;
+    return add_registered(d, context.device, &context, pointer, bytes, flags) ? result::ok : result::out_of_memory;
+}
+
+Result unregister_host(Driver& d, void* pointer) {
+    if (!pointer) return result::invalid_value;
+    if (const Result code = d.engine().unsafe_call()) return code;
+    Region* region = nullptr;
+    {
+        const std::lock_guard lock(d.mutex);
+        const Found found = d.regions.find(reinterpret_cast<Address>(pointer));
+        if (!found || found.region->freed) return result::not_registered;
+        if (found.region->kind != Kind::registered || found.offset_bytes != 0) return result::invalid_value;
+        region = found.region;
+        region->freed = true;
+    }
+    return wait_and_release(d, region);
+}
+
+Result attach(Driver& d, Stream* handle, Address address, std::size_t bytes, unsigned flags) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    if (flags != attach_global && flags != attach_host && flags != attach_single) return result::invalid_value;
+    if (flags == attach_single && stream.legacy) return result::invalid_value;
+    std::uint64_t id = 0;
+    {
+        const std::lock_guard lock(d.mutex);
+        const Found found = d.regions.find(address);
+        if (!found) return d.fact(stream.device, attribute::pageable) != 0 ? result::ok : result::invalid_value;
+        const Region& region = *found.region;
+        if (region.kind != Kind::managed || found.offset_bytes != 0 || region.freed) return result::invalid_value;
+        if (bytes != 0 && bytes != region.bytes) return result::invalid_value;  // whole allocations only
+        id = region.id;
+    }
+    if (d.engine().capture_info(stream.id).state != engine::CaptureState::none) {
+        d.engine().invalidate_capture(stream.id);
+        return result::capture_unsupported;
+    }
+    engine::Operation operation;
+    operation.kind = engine::Kind::allocate;
+    operation.label = "cuStreamAttachMemAsync";
+    operation.body = [&d, address, id, flags, to = stream.id] {
+        const std::lock_guard lock(d.mutex);
+        const Found found = d.regions.find(address);
+        if (!found || found.region->id != id) return 0;
+        found.region->attachment = flags;
+        found.region->attached_to = to;
+        return 0;
+    };
+    const Result code = d.engine().submit(stream.id, std::move(operation));
+    update_managed_access(d);
+    return code;
+}
+
+// Prefetch and advice: the same conditions, and what the record says the driver answers for managed memory.
+Result hint(Driver& d, Address address, std::size_t bytes, int device, int stream_device) {
+    if (bytes == 0) return result::invalid_value;
+    if (device >= static_cast<int>(d.devices.size())) return result::invalid_device;
+    const int asked = device >= 0 ? device : stream_device;
+    const std::lock_guard lock(d.mutex);
+    const Found found = d.regions.find(address);
+    if (!found) return d.fact(asked, attribute::pageable) != 0 && address != 0 ? result::ok : result::invalid_value;
+    if (found.region->kind != Kind::managed || bytes > found.region->bytes - found.offset_bytes) {
+        return result::invalid_value;
+    }
+    return d.machine.device(asked).prefetch_code;
+}
+
+Result prefetch(Driver& d, Address address, std::size_t bytes, int device, Stream* handle) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    if (const Result code = hint(d, address, bytes, device, stream.device)) return code;
+    engine::Operation operation;
+    operation.label = "cuMemPrefetchAsync";
+    return d.engine().submit(stream.id, std::move(operation));
+}
+
+// A location as a device, -1: some host memory. False: no such place.
+bool device_of(const Driver& d, Location location, int& device) {
+    device = location.type == 1 ? location.id : -1;
+    return location.type >= 1 && location.type <= 4 && (location.type != 1 || d.valid(device));
+}
+
+}  // namespace
+
+extern "C" {
+
+Result cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
+    return call_in_context(CallId::cuMemGetInfo_v2, [&](Driver& d, Context& context) -> Result {
+        if (!free_bytes || !total_bytes) return result::invalid_value;
+        const std::lock_guard lock(d.mutex);
+        *total_bytes = d.machine.device(context.device).facts.total_memory_bytes;
+        *free_bytes = *total_bytes - d.devices[static_cast<std::size_t>(context.device)].used_bytes;
+        return result::ok;
+    });
+}
+
+Result cuMemAlloc_v2(Address* address, std::size_t bytes) {
+    return call_in_context(CallId::cuMemAlloc_v2, [&](Driver& d, Context& context) -> Result {
+        if (!address || bytes == 0) return result::invalid_value;
+        if (const Result code = d.engine().unsafe_call()) return code;
+        const std::lock_guard lock(d.mutex);
+        const Region* region = allocate_device_memory(d, Kind::device, context.device, &context, bytes, nullptr);
+        if (!region) return result::out_of_memory;
+        *address = region->base;
+        return result::ok;
+    });
+}
+
+Result cuMemFree_v2(Address address) {
+    return call_in_context(CallId::cuMemFree_v2, [&](Driver& d, Context&) -> Result {
+        if (const Result code = d.engine().unsafe_call()) return code;
+        if (address == 0) return result::ok;
+        Region* region = nullptr;
+        const auto fits = [](const Region& r) {
+            return r.kind == Kind::device || r.kind == Kind::managed || r.kind == Kind::pool;
+        };
+        if (const Result code = claim(d, address, fits, region)) return code;
+        return wait_and_release(d, region);
+    });
+}
+
+Result cuMemGetAddressRange_v2(Address* base, std::size_t* bytes, Address address) {
+    return call(CallId::cuMemGetAddressRange_v2, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        const Found found = d.regions.find(address);
+        if (!found) return result::not_found;
+        if (base) *base = found.region->base;
+        if (bytes) *bytes = found.region->bytes;
+        return result::ok;
+    });
+}
+
+Result cuMemAllocManaged(Address* address, std::size_t bytes, unsigned flags) {
+    return call_in_context(CallId::cuMemAllocManaged, [&](Driver& d, Context& context) -> Result {
+        if (!address || bytes == 0 || (flags != attach_global && flags != attach_host)) return result::invalid_value;
+        if (d.fact(context.device, attribute::managed) == 0) return result::not_supported;
+        if (const Result code = d.engine().unsafe_call()) return code;
+        {
+            const std::lock_guard lock(d.mutex);
+            const Region* region = allocate_managed(d, context.device, &context, bytes, flags);
+            if (!region) return result::out_of_memory;
+            *address = region->base;
+        }
+        update_managed_access(d);
+        return result::ok;
+    });
+}
+
+Result cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
+    return call_in_context(CallId::cuMemHostAlloc, [&](Driver& d, Context& context) {
+        return allocate_host(d, context, pointer, bytes, flags);
+    });
+}
+
+Result cuMemAllocHost_v2(void** pointer, std::size_t bytes) {
+    return call_in_context(CallId::cuMemAllocHost_v2,
+                           [&](Driver& d, Context& context) { return allocate_host(d, context, pointer, bytes, 0); });
+}
+
+Result cuMemFreeHost(void* pointer) {
+    return call_in_context(CallId::cuMemFreeHost, [&](Driver& d, Context&) -> Result {
+        if (const Result code = d.engine().unsafe_call()) return code;
+        if (!pointer) return result::ok;
+        Region* region = nullptr;
+        const auto fits = [](const Region& r) { return r.kind == Kind::pinned; };
+        if (const Result code = claim(d, reinterpret_cast<Address>(pointer), fits, region)) return code;
+        return wait_and_release(d, region);
+    });
+}
+
+Result cuMemHostGetDevicePointer_v2(Address* address, void* pointer, unsigned flags) {
+    return call_in_context(CallId::cuMemHostGetDevicePointer_v2, [&](Driver& d, Context&) -> Result {
+        if (!address || !pointer || flags != 0) return result::invalid_value;
+        const std::lock_guard lock(d.mutex);
+        const Found found = d.regions.find(reinterpret_cast<Address>(pointer));
+        if (!found || (found.region->kind != Kind::pinned && found.region->kind != Kind::registered)) {
+            return result::invalid_value;
+        }
+        *address = found.region->base + found.offset_bytes;
+        return result::ok;
+    });
+}
+
+Result cuMemHostGetFlags(unsigned* flags, void* pointer) {
+    return call_in_context(CallId::cuMemHostGetFlags, [&](Driver& d, Context&) -> Result {
+        const std::lock_guard lock(d.mutex);
+        const Found found = d.regions.find(reinterpret_cast<Address>(pointer));
+        if (!flags || !found || found.region->kind != Kind::pinned) return result::invalid_value;
+        *flags = found.region->flags;
+        return result::ok;
+    });
+}
+
+Result cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) {
+    return call_in_context(CallId::cuMemHostRegister_v2, [&](Driver& d, Context& context) {
+        return register_host(d, context, pointer, bytes, flags);
+    });
+}
+
+Result cuMemHostUnregister(void* pointer) {
+    return call_in_context(CallId::cuMemHostUnregister,
+                           [&](Driver& d, Context&) { return unregister_host(d, pointer); });
+}
+
+Result cuStreamAttachMemAsync(Stream* stream, Address address, std::size_t bytes, unsigned flags) {
+    return call(CallId::cuStreamAttachMemAsync, [&](Driver& d) { return attach(d, stream, address, bytes, flags); });
+}
+
+Result cuMemPrefetchAsync(Address address, std::size_t bytes, DeviceOrdinal device, Stream* stream) {
+    return call(CallId::cuMemPrefetchAsync, [&](Driver& d) -> Result {
+        if (device < -1) return result::invalid_device;  // -1 is the host
+        return prefetch(d, address, bytes, device, stream);
+    });
+}
+
+Result cuMemPrefetchAsync_v2(Address address, std::size_t bytes, Location location, unsigned flags, Stream* stream) {
+    return call(CallId::cuMemPrefetchAsync_v2, [&](Driver& d) -> Result {
+        int device = -1;
+        if (flags != 0) return result::invalid_value;
+        if (!device_of(d, location, device)) return result::invalid_device;
+        return prefetch(d, address, bytes, device, stream);
+    });
+}
+
+Result cuMemAdvise(Address address, std::size_t bytes, int advice, DeviceOrdinal device) {
+    return call_in_context(CallId::cuMemAdvise, [&](Driver& d, Context& context) -> Result {
+        if (advice < 1 || advice > 6) return result::invalid_value;
+        if (device < -1) return result::invalid_device;
+        return hint(d, address, bytes, device, context.device);
+    });
+}
+
+Result cuMemAdvise_v2(Address address, std::size_t bytes, int advice, Location location) {
+    return call_in_context(CallId::cuMemAdvise_v2, [&](Driver& d, Context& context) -> Result {
+        int device = -1;
+        if (advice < 1 || advice > 6) return result::invalid_value;
+        if (location.type != 0 && !device_of(d, location, device)) return result::invalid_device;
+        return hint(d, address, bytes, device, context.device);
+    });
+}
+}
+
+}  // namespace isthmus::sim

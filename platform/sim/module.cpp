@@ -1,0 +1,236 @@
+// Images, functions and what is known of them.
+#include "module.hpp"
+
+#include "call.hpp"
+
+#include <algorithm>
+
+namespace isthmus::sim {
+namespace {
+
+Result load(Driver& d, Context* context, Module** module, const void* image) {
+    if (!module || !image) return result::invalid_value;
+    std::vector<const Twin*> twins = twins_of_image(image);
+    if (twins.empty()) {
+        say("the image at %p holds no kernel with a registered CPU twin (isthmus_sim_register_kernel); answering "
+            "CUDA_ERROR_NO_BINARY_FOR_GPU (209)",
+            image);
+        return result::no_binary;
+    }
+    const std::lock_guard lock(d.mutex);
+    Module* made = d.modules.create();
+    made->twins = std::move(twins);
+    made->context = context;
+    *module = made;
+    return result::ok;
+}
+
+Result load_in_context(CallId id, Module** module, const void* image) {
+    return call_in_context(id, [&](Driver& d, Context& context) -> Result {
+        // Observed of allocations; documented for modules, too: loading may synchronise the context.
+        if (const Result code = d.engine().unsafe_call()) return code;
+        return load(d, &context, module, image);
+    });
+}
+
+Result unload(Driver& d, Module* module, Result unknown) {
+    if (const Result code = d.engine().unsafe_call()) return code;
+    const std::lock_guard lock(d.mutex);
+    if (!d.modules.alive(module)) return unknown;
+    for (const auto& [name, function] : module->functions) d.functions.destroy(function);
+    d.modules.destroy(module);
+    return result::ok;
+}
+
+Result find_function(Driver& d, Module* module, const char* name, Function** function) {
+    if (!function || !name || !*name) return result::invalid_value;
+    const std::lock_guard lock(d.mutex);
+    if (!d.modules.alive(module)) return result::invalid_handle;
+    const auto known = module->functions.find(name);
+    if (known != module->functions.end()) {
+        *function = known->second;
+        return result::ok;
+    }
+    for (const Twin* twin : module->twins) {
+        if (twin->symbol != name) continue;
+        Function* made = d.functions.create();
+        made->twin = twin;
+        made->module = module;
+        module->functions[name] = made;
+        *function = made;
+        return result::ok;
+    }
+    return result::not_found;
+}
+
+int most_threads(const Driver& d, int device) {
+    return d.fact(device, attribute::max_threads_per_block);
+}
+
+// Numbers of CUfunction_attribute; the simulator's kernels use no registers, so those are plausible constants.
+Result get_attribute(const Driver& d, int device, const Function& function, int id, int* value) {
+    if (!value) return result::invalid_value;
+    const auto set = function.set_attributes.find(id);
+    const int version = d.fact(device, attribute::cc_major) * 10 + d.fact(device, attribute::cc_minor);
+    switch (id) {
+        case 0: *value = most_threads(d, device); return result::ok;
+        case 1:
+        case 2:
+        case 3: *value = 0; return result::ok;
+        case 4: *value = 32; return result::ok;
+        case 5:
+        case 6: *value = version; return result::ok;
+        case 7: *value = 0; return result::ok;
+        case 8:
+            *value =
+                set != function.set_attributes.end() ? set->second : d.fact(device, attribute::max_shared_per_block);
+            return result::ok;
+        case 9: *value = set != function.set_attributes.end() ? set->second : -1; return result::ok;
+        default: return result::invalid_value;
+    }
+}
+
+// Body: Result(Driver&, Context&, Function&), the driver's mutex held.
+template <class Body>
+Result call_for_function(CallId id, Function* function, Body&& body) {
+    return call_in_context(id, [&](Driver& d, Context& context) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!d.functions.alive(function)) return result::invalid_handle;
+        return body(d, context, *function);
+    });
+}
+
+int blocks_per_multiprocessor(const Driver& d, int device, int block) {
+    const int threads = d.fact(device, attribute::max_threads_per_multiprocessor);
+    return std::max(1, threads > 0 ? threads / std::max(1, block) : 2048 / std::max(1, block));
+}
+
+}  // namespace
+
+extern "C" {
+
+Result cuModuleLoadData(Module** module, const void* image) {
+    return load_in_context(CallId::cuModuleLoadData, module, image);
+}
+
+Result cuModuleLoadDataEx(Module** module, const void* image, unsigned, int*, void**) {
+    return load_in_context(CallId::cuModuleLoadDataEx, module, image);
+}
+
+Result cuModuleLoadFatBinary(Module** module, const void* image) {
+    return load_in_context(CallId::cuModuleLoadFatBinary, module, image);
+}
+
+Result cuModuleUnload(Module* module) {
+    return call_in_context(CallId::cuModuleUnload,
+                           [&](Driver& d, Context&) { return unload(d, module, result::invalid_handle); });
+}
+
+Result cuModuleGetFunction(Function** function, Module* module, const char* name) {
+    return call_in_context(CallId::cuModuleGetFunction,
+                           [&](Driver& d, Context&) { return find_function(d, module, name, function); });
+}
+
+Result cuModuleGetLoadingMode(int* mode) {
+    return call(CallId::cuModuleGetLoadingMode, [&](Driver&) -> Result {
+        if (!mode) return result::invalid_value;
+        *mode = 2;  // CU_MODULE_LAZY_LOADING, the default since 12.2
+        return result::ok;
+    });
+}
+
+Result cuLibraryLoadData(Module** library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
+    return call(CallId::cuLibraryLoadData, [&](Driver& d) { return load(d, nullptr, library, image); });
+}
+
+Result cuLibraryUnload(Module* library) {
+    return call(CallId::cuLibraryUnload, [&](Driver& d) { return unload(d, library, result::invalid_handle); });
+}
+
+Result cuLibraryGetKernel(Function** kernel, Module* library, const char* name) {
+    return call(CallId::cuLibraryGetKernel, [&](Driver& d) { return find_function(d, library, name, kernel); });
+}
+
+Result cuLibraryGetModule(Module** module, Module* library) {
+    return call_in_context(CallId::cuLibraryGetModule, [&](Driver& d, Context&) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!module) return result::invalid_value;
+        if (!d.modules.alive(library)) return result::invalid_handle;
+        *module = library;
+        return result::ok;
+    });
+}
+
+Result cuKernelGetFunction(Function** function, Function* kernel) {
+    return call_for_function(CallId::cuKernelGetFunction, kernel, [&](Driver&, Context&, Function& f) -> Result {
+        if (!function) return result::invalid_value;
+        *function = &f;
+        return result::ok;
+    });
+}
+
+Result cuKernelGetAttribute(int* value, int id, Function* kernel, DeviceOrdinal device) {
+    return call(CallId::cuKernelGetAttribute, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!d.valid(device)) return result::invalid_device;
+        if (!d.functions.alive(kernel)) return result::invalid_handle;
+        return get_attribute(d, device, *kernel, id, value);
+    });
+}
+
+Result cuFuncGetAttribute(int* value, int id, Function* function) {
+    return call_for_function(CallId::cuFuncGetAttribute, function, [&](Driver& d, Context& context, Function& f) {
+        return get_attribute(d, context.device, f, id, value);
+    });
+}
+
+Result cuFuncSetAttribute(Function* function, int id, int value) {
+    return call_for_function(CallId::cuFuncSetAttribute, function,
+                             [&](Driver& d, Context& context, Function& f) -> Result {
+                                 const int most = d.fact(context.device, attribute::max_shared_optin);
+                                 if ((id != 8 && id != 9) || (id == 8 && (value < 0 || value > most))) {
+                                     return result::invalid_value;
+                                 }
+                                 f.set_attributes[id] = value;
+                                 return result::ok;
+                             });
+}
+
+Result cuFuncGetName(const char** name, Function* function) {
+    return call_for_function(CallId::cuFuncGetName, function, [&](Driver&, Context&, Function& f) -> Result {
+        if (!name) return result::invalid_value;
+        *name = f.twin->symbol.c_str();
+        return result::ok;
+    });
+}
+
+Result cuFuncLoad(Function* function) {
+    return call_for_function(CallId::cuFuncLoad, function,
+                             [](Driver&, Context&, Function&) -> Result { return result::ok; });
+}
+
+Result cuOccupancyMaxPotentialBlockSize(int* grid, int* block, Function* function, DynamicShared, std::size_t,
+                                        int limit) {
+    return call_for_function(CallId::cuOccupancyMaxPotentialBlockSize, function,
+                             [&](Driver& d, Context& context, Function&) -> Result {
+                                 if (!grid || !block) return result::invalid_value;
+                                 const int most = std::max(1, most_threads(d, context.device));
+                                 *block = limit > 0 ? std::min(limit, most) : most;
+                                 *grid = std::max(1, d.fact(context.device, attribute::multiprocessors)) *
+                                         blocks_per_multiprocessor(d, context.device, *block);
+                                 return result::ok;
+                             });
+}
+
+Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function* function, int block, std::size_t) {
+    return call_for_function(
+        CallId::cuOccupancyMaxActiveBlocksPerMultiprocessor, function,
+        [&](Driver& d, Context& context, Function&) -> Result {
+            if (!blocks || block <= 0) return result::invalid_value;
+            *blocks = block > most_threads(d, context.device) ? 0 : blocks_per_multiprocessor(d, context.device, block);
+            return result::ok;
+        });
+}
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,56 @@
+// Closes memory to CPU threads and opens it to GPU workers: with protection keys where the processor has them, else
+// by page protection while no GPU work runs. Turns a worker's fault into a code, and explains a CPU thread's fault.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace isthmus::sim {
+
+enum class Why : std::uint8_t { device_memory, device_work_unfinished };
+
+class Protection {
+public:
+    // ISTHMUS_SIM_PROTECTION=keys, pages or off overrides what is found.
+    explicit Protection(int devices);
+
+    // Fresh zeroed memory, open to all; nullptr: the system has none. A forked child does not have it.
+    void* map(std::size_t bytes, std::size_t& mapped_bytes);
+    // An address range that nobody can touch: the GPU's own name for memory that lies elsewhere.
+    void* reserve(std::size_t bytes, std::size_t& mapped_bytes);
+    void unmap(void* pointer, std::size_t mapped_bytes);
+
+    void close(void* pointer, std::size_t mapped_bytes, int device, Why why);
+    void open(void* pointer, std::size_t mapped_bytes);
+
+    // Around GPU work, on the thread that does it. `devices`: whose memory it may reach, as bits.
+    void gpu_work_begins(std::uint64_t devices);
+    void gpu_work_ends();
+    void thread_begins();  // a new thread has its creator's keys
+
+    // Installs the handler for SIGSEGV and SIGBUS, once per process. Handlers installed later hide GPU faults.
+    static void install_handler();
+    // Runs work on the calling thread; false: it touched what nobody may touch, at `fault`. Destructors in between
+    // do not run.
+    static bool run_guarded(const std::function<void()>& work, std::uintptr_t& fault);
+
+    const char* means() const noexcept;
+
+private:
+    struct Closed {
+        std::size_t bytes;
+        int device;
+    };
+    enum class Means : std::uint8_t { keys, pages, off };
+    Means means_ = Means::off;
+    std::vector<int> keys_;  // by device
+    std::mutex mutex_;       // the rest: page protection
+    std::map<void*, Closed> closed_;
+    int gpu_work_ = 0;
+};
+
+}  // namespace isthmus::sim

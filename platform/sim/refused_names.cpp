@@ -1,0 +1,55 @@
+// A weak function for every name of the driver: whatever nobody defines refuses loudly, so that nothing is ever
+// "symbol not found". Also the table behind cuGetProcAddress. Includes no declaration of the driver's functions: the
+// linker puts the strong definitions in place of these.
+#include "proc_address.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace isthmus::sim {
+namespace {
+int refuse(const char* symbol) {
+    std::fprintf(stderr, "isthmus simulator: %s is not modelled; answering CUDA_ERROR_NOT_SUPPORTED (801)\n", symbol);
+    return 801;
+}
+}  // namespace
+
+extern "C" {
+#define ISTHMUS_SIM_NAME(symbol, base, version, per_thread)     \
+    __attribute__((weak, visibility("default"))) int symbol() { \
+        return refuse(#symbol);                                 \
+    }
+#include "refused_names.def"
+#undef ISTHMUS_SIM_NAME
+}
+
+namespace {
+struct Name {
+    const char* base;
+    int version;
+    bool per_thread;
+    int (*function)();
+};
+constexpr Name names[] = {
+#define ISTHMUS_SIM_NAME(symbol, base, version, per_thread) {#base, version, per_thread != 0, &symbol},
+#include "refused_names.def"
+#undef ISTHMUS_SIM_NAME
+};
+}  // namespace
+
+FoundProcedure find_procedure(const char* base, int version, bool per_thread) noexcept {
+    FoundProcedure found;
+    const Name* best = nullptr;
+    for (const Name& candidate : names) {
+        if (std::strcmp(candidate.base, base) != 0 || (candidate.per_thread && !per_thread)) continue;
+        found.known = true;
+        if (candidate.version > version) continue;
+        const bool better =
+            !best || candidate.version > best->version || (candidate.version == best->version && candidate.per_thread);
+        if (better) best = &candidate;
+    }
+    if (best) found.function = reinterpret_cast<void*>(best->function);
+    return found;
+}
+
+}  // namespace isthmus::sim

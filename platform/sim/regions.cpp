@@ -1,0 +1,62 @@
+// The table of known memory: one entry per allocation, found by any address inside it.
+#include "regions.hpp"
+
+namespace isthmus::sim {
+
+const char* name(Kind kind) noexcept {
+    switch (kind) {
+        case Kind::device: return "device memory";
+        case Kind::pool: return "pool memory";
+        case Kind::graph: return "memory of a graph";
+        case Kind::managed: return "managed memory";
+        case Kind::pinned: return "pinned memory";
+        case Kind::registered: return "registered memory";
+    }
+    return "memory";
+}
+
+Region* Regions::add(Region region) {
+    region.id = next_id_++;
+    auto owned = std::make_unique<Region>(region);
+    Region* result = owned.get();
+    regions_.emplace(result, std::move(owned));
+    spans_[region.base] = {region.base + region.bytes, result, false};
+    if (region.aliased()) {
+        const Address host = reinterpret_cast<Address>(region.host);
+        spans_[host] = {host + region.bytes, result, true};
+    }
+    return result;
+}
+
+void Regions::remove(Region* region) {
+    spans_.erase(region->base);
+    if (region->aliased()) spans_.erase(reinterpret_cast<Address>(region->host));
+    regions_.erase(region);
+}
+
+Found Regions::find(Address address) const {
+    auto after = spans_.upper_bound(address);
+    if (after == spans_.begin()) return {};
+    const auto& [begin, span] = *--after;
+    if (address >= span.end) return {};
+    return {span.region, static_cast<std::size_t>(address - begin), span.host_name};
+}
+
+bool Regions::overlaps(Address address, std::size_t bytes) const {
+    const auto after = spans_.lower_bound(address);
+    return (after != spans_.end() && after->first < address + bytes) || find(address);
+}
+
+std::vector<Region*> Regions::all() const {
+    std::vector<Region*> result;
+    for (const auto& [region, owned] : regions_) result.push_back(region);
+    return result;
+}
+
+std::size_t Regions::count(Kind kind) const {
+    std::size_t result = 0;
+    for (const auto& [region, owned] : regions_) result += region->kind == kind;
+    return result;
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,71 @@
+// Which memory the simulator knows: address -> allocation, for provenance, frees and access checks.
+#pragma once
+
+#include "engine/operation.hpp"
+#include "types.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace isthmus::sim {
+
+enum class Kind : std::uint8_t { device, pool, graph, managed, pinned, registered };
+const char* name(Kind kind) noexcept;
+
+struct Region {
+    Kind kind = Kind::device;
+    Address base = 0;      // as the GPU names it
+    void* host = nullptr;  // as the CPU names it; for device memory, as the simulator's workers do
+    std::size_t bytes = 0;
+    std::size_t mapped_bytes = 0;  // of the simulator's own mapping at `host`; 0: the program's memory
+    void* alias_start = nullptr;   // of the range reserved for `base`, where that is not `host`
+    std::size_t alias_bytes = 0;
+    int device = -1;
+    Context* context = nullptr;
+    Pool* pool = nullptr;
+    unsigned flags = 0;  // as given to the call that made it
+    std::uint64_t id = 0;
+    bool closed = false;  // the CPU may not look at the moment
+    bool freed = false;   // a pool free is on its way in stream order
+    // Managed memory where attribute 89 is 0: who may touch it (CU_MEM_ATTACH_GLOBAL 1, HOST 2, SINGLE 4).
+    unsigned attachment = 1;
+    engine::StreamId attached_to = engine::StreamId::none;
+
+    bool aliased() const { return base != reinterpret_cast<Address>(host); }
+};
+
+struct Found {
+    Region* region = nullptr;
+    std::size_t offset_bytes = 0;
+    bool by_host_name = false;  // found under the CPU's name for it, where that differs from the GPU's
+    explicit operator bool() const { return region != nullptr; }
+    std::byte* pointer() const { return static_cast<std::byte*>(region->host) + offset_bytes; }
+};
+
+// Not synchronised: the driver's mutex guards it.
+class Regions {
+public:
+    Region* add(Region region);
+    void remove(Region* region);
+    Found find(Address address) const;
+    bool overlaps(Address address, std::size_t bytes) const;
+    std::vector<Region*> all() const;
+    std::size_t count(Kind kind) const;
+    std::size_t count() const { return regions_.size(); }
+
+private:
+    struct Span {
+        Address end;
+        Region* region;
+        bool host_name;
+    };
+    std::map<Address, Span> spans_;
+    std::map<Region*, std::unique_ptr<Region>> regions_;
+    std::uint64_t next_id_ = 1;
+};
+
+}  // namespace isthmus::sim

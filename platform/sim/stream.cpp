@@ -1,0 +1,206 @@
+// Streams: handles over the engine's streams, and host functions in them.
+#include "access.hpp"
+#include "call.hpp"
+
+#include <algorithm>
+
+namespace isthmus::sim {
+namespace {
+
+Stream* const legacy_handle = reinterpret_cast<Stream*>(1);
+Stream* const per_thread_handle = reinterpret_cast<Stream*>(2);
+
+constexpr unsigned non_blocking = 1;
+constexpr int highest_priority = -5;
+
+Result create(Driver& d, Context& context, Stream** stream, unsigned flags, int priority) {
+    if (!stream || flags > non_blocking) return result::invalid_value;
+    const bool prioritised = d.fact(context.device, attribute::stream_priorities) != 0;
+    const int clamped = prioritised ? std::clamp(priority, highest_priority, 0) : 0;
+    const engine::StreamId id = d.engine().create_stream(context.device, {flags != non_blocking, clamped});
+    const std::lock_guard lock(d.mutex);
+    Stream* made = d.streams.create();
+    *made = {id, &context, flags, clamped};
+    *stream = made;
+    return result::ok;
+}
+
+// Waiting for a stream, or asking whether it has ended, kills a capture that the stream is in, whatever the mode;
+// other captures die by the rules for unsafe calls.
+Result check_waiting(Driver& d, const StreamTarget& stream) {
+    if (d.engine().capture_info(stream.id).state != engine::CaptureState::none) {
+        d.engine().invalidate_capture(stream.id);
+        return result::capture_unsupported;
+    }
+    return d.engine().unsafe_call();
+}
+
+Result wait_for(Driver& d, Stream* handle) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    if (const Result code = check_waiting(d, stream)) return code;
+    const Result code = d.engine().synchronize(stream.id);
+    update_managed_access(d);
+    return code;
+}
+
+Result add_callback(Driver& d, Stream* handle, StreamCallback callback, void* data, unsigned flags) {
+    if (!callback || flags != 0) return result::invalid_value;
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    if (d.engine().capture_info(stream.id).state != engine::CaptureState::none) {
+        d.engine().invalidate_capture(stream.id);
+        return result::capture_unsupported;
+    }
+    engine::Operation operation;
+    operation.kind = engine::Kind::stream_callback;
+    operation.label = "cuStreamAddCallback";
+    operation.callback = [=](int code) { callback(handle, code, data); };
+    return d.engine().submit(stream.id, std::move(operation));
+}
+
+Result host_function(Driver& d, Stream* handle, HostFunction function, void* data) {
+    if (!function) return result::invalid_value;
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    engine::Operation operation;
+    operation.kind = engine::Kind::host_function;
+    operation.label = "cuLaunchHostFunc";
+    operation.body = [=] {
+        function(data);
+        return 0;
+    };
+    return d.engine().submit(stream.id, std::move(operation));
+}
+
+// Body: Result(const StreamTarget&, const Stream*); the second is null for the legacy stream.
+template <class Body>
+Result call_about_stream(CallId id, Stream* handle, Body&& body) {
+    return call(id, [&](Driver& d) -> Result {
+        StreamTarget target;
+        if (const Result code = resolve(d, handle, target)) return code;
+        return body(target, target.legacy ? nullptr : handle);
+    });
+}
+
+}  // namespace
+
+Result resolve(Driver& d, Stream* handle, StreamTarget& out) {
+    if (handle == nullptr || handle == legacy_handle) {
+        Context* context = current_context(d);
+        if (!context) return result::invalid_context;
+        out = {d.engine().legacy_stream(context->device), context->device, context, true, true};
+        return result::ok;
+    }
+    if (handle == per_thread_handle) {
+        say("the per-thread default stream is not modelled");
+        return result::not_supported;
+    }
+    const std::lock_guard lock(d.mutex);
+    if (!d.streams.alive(handle)) return result::invalid_handle;
+    out = {handle->id, handle->context->device, handle->context, false, handle->flags != non_blocking};
+    return result::ok;
+}
+
+Result resolve_for_work(Driver& d, Stream* handle, StreamTarget& out) {
+    if (const Result code = resolve(d, handle, out)) return code;
+    if (const Result lost = d.engine().device_code(out.device)) return lost;
+    if (out.legacy && d.engine().legacy_stream_would_join_capture(out.device)) {
+        d.engine().invalidate_captures(out.device);
+        return result::capture_implicit;
+    }
+    return result::ok;
+}
+
+extern "C" {
+
+Result cuStreamCreate(Stream** stream, unsigned flags) {
+    return call_in_context(CallId::cuStreamCreate,
+                           [&](Driver& d, Context& context) { return create(d, context, stream, flags, 0); });
+}
+
+Result cuStreamCreateWithPriority(Stream** stream, unsigned flags, int priority) {
+    return call_in_context(CallId::cuStreamCreateWithPriority,
+                           [&](Driver& d, Context& context) { return create(d, context, stream, flags, priority); });
+}
+
+Result cuStreamDestroy_v2(Stream* stream) {
+    return call(CallId::cuStreamDestroy_v2, [&](Driver& d) -> Result {
+        if (stream == nullptr || stream == legacy_handle || stream == per_thread_handle) {
+            return result::invalid_handle;
+        }
+        const std::lock_guard lock(d.mutex);
+        if (!d.streams.alive(stream)) die_like_the_driver("cuStreamDestroy of a stream that is already destroyed");
+        if (const Result lost = d.engine().device_code(stream->context->device)) return lost;
+        d.engine().destroy_stream(stream->id);
+        d.streams.destroy(stream);
+        return result::ok;
+    });
+}
+
+Result cuStreamQuery(Stream* stream) {
+    return call(CallId::cuStreamQuery, [&](Driver& d) -> Result {
+        StreamTarget target;
+        if (const Result code = resolve_for_work(d, stream, target)) return code;
+        if (const Result code = check_waiting(d, target)) return code;
+        const Result code = d.engine().query(target.id);
+        if (code == 0) update_managed_access(d);
+        return code;
+    });
+}
+
+Result cuStreamSynchronize(Stream* stream) {
+    return call(CallId::cuStreamSynchronize, [&](Driver& d) { return wait_for(d, stream); });
+}
+
+Result cuStreamGetId(Stream* stream, unsigned long long* id) {
+    return call_about_stream(CallId::cuStreamGetId, stream, [&](const StreamTarget& target, const Stream*) -> Result {
+        if (!id) return result::invalid_value;
+        *id = static_cast<unsigned long long>(target.id);
+        return result::ok;
+    });
+}
+
+Result cuStreamGetPriority(Stream* stream, int* priority) {
+    return call_about_stream(CallId::cuStreamGetPriority, stream, [&](const StreamTarget&, const Stream* s) -> Result {
+        if (!priority) return result::invalid_value;
+        *priority = s ? s->priority : 0;
+        return result::ok;
+    });
+}
+
+Result cuStreamGetFlags(Stream* stream, unsigned* flags) {
+    return call_about_stream(CallId::cuStreamGetFlags, stream, [&](const StreamTarget&, const Stream* s) -> Result {
+        if (!flags) return result::invalid_value;
+        *flags = s ? s->flags : 0;
+        return result::ok;
+    });
+}
+
+Result cuStreamGetCtx(Stream* stream, Context** context) {
+    return call_about_stream(CallId::cuStreamGetCtx, stream, [&](const StreamTarget& target, const Stream*) -> Result {
+        if (!context) return result::invalid_value;
+        *context = target.context;
+        return result::ok;
+    });
+}
+
+Result cuStreamGetDevice(Stream* stream, DeviceOrdinal* device) {
+    return call_about_stream(CallId::cuStreamGetDevice, stream,
+                             [&](const StreamTarget& target, const Stream*) -> Result {
+                                 if (!device) return result::invalid_value;
+                                 *device = target.device;
+                                 return result::ok;
+                             });
+}
+
+Result cuStreamAddCallback(Stream* stream, StreamCallback callback, void* data, unsigned flags) {
+    return call(CallId::cuStreamAddCallback, [&](Driver& d) { return add_callback(d, stream, callback, data, flags); });
+}
+
+Result cuLaunchHostFunc(Stream* stream, HostFunction function, void* data) {
+    return call(CallId::cuLaunchHostFunc, [&](Driver& d) { return host_function(d, stream, function, data); });
+}
+}
+
+}  // namespace isthmus::sim

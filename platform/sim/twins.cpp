@@ -1,0 +1,86 @@
+// The register of twins, and how an image is recognised by its bytes.
+#include "twins.hpp"
+
+#include <platform/sim_registration.h>
+
+#include <deque>
+#include <mutex>
+
+namespace isthmus::sim {
+namespace {
+
+struct Register {
+    std::mutex mutex;
+    std::deque<Twin> twins;
+};
+Register& the_register() {
+    static auto* const instance = new Register();
+    return *instance;
+}
+
+// An image's size is not told to the driver: compares no further than the first difference.
+bool same_bytes(const unsigned char* registered, std::size_t bytes, const unsigned char* image) {
+    for (std::size_t i = 0; i < bytes; ++i) {
+        if (registered[i] != image[i]) return false;
+    }
+    return bytes > 0;
+}
+
+Twin copy_of(const isthmus_sim_kernel& kernel) {
+    Twin twin;
+    twin.image_hash = kernel.image_hash;
+    twin.image = kernel.image_data;
+    twin.image_bytes = kernel.image_bytes;
+    twin.symbol = kernel.symbol;
+    for (std::uint32_t i = 0; i < kernel.parameter_count; ++i) {
+        const isthmus_sim_parameter& p = kernel.parameter[i];
+        twin.parameters.push_back({p.offset_bytes, p.size_bytes, p.element_bytes, p.use});
+    }
+    twin.pack_bytes = kernel.pack_bytes;
+    twin.rank = kernel.rank;
+    twin.block_threads = kernel.block_threads;
+    twin.run = kernel.twin;
+    return twin;
+}
+
+bool well_formed(const isthmus_sim_kernel* kernel) {
+    if (!kernel || kernel->struct_bytes < sizeof(isthmus_sim_kernel)) return false;
+    if (!kernel->image_hash || !kernel->image_data || !kernel->symbol || !kernel->twin || kernel->rank > 3)
+        return false;
+    for (std::uint32_t i = 0; i < kernel->parameter_count; ++i) {
+        const isthmus_sim_parameter& p = kernel->parameter[i];
+        const bool fits = p.offset_bytes <= kernel->pack_bytes && p.size_bytes <= kernel->pack_bytes - p.offset_bytes;
+        if (!fits || (p.element_bytes != 0 && p.size_bytes < sizeof(void*) + sizeof(std::uint64_t))) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+std::vector<const Twin*> twins_of_image(const void* image) {
+    const auto* bytes = static_cast<const unsigned char*>(image);
+    Register& all = the_register();
+    const std::lock_guard lock(all.mutex);
+    std::vector<const Twin*> found;
+    for (const Twin& twin : all.twins) {
+        if (twin.image == bytes || same_bytes(twin.image, twin.image_bytes, bytes)) found.push_back(&twin);
+    }
+    return found;
+}
+
+}  // namespace isthmus::sim
+
+extern "C" __attribute__((visibility("default"))) int isthmus_sim_register_kernel(const isthmus_sim_kernel* kernel) {
+    using namespace isthmus::sim;
+    if (!well_formed(kernel)) return 1;
+    Register& all = the_register();
+    const std::lock_guard lock(all.mutex);
+    for (const Twin& twin : all.twins) {
+        if (twin.image_hash != kernel->image_hash || twin.symbol != kernel->symbol) continue;
+        const bool same = twin.pack_bytes == kernel->pack_bytes && twin.rank == kernel->rank &&
+                          twin.parameters.size() == kernel->parameter_count;
+        return same ? 0 : 1;
+    }
+    all.twins.push_back(copy_of(*kernel));
+    return 0;
+}

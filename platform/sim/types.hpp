@@ -1,0 +1,95 @@
+// The driver's types as its callers see them, written from its documented binary interface; no toolkit is needed.
+// Handles are pointers to the simulator's own objects. Checked against <cuda.h> where there is one (check_shapes.cpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace isthmus::sim {
+
+using Result = int;                          // CUresult
+using DeviceOrdinal = int;                   // CUdevice
+using Address = unsigned long long;          // CUdeviceptr
+using HostFunction = void (*)(void*);        // CUhostFn
+using DynamicShared = std::size_t (*)(int);  // CUoccupancyB2DSize
+
+struct Context;
+struct Stream;
+struct Event;
+struct Module;
+struct Function;
+struct Pool;
+struct GraphObject;
+struct GraphExec;
+using StreamCallback = void (*)(Stream*, Result, void*);
+
+struct Uuid {
+    unsigned char bytes[16];
+};
+
+struct Location {  // CUmemLocation
+    int type;      // 1 device, 2 host, 3 host NUMA node, 4 the calling thread's node
+    int id;
+};
+
+struct AccessDescription {  // CUmemAccessDesc
+    Location location;
+    int flags;  // 0 none, 1 read, 3 read and write
+};
+
+struct PoolProperties {  // CUmemPoolProps
+    int allocation_type;
+    int handle_types;
+    Location location;
+    void* win32_security;
+    std::size_t max_bytes;
+    unsigned short usage;
+    unsigned char reserved[54];
+};
+
+struct LaunchConfig {  // CUlaunchConfig
+    unsigned grid_x, grid_y, grid_z;
+    unsigned block_x, block_y, block_z;
+    unsigned shared_bytes;
+    Stream* stream;
+    void* attributes;
+    unsigned attribute_count;
+};
+
+struct Copy2D {  // CUDA_MEMCPY2D; memory types: 1 host, 2 device, 3 array, 4 unified
+    std::size_t source_x_bytes, source_y;
+    int source_type;
+    const void* source_host;
+    Address source_device;
+    void* source_array;
+    std::size_t source_pitch;
+    std::size_t destination_x_bytes, destination_y;
+    int destination_type;
+    void* destination_host;
+    Address destination_device;
+    void* destination_array;
+    std::size_t destination_pitch;
+    std::size_t width_bytes, height;
+};
+
+// Numbers of CUresult that the simulator answers with.
+namespace result {
+inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, deinitialized = 4,
+                        no_device = 100, invalid_device = 101, invalid_context = 201, no_binary = 209,
+                        peer_unsupported = 217, operating_system = 304, invalid_handle = 400, not_found = 500,
+                        not_ready = 600, illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705,
+                        already_registered = 712, not_registered = 713, not_permitted = 800, not_supported = 801,
+                        capture_unsupported = 900, capture_implicit = 906;
+}  // namespace result
+
+// Numbers of CUdevice_attribute that the simulator itself reads: facts, never names of machines.
+namespace attribute {
+inline constexpr int max_threads_per_block = 1, max_block_x = 2, max_grid_x = 5, max_shared_per_block = 8,
+                     warp_size = 10, multiprocessors = 16, integrated = 18, pci_bus = 33, pci_device = 34,
+                     max_threads_per_multiprocessor = 39, unified_addressing = 41, pci_domain = 50, cc_major = 75,
+                     cc_minor = 76, stream_priorities = 78, managed = 83, pageable = 88, concurrent_managed = 89,
+                     host_pointer_for_registered = 91, max_shared_optin = 97, host_register = 99,
+                     read_only_register = 113, memory_pools = 115;
+}  // namespace attribute
+
+}  // namespace isthmus::sim
