@@ -21,8 +21,17 @@ Result find_working(Driver& d, Event* handle, Event& out) {
 
 // A captured event answers 907 and its capture is lost; other captures die by the rules for unsafe calls.
 Result check_waiting(Driver& d, const Event& event) {
-    if (d.engine().event_capture(event.id) != 0) return d.engine().query_event(event.id);
-    return d.engine().unsafe_call();
+    const std::uint64_t capture = d.engine().event_capture(event.id);
+    if (capture == 0) return d.engine().unsafe_call();
+    std::vector<engine::StreamId> streams;
+    {
+        const std::lock_guard lock(d.mutex);
+        for (const Stream* stream : d.streams.all()) streams.push_back(stream->id);
+    }
+    for (const engine::StreamId stream : streams) {
+        if (d.engine().capture_info(stream).id == capture) d.engine().invalidate_capture(stream);
+    }
+    return d.engine().query_event(event.id);
 }
 
 Result create(Driver& d, Context& context, Event** event, unsigned flags) {

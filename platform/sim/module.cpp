@@ -10,8 +10,8 @@ namespace {
 
 Result load(Driver& d, Context* context, Module** module, const void* image) {
     if (!module || !image) return result::invalid_value;
-    std::vector<const Twin*> twins = twins_of_image(image);
-    if (twins.empty()) {
+    std::string hash = hash_of_image(image);
+    if (hash.empty()) {
         say("the image at %p holds no kernel with a registered CPU twin (isthmus_sim_register_kernel); answering "
             "CUDA_ERROR_NO_BINARY_FOR_GPU (209)",
             image);
@@ -19,7 +19,7 @@ Result load(Driver& d, Context* context, Module** module, const void* image) {
     }
     const std::lock_guard lock(d.mutex);
     Module* made = d.modules.create();
-    made->twins = std::move(twins);
+    made->image_hash = std::move(hash);
     made->context = context;
     *module = made;
     return result::ok;
@@ -51,16 +51,14 @@ Result find_function(Driver& d, Module* module, const char* name, Function** fun
         *function = known->second;
         return result::ok;
     }
-    for (const Twin* twin : module->twins) {
-        if (twin->symbol != name) continue;
-        Function* made = d.functions.create();
-        made->twin = twin;
-        made->module = module;
-        module->functions[name] = made;
-        *function = made;
-        return result::ok;
-    }
-    return result::not_found;
+    const Twin* twin = find_twin(module->image_hash, name);
+    if (!twin) return result::not_found;
+    Function* made = d.functions.create();
+    made->twin = twin;
+    made->module = module;
+    module->functions[name] = made;
+    *function = made;
+    return result::ok;
 }
 
 int most_threads(const Driver& d, int device) {

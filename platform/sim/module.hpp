@@ -6,7 +6,6 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 namespace isthmus::sim {
 
@@ -17,7 +16,7 @@ struct Function {
 };
 
 struct Module {
-    std::vector<const Twin*> twins;
+    std::string image_hash;
     std::map<std::string, Function*> functions;
     Context* context = nullptr;  // nullptr: a library
 };

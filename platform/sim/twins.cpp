@@ -57,15 +57,23 @@ bool well_formed(const isthmus_sim_kernel* kernel) {
 
 }  // namespace
 
-std::vector<const Twin*> twins_of_image(const void* image) {
+std::string hash_of_image(const void* image) {
     const auto* bytes = static_cast<const unsigned char*>(image);
     Register& all = the_register();
     const std::lock_guard lock(all.mutex);
-    std::vector<const Twin*> found;
     for (const Twin& twin : all.twins) {
-        if (twin.image == bytes || same_bytes(twin.image, twin.image_bytes, bytes)) found.push_back(&twin);
+        if (twin.image == bytes || same_bytes(twin.image, twin.image_bytes, bytes)) return twin.image_hash;
     }
-    return found;
+    return {};
+}
+
+const Twin* find_twin(const std::string& image_hash, const char* symbol) {
+    Register& all = the_register();
+    const std::lock_guard lock(all.mutex);
+    for (const Twin& twin : all.twins) {
+        if (twin.image_hash == image_hash && twin.symbol == symbol) return &twin;
+    }
+    return nullptr;
 }
 
 }  // namespace isthmus::sim

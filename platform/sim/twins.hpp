@@ -28,7 +28,9 @@ struct Twin {
     void (*run)(const isthmus_sim_extent* extent, std::uint64_t first, std::uint64_t last, const void* pack) = nullptr;
 };
 
-// The twins of the image with these bytes; empty: nobody registered it. Twins are never forgotten.
-std::vector<const Twin*> twins_of_image(const void* image);
+// The hash under which an image with these bytes was registered; empty: nobody did.
+std::string hash_of_image(const void* image);
+// nullptr: not registered so far; kernels of a loaded image may still come. Twins are never forgotten.
+const Twin* find_twin(const std::string& image_hash, const char* symbol);
 
 }  // namespace isthmus::sim
