@@ -46,14 +46,16 @@ Result<void> offers(const DeviceState& device, MemoryKind kind) {
         case MemoryKind::device:
         case MemoryKind::pinned:
         case MemoryKind::write_combined:
-        case MemoryKind::host: return {};
+        case MemoryKind::host:
+        case MemoryKind::host_numa: return {};
         case MemoryKind::pool: return needs(Feature::pools);
         case MemoryKind::managed: return needs(Feature::managed);
         case MemoryKind::registered: return needs(Feature::host_register);
         default: break;
     }
-    return Error(Code::unsupported, "this version does not allocate " + std::string(name(kind)) + " memory",
-                 "device, pool, managed, pinned, write_combined, registered and host memory can be allocated");
+    return Error(
+        Code::unsupported, "this version does not allocate " + std::string(name(kind)) + " memory",
+        "device, pool, managed, pinned, write_combined, registered, host and host_numa memory can be allocated");
 }
 
 bool host_sees(MemoryKind kind) {
@@ -135,6 +137,18 @@ Result<void> settle_pool(BufferState& buffer, StreamState& stream) {
     return stream.wait_until(position, Wait{});
 }
 
+// A pool allocation is an operation of `stream`, which therefore needs its handle first.
+Result<void> provide_ordered(BufferState& buffer, MemoryKind kind, StreamState& stream,
+                             const HostPlacement& placement) {
+    const bool pooled = kind == MemoryKind::pool && !buffer.device->synchronous;
+    if (pooled) {
+        const std::lock_guard lock(stream.mutex);
+        if (Result<void> opened = stream.open_handle(); !opened) return opened;
+    }
+    if (Result<void> made = provide(buffer, kind, &stream, placement); !made) return made;
+    return pooled ? settle_pool(buffer, stream) : Result<void>();
+}
+
 }  // namespace
 
 Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, StreamState& stream, Amount amount, MemoryKind kind) {
@@ -147,14 +161,9 @@ Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, StreamState& s
     std::shared_ptr<BufferState> buffer =
         begin(device, *bytes, kind, device->synchronous ? "the CPU device has host memory only" : "asked for by kind");
     if (*bytes == 0) return buffer;  // keeps its kind (K3); drivers disagree about zero bytes, so none is asked
-    if (kind == MemoryKind::pool && !device->synchronous) {
-        const std::lock_guard lock(stream.mutex);
-        if (Result<void> opened = stream.open_handle(); !opened) return std::move(opened).error();
-    }
-    if (Result<void> made = provide(*buffer, kind, &stream, HostPlacement{}); !made) return std::move(made).error();
-    if (kind == MemoryKind::pool && !device->synchronous) {
-        if (Result<void> settled = settle_pool(*buffer, stream); !settled) return std::move(settled).error();
-    }
+    HostPlacement placement;
+    if (kind == MemoryKind::host_numa) placement.locality = Locality::near_device;
+    if (Result<void> made = provide_ordered(*buffer, kind, stream, placement); !made) return std::move(made).error();
     return buffer;
 }
 
@@ -168,7 +177,8 @@ Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount,
     return buffer;
 }
 
-Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use) {
+Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, StreamState& stream, Amount amount,
+                        const SharedUse& use) {
     if (!device->usable()) return device->unusable("an allocation");
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
@@ -181,7 +191,7 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     buffer->path = plan->path;
     if (plan->path == LaunchPath::stage) buffer->host_kind = plan->host_kind;
     if (*bytes == 0) return buffer;
-    if (Result<void> made = provide(*buffer, plan->kind, nullptr, plan->placement); !made) {
+    if (Result<void> made = provide_ordered(*buffer, plan->kind, stream, plan->placement); !made) {
         return std::move(made).error();
     }
     if (plan->path == LaunchPath::stage) {

@@ -21,8 +21,10 @@ struct Amount {
     std::size_t alignment = 0;
 };
 
+// Pool memory is allocated in the order of `stream` and waited for.
 Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, StreamState& stream, Amount amount, MemoryKind kind);
 Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement);
-Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use);
+Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, StreamState& stream, Amount amount,
+                        const SharedUse& use);
 
 }  // namespace isthmus::inline v0::detail

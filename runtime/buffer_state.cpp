@@ -62,7 +62,7 @@ std::vector<BufferState::Use> BufferState::conflicting(bool host_writes) {
         touch(*stream, only_position_.load(std::memory_order_relaxed), true);
     }
     for (const Use& use : uses) {
-        if ((host_writes ? use.last : use.last_write) > 0) found.push_back(use);
+        if (!use.stream->reached(host_writes ? use.last : use.last_write)) found.push_back(use);
     }
     return found;
 }

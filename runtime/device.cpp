@@ -98,7 +98,7 @@ Device::Untyped Device::allocate_host_bytes(std::size_t count, std::size_t eleme
 }
 Device::Untyped Device::allocate_shared_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                               const SharedUse& use) {
-    return detail::allocate_shared(state_, {count, element_bytes, alignment}, use);
+    return detail::allocate_shared(state_, *stream_.state(), {count, element_bytes, alignment}, use);
 }
 
 }  // namespace isthmus::inline v0
