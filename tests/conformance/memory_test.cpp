@@ -142,6 +142,37 @@ TEST(Memory, PageableMemoryReachesTheDeviceOnlyWhereTheRowSaysSo) {  // keeps A3
     });
 }
 
+TEST(Memory, HostMemorySaysWhereItLiesAndStrictPlacementIsHonest) {  // keeps H1, H2, H3
+    on_every_device([](Device& device) {
+        for (const isthmus::Locality locality : {isthmus::Locality::anywhere, isthmus::Locality::local,
+                                                 isthmus::Locality::near_device, isthmus::Locality::interleaved}) {
+            SCOPED_TRACE(isthmus::name(locality));
+            isthmus::HostPlacement placement;
+            placement.locality = locality;
+            placement.prefault = true;
+            Buffer<std::uint8_t> buffer = device.allocate_host<std::uint8_t>(1 << 20, placement).value();
+            const isthmus::PlacementReport report = buffer.placement();
+            EXPECT_GE(report.page_bytes, 4096u);
+            if (report.placed == isthmus::Placed::fallback || report.placed == isthmus::Placed::unverifiable) {
+                EXPECT_FALSE(report.reason.empty());
+            }
+            if (locality == isthmus::Locality::anywhere) EXPECT_EQ(report.placed, isthmus::Placed::unasked);
+            auto view = buffer.write_on_host().value();
+            view[view.size() - 1] = 1;
+        }
+        isthmus::HostPlacement nowhere;
+        nowhere.locality = isthmus::Locality::node;
+        nowhere.node = 1000;
+        nowhere.strict = true;
+        const auto refused = device.allocate_host<std::uint8_t>(4096, nowhere);
+        ASSERT_FALSE(refused.ok());
+        EXPECT_FALSE(refused.error().remedy().empty());
+        nowhere.strict = false;
+        EXPECT_EQ(device.allocate_host<std::uint8_t>(4096, nowhere).value().placement().placed,
+                  isthmus::Placed::fallback);
+    });
+}
+
 TEST(Memory, EmptyBuffersKeepTheirKindAndLaunchNothing) {  // keeps K3, K18
     on_every_device([](Device& device) {
         Buffer<std::int32_t> none = device.allocate_shared<std::int32_t>(0).value();
