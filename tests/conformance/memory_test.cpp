@@ -156,7 +156,7 @@ TEST(Memory, HostMemorySaysWhereItLiesAndStrictPlacementIsHonest) {  // keeps H1
             if (report.placed == isthmus::Placed::fallback || report.placed == isthmus::Placed::unverifiable) {
                 EXPECT_FALSE(report.reason.empty());
             }
-            if (locality == isthmus::Locality::anywhere) EXPECT_EQ(report.placed, isthmus::Placed::unasked);
+            EXPECT_EQ(report.placed == isthmus::Placed::unasked, locality == isthmus::Locality::anywhere);
             auto view = buffer.write_on_host().value();
             view[view.size() - 1] = 1;
         }
