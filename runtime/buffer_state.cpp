@@ -11,19 +11,30 @@ namespace isthmus::inline v0::detail {
 
 BufferState::~BufferState() {
     if (device->config->forked()) return;
-    if (device->usable()) {
-        if (Result<void> waited = wait_for_uses(true, Wait{}); waited.code() == Code::timed_out) {
-            // A hung kernel may still write: giving the memory back would hand it to somebody else (R5).
-            device->config->say(Severity::error, "memory was given up: " + waited.error().text());
-            allocation = {};
-            host_side = {};
-            (void)new platform::os::HostPages(std::move(pages));  // stays mapped for the kernel that holds it
-        }
+    if (Result<void> waited = wait_for_release(); !waited) {
+        // The device may still write: giving the memory back would hand it to somebody else (R5).
+        device->config->say(Severity::error, "memory was given up: " + waited.error().text());
+        allocation = {};
+        host_side = {};
+        registered = false;
+        (void)new platform::os::HostPages(std::move(pages));  // stays mapped for the kernel that holds it
     }
     for (const Use& use : uses) use.stream->forget(this);
     if (Result<void> freed = free_memory(); !freed) {
         device->config->say(Severity::warning, "releasing a buffer: " + freed.error().text());
     }
+}
+
+// Nobody can be asked to try again in a destructor: a failure that may pass (no event to be had, a call that was
+// interrupted) is tried again here, a deadline is not. A lost device runs nothing any more.
+Result<void> BufferState::wait_for_release() {
+    constexpr int tries = 3;
+    Result<void> waited;
+    for (int attempt = 0; attempt < tries && device->usable(); ++attempt) {
+        waited = wait_for_uses(true, Wait{});
+        if (waited || waited.code() == Code::timed_out) return waited;
+    }
+    return device->is_lost() ? Result<void>() : waited;
 }
 
 void BufferState::touch(StreamState& stream, std::uint64_t position, bool writes) {

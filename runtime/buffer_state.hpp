@@ -74,6 +74,7 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     // What a release, or a view, must wait for.
     std::vector<Use> conflicting(bool host_writes);
     Result<void> wait_for_uses(bool host_writes, Wait wait);
+    Result<void> wait_for_release();
     // Copies the device's side to the host's where it is newer, and waits for the copy.
     Result<void> download(Wait wait);
     // Frees everything; the caller has waited. Tries all parts and reports the first failure.
