@@ -27,11 +27,15 @@ std::uint64_t address_of(void* data) {
 
 class CpuMemory final : public Memory {
 public:
+    explicit CpuMemory(std::uint64_t total_bytes) : total_bytes_(total_bytes) {}
+
     Status allocate(MemoryKind kind, std::size_t bytes, Attachment, StreamHandle, Allocation& out) override {
         if (bytes == 0) return {Code::invalid_argument, EINVAL, "aligned_alloc"};
         const std::size_t unit = bytes < os::page_size_bytes() ? alignment_bytes : os::page_size_bytes();
         const std::size_t rounded = (bytes + unit - 1) / unit * unit;
-        void* data = rounded < bytes ? nullptr : std::aligned_alloc(unit, rounded);
+        // The system would promise more than it has, and end the process when the promise is called in.
+        const bool absurd = rounded < bytes || (total_bytes_ != 0 && rounded > total_bytes_);
+        void* data = absurd ? nullptr : std::aligned_alloc(unit, rounded);
         if (!data) return {Code::out_of_memory, ENOMEM, "aligned_alloc"};
         out = {kind, data, address_of(data), bytes};
         return done;
@@ -67,6 +71,9 @@ public:
         total_bytes = memory.total_bytes;
         return done;
     }
+
+private:
+    std::uint64_t total_bytes_;  // 0: the system does not say
 };
 
 // Streams and events are numbers that are never used twice, so that a stale one is recognised.
@@ -152,14 +159,10 @@ private:
 
     static std::uint64_t outermost(const KernelInfo& kernel, const Extent& extent) {
         switch (kernel.rank) {
-            case 1:
-                return extent.x;
-            case 2:
-                return extent.y;
-            case 3:
-                return extent.z;
-            default:
-                return extent.x * extent.y * extent.z;  // blocks, counted through
+            case 1: return extent.x;
+            case 2: return extent.y;
+            case 3: return extent.z;
+            default: return extent.x * extent.y * extent.z;  // blocks, counted through
         }
     }
 
@@ -171,10 +174,10 @@ private:
 
 class CpuDriver final : public Driver {
 public:
-    CpuDriver() {
+    explicit CpuDriver(std::uint64_t total_bytes) : memory_(total_bytes) {
         facts_.ordinal = -1;
         facts_.name = "CPU";
-        facts_.total_memory_bytes = os::host_memory().total_bytes;
+        facts_.total_memory_bytes = total_bytes;
     }
     const DeviceFacts& facts() const noexcept override { return facts_; }
     Memory& memory() noexcept override { return memory_; }
@@ -205,9 +208,7 @@ Error CpuDriver::explain(const Status& status, std::string_view what_was_asked) 
             remedy =
                 "use one that was made on this device and is not destroyed; elapsed times need recorded timing events";
             break;
-        default:
-            message.append(": ").append(name(status.code));
-            break;
+        default: message.append(": ").append(name(status.code)); break;
     }
     return Error(status.code, std::move(message), std::move(remedy)).from_call(status.call, status.driver_code);
 }
@@ -215,7 +216,7 @@ Error CpuDriver::explain(const Status& status, std::string_view what_was_asked) 
 }  // namespace
 
 std::unique_ptr<Driver> open_device(const MachineFacts&) {
-    return std::make_unique<CpuDriver>();
+    return std::make_unique<CpuDriver>(os::host_memory().total_bytes);
 }
 
 }  // namespace isthmus::platform::cpu

@@ -29,16 +29,11 @@ void add_reason(PlacementReport& report, const std::string& reason) {
 
 int mode_of(Policy policy) {
     switch (policy) {
-        case Policy::local:
-            return MPOL_LOCAL;
-        case Policy::prefer:
-            return MPOL_PREFERRED;
-        case Policy::bind:
-            return MPOL_BIND;
-        case Policy::interleave:
-            return MPOL_INTERLEAVE;
-        case Policy::none:
-            break;
+        case Policy::local: return MPOL_LOCAL;
+        case Policy::prefer: return MPOL_PREFERRED;
+        case Policy::bind: return MPOL_BIND;
+        case Policy::interleave: return MPOL_INTERLEAVE;
+        case Policy::none: break;
     }
     return MPOL_DEFAULT;
 }

@@ -93,16 +93,11 @@ Result<PlacementPlan> interleaved(bool strict, const MachineFacts& machine,
 Result<PlacementPlan> plan_placement(const HostPlacement& placement, int near_node, const MachineFacts& machine,
                                      const std::optional<std::vector<int>>& allowed) {
     switch (placement.locality) {
-        case Locality::anywhere:
-            return PlacementPlan{};
-        case Locality::local:
-            return PlacementPlan{Policy::local, {}, {}};
-        case Locality::near_device:
-            return near_device(near_node, placement.strict, machine, allowed);
-        case Locality::node:
-            return on_node(placement.node, placement.strict, machine, allowed);
-        case Locality::interleaved:
-            return interleaved(placement.strict, machine, allowed);
+        case Locality::anywhere: return PlacementPlan{};
+        case Locality::local: return PlacementPlan{Policy::local, {}, {}};
+        case Locality::near_device: return near_device(near_node, placement.strict, machine, allowed);
+        case Locality::node: return on_node(placement.node, placement.strict, machine, allowed);
+        case Locality::interleaved: return interleaved(placement.strict, machine, allowed);
     }
     return Error(Code::invalid_argument, "a locality that does not exist was asked for", "see placement.hpp");
 }
