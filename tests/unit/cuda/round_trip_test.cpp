@@ -1,0 +1,366 @@
+// The whole backend against a driver that works: the simulator playing a machine, or a real one. What is opened is
+// named by ISTHMUS_CUDA_LIBRARY (and ISTHMUS_SIM); every device of the machine is tried.
+#include "cuda_driver.hpp"
+
+#include <platform/os.hpp>
+
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace isthmus::platform::cuda {
+namespace {
+
+// A kernel as PTX, which a real driver compiles, and its twin: out[i] += value for every i of the extent.
+const char ptx[] = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry isthmus_test_add(.param .align 8 .b8 extent[24], .param .align 8 .b8 pack[24]) {
+    .reg .pred %p;
+    .reg .b32 %r<6>;
+    .reg .b64 %d<6>;
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ntid.x;
+    mov.u32 %r3, %tid.x;
+    mul.wide.u32 %d1, %r1, %r2;
+    cvt.u64.u32 %d2, %r3;
+    add.u64 %d1, %d1, %d2;
+    ld.param.u64 %d3, [extent];
+    setp.ge.u64 %p, %d1, %d3;
+    @%p ret;
+    ld.param.u64 %d4, [pack];
+    ld.param.u32 %r4, [pack+16];
+    cvta.to.global.u64 %d4, %d4;
+    shl.b64 %d5, %d1, 2;
+    add.u64 %d4, %d4, %d5;
+    ld.global.u32 %r5, [%d4];
+    add.u32 %r5, %r5, %r4;
+    st.global.u32 [%d4], %r5;
+    ret;
+}
+)";
+struct Pack {
+    std::uint64_t out;
+    std::uint64_t size;
+    std::uint32_t value;
+    std::uint32_t unused;
+};
+void add_twin(const Extent&, std::uint64_t first, std::uint64_t last, const void* arguments) {
+    const Pack& pack = *static_cast<const Pack*>(arguments);
+    auto* out = reinterpret_cast<volatile std::uint32_t*>(pack.out);
+    for (std::uint64_t i = first; i < last; ++i) out[i] = out[i] + pack.value;
+}
+const ParameterInfo parameters[] = {{0, 16, 4, ArgumentUse::read_write}, {16, 4, 0, ArgumentUse::value}};
+const KernelImage image{reinterpret_cast<const unsigned char*>(ptx), sizeof(ptx), "7e57add0", "round_trip", true};
+const KernelInfo add{
+    "test_add", "isthmus_test_add", "View<uint32> out, uint32 value", parameters, 2, sizeof(Pack), 1, 0,
+    &image,     &add_twin};
+
+constexpr std::uint32_t count = 1000;  // no multiple of a block
+constexpr std::size_t bytes = count * sizeof(std::uint32_t);
+constexpr int concurrent_managed = 89, managed_memory = 83, memory_pools = 115, host_register = 99;
+
+struct Machine {
+    Machine() {
+        Result<OpenedDevices> opened = open_devices("", facts);
+        if (opened.ok()) {
+            drivers = std::move(opened->drivers);
+        } else {
+            why = opened.error().text();
+            code = opened.code();
+        }
+    }
+    MachineFacts facts;
+    std::vector<std::unique_ptr<Driver>> drivers;
+    std::string why;  // there are no drivers
+    Code code = Code::ok;
+};
+
+// What is current on this thread, asked of the driver itself.
+void* current_context() {
+    const std::string named = os::environment("ISTHMUS_CUDA_LIBRARY");
+    void* library = ::dlopen(named.empty() ? "libcuda.so.1" : named.c_str(), RTLD_NOW);
+    const auto get = reinterpret_cast<int (*)(void**)>(::dlsym(library, "cuCtxGetCurrent"));
+    void* context = nullptr;
+    return get && get(&context) == 0 ? context : nullptr;
+}
+
+bool yes(Driver& driver, int attribute) {
+    return driver.facts().attribute(attribute).value_or(0) != 0;
+}
+std::uint32_t* words(void* memory) {
+    return static_cast<std::uint32_t*>(memory);
+}
+std::uint64_t address(const void* memory) {
+    return reinterpret_cast<std::uintptr_t>(memory);
+}
+
+// Adds `value` to `count` words at a device address; does not wait.
+Status launch_add(Driver& driver, std::uint64_t device, std::uint32_t value, StreamHandle stream) {
+    LaunchRequest request;
+    request.kernel = &add;
+    request.extent = {count, 1, 1};
+    request.stream = stream;
+    const Pack pack{device, count, value, 0};
+    request.pack = &pack;
+    if (Status found = driver.execution().resolve(add, request.function); !found.ok()) return found;
+    return driver.execution().launch(request);
+}
+bool all_are(const std::uint32_t* data, std::uint32_t value) {
+    return std::all_of(data, data + count, [&](std::uint32_t one) { return one == value; });
+}
+
+#define EXPECT_OK(driver, status)                                              \
+    do {                                                                       \
+        const Status answer = (status);                                        \
+        EXPECT_TRUE(answer.ok()) << (driver)->explain(answer, #status).text(); \
+    } while (false)
+
+// keeps D1
+TEST(RoundTrip, EveryDeviceStatesItsFacts) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    EXPECT_GE(machine.facts.driver_version, 12000);
+    for (auto& driver : machine.drivers) {
+        EXPECT_FALSE(driver->facts().name.empty());
+        EXPECT_GT(driver->facts().attributes.size(), 100u);
+        EXPECT_EQ(driver->facts().attribute(10), 32);  // WARP_SIZE
+        EXPECT_GT(driver->facts().total_memory_bytes, 0u);
+        if (!machine.facts.simulated) {  // records of machines keep no serial numbers
+            EXPECT_NE(driver->facts().uuid, (std::array<std::uint8_t, 16>{}));
+        }
+        EXPECT_EQ(driver->facts().host_atomics.has_value(), machine.facts.driver_version >= 13000);
+    }
+    EXPECT_EQ(current_context(), nullptr);
+}
+
+TEST(RoundTrip, AKernelChangesDeviceMemoryBetweenTwoCopies) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    for (auto& driver : machine.drivers) {
+        Memory& memory = driver->memory();
+        Execution& execution = driver->execution();
+        StreamHandle stream{};
+        EventHandle begin{}, end{};
+        Allocation host, device;
+        EXPECT_OK(driver, execution.create_stream(-1, stream));
+        EXPECT_OK(driver, execution.create_event(true, begin));
+        EXPECT_OK(driver, execution.create_event(true, end));
+        EXPECT_OK(driver, memory.allocate(MemoryKind::pinned, bytes, Attachment::global, stream, host));
+        EXPECT_OK(driver, memory.allocate(MemoryKind::device, bytes, Attachment::global, stream, device));
+        ASSERT_NE(host.host, nullptr);
+        EXPECT_EQ(device.host, nullptr);
+        for (std::uint32_t i = 0; i < count; ++i) words(host.host)[i] = 40;
+        EXPECT_OK(driver, execution.record_event(begin, stream));
+        EXPECT_OK(driver, memory.fill(device.device, 0xFF, bytes, stream));
+        EXPECT_OK(driver, memory.copy(device.device, address(host.host), bytes, CopyDirection::host_to_device, stream));
+        EXPECT_OK(driver, launch_add(*driver, device.device, 2, stream));
+        EXPECT_OK(driver, memory.copy(address(host.host), device.device, bytes, CopyDirection::device_to_host, stream));
+        EXPECT_OK(driver, execution.record_event(end, stream));
+        EXPECT_OK(driver, execution.synchronize_event(end));
+        EXPECT_TRUE(all_are(words(host.host), 42));
+        EXPECT_OK(driver, execution.query_event(end));
+        EXPECT_OK(driver, execution.synchronize_stream(stream));
+        EXPECT_OK(driver, execution.query_stream(stream));
+        float milliseconds = -1;
+        EXPECT_OK(driver, execution.elapsed_ms(begin, end, milliseconds));
+        EXPECT_GE(milliseconds, 0);
+        EXPECT_OK(driver, memory.release(device, stream));
+        EXPECT_OK(driver, memory.release(host, stream));
+        EXPECT_OK(driver, execution.destroy_event(begin));
+        EXPECT_OK(driver, execution.destroy_event(end));
+        EXPECT_OK(driver, execution.destroy_stream(stream));
+    }
+    EXPECT_EQ(current_context(), nullptr);
+}
+
+// keeps A2: the GPU works on host memory in place, at the address that the driver states for it
+TEST(RoundTrip, AKernelChangesPinnedAndRegisteredMemoryInPlace) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    for (auto& driver : machine.drivers) {
+        Memory& memory = driver->memory();
+        StreamHandle stream{};
+        EXPECT_OK(driver, driver->execution().create_stream(0, stream));
+        Allocation pinned;
+        EXPECT_OK(driver, memory.allocate(MemoryKind::pinned, bytes, Attachment::global, stream, pinned));
+        std::fill_n(words(pinned.host), count, 5u);
+        EXPECT_OK(driver, launch_add(*driver, pinned.device, 7, stream));
+        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_TRUE(all_are(words(pinned.host), 12));
+        EXPECT_OK(driver, memory.release(pinned, stream));
+        if (yes(*driver, host_register)) {
+            void* pages = std::aligned_alloc(65536, 65536);
+            std::fill_n(words(pages), count, 1u);
+            std::uint64_t device = 0;
+            EXPECT_OK(driver, memory.register_host(pages, 65536, false, device));
+            EXPECT_OK(driver, launch_add(*driver, device, 2, stream));
+            EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+            EXPECT_TRUE(all_are(words(pages), 3));
+            EXPECT_EQ(memory.register_host(pages, 65536, false, device).code, Code::in_use);
+            EXPECT_OK(driver, memory.unregister_host(pages));
+            EXPECT_EQ(memory.unregister_host(pages).code, Code::invalid_argument);
+            std::free(pages);
+        }
+        EXPECT_OK(driver, driver->execution().destroy_stream(stream));
+    }
+}
+
+// keeps K6: attached to the stream for the kernel and back to the host after it, the CPU may touch managed memory
+// on every machine
+TEST(RoundTrip, ManagedMemoryIsHandedOverByAttachment) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    for (auto& driver : machine.drivers) {
+        if (!yes(*driver, managed_memory)) continue;
+        Memory& memory = driver->memory();
+        const bool guarded = !yes(*driver, concurrent_managed);
+        StreamHandle stream{};
+        Allocation managed;
+        EXPECT_OK(driver, driver->execution().create_stream(0, stream));
+        EXPECT_OK(driver, memory.allocate(MemoryKind::managed, bytes, guarded ? Attachment::host : Attachment::global,
+                                          stream, managed));
+        std::fill_n(words(managed.host), count, 100u);
+        if (guarded) EXPECT_OK(driver, memory.attach(managed, Attachment::stream, stream));
+        EXPECT_OK(driver, launch_add(*driver, managed.device, 11, stream));
+        if (guarded) EXPECT_OK(driver, memory.attach(managed, Attachment::host, stream));
+        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_TRUE(all_are(words(managed.host), 111));
+        EXPECT_OK(driver, memory.release(managed, stream));
+        EXPECT_OK(driver, driver->execution().destroy_stream(stream));
+    }
+}
+
+// keeps S3
+TEST(RoundTrip, PoolMemoryFollowsItsStream) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    for (auto& driver : machine.drivers) {
+        if (!yes(*driver, memory_pools)) continue;
+        Memory& memory = driver->memory();
+        StreamHandle stream{};
+        Allocation pool;
+        std::vector<std::uint32_t> back(count);
+        EXPECT_OK(driver, driver->execution().create_stream(0, stream));
+        EXPECT_OK(driver, memory.allocate(MemoryKind::pool, bytes, Attachment::global, stream, pool));
+        EXPECT_OK(driver, memory.fill(pool.device, 0, bytes, stream));
+        EXPECT_OK(driver, launch_add(*driver, pool.device, 9, stream));
+        EXPECT_OK(driver, memory.copy(address(back.data()), pool.device, bytes, CopyDirection::device_to_host, stream));
+        EXPECT_OK(driver, memory.release(pool, stream));
+        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_TRUE(all_are(back.data(), 9));
+        EXPECT_OK(driver, driver->execution().destroy_stream(stream));
+    }
+}
+
+// keeps A10
+TEST(RoundTrip, TheDriverTellsTheKindOfAForeignPointer) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    for (auto& driver : machine.drivers) {
+        Memory& memory = driver->memory();
+        StreamHandle stream{};
+        EXPECT_OK(driver, driver->execution().create_stream(0, stream));
+        std::vector<MemoryKind> kinds = {MemoryKind::device, MemoryKind::pinned};
+        if (yes(*driver, managed_memory)) kinds.push_back(MemoryKind::managed);
+        if (yes(*driver, memory_pools)) kinds.push_back(MemoryKind::pool);
+        for (const MemoryKind kind : kinds) {
+            Allocation made;
+            PointerFacts facts;
+            EXPECT_OK(driver, memory.allocate(kind, 1 << 20, Attachment::global, stream, made));
+            EXPECT_OK(driver, memory.pointer_facts(made.device + 64, facts));
+            EXPECT_EQ(facts.kind, kind) << name(facts.kind);
+            EXPECT_EQ(facts.base, made.device) << name(kind);
+            EXPECT_GE(facts.bytes, std::size_t{1} << 20) << name(kind);
+            EXPECT_EQ(facts.ordinal, driver->facts().ordinal) << name(kind);
+            EXPECT_OK(driver, memory.release(made, stream));
+        }
+        if (yes(*driver, host_register)) {
+            void* pages = std::aligned_alloc(65536, 65536);
+            std::uint64_t device = 0;
+            PointerFacts facts;
+            EXPECT_OK(driver, memory.register_host(pages, 65536, false, device));
+            EXPECT_OK(driver, memory.pointer_facts(address(pages), facts));
+            EXPECT_EQ(facts.kind, MemoryKind::registered) << name(facts.kind);
+            EXPECT_OK(driver, memory.unregister_host(pages));
+            std::free(pages);
+        }
+        PointerFacts facts;
+        int on_the_stack = 0;
+        EXPECT_OK(driver, memory.pointer_facts(address(&on_the_stack), facts));
+        EXPECT_EQ(facts.kind, MemoryKind::unknown);
+        EXPECT_OK(driver, driver->execution().destroy_stream(stream));
+    }
+}
+
+// keeps R7, S17: work may be given from any thread, whatever is current there
+TEST(RoundTrip, AnyThreadMayUseAStreamAndKeepsItsContext) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    for (auto& driver : machine.drivers) {
+        StreamHandle stream{};
+        Allocation pinned;
+        EXPECT_OK(driver, driver->execution().create_stream(0, stream));
+        EXPECT_OK(driver, driver->memory().allocate(MemoryKind::pinned, bytes, Attachment::global, stream, pinned));
+        std::fill_n(words(pinned.host), count, 0u);
+        std::thread([&] {
+            EXPECT_OK(driver, launch_add(*driver, pinned.device, 1, stream));
+            EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+            EXPECT_EQ(current_context(), nullptr);
+        }).join();
+        EXPECT_TRUE(all_are(words(pinned.host), 1));
+        std::uint64_t id = 0, other_id = 0;
+        EXPECT_OK(driver, driver->execution().stream_id(stream, id));
+        EXPECT_OK(driver, driver->execution().destroy_stream(stream));
+        EXPECT_OK(driver, driver->execution().create_stream(0, stream));
+        EXPECT_OK(driver, driver->execution().stream_id(stream, other_id));
+        EXPECT_NE(id, other_id);
+        EXPECT_OK(driver, driver->execution().destroy_stream(stream));
+        EXPECT_OK(driver, driver->memory().release(pinned, StreamHandle::none));
+    }
+}
+
+// keeps D9, on the machines that have no usable driver
+TEST(Absence, AMachineWithoutGpuSaysSo) {
+    const Machine machine;
+    EXPECT_TRUE(machine.drivers.empty());
+    EXPECT_EQ(machine.code, Code::no_device) << machine.why;
+    EXPECT_GT(machine.facts.driver_version, 0);
+}
+TEST(Absence, AnOldDriverSaysWhichVersionIsNeeded) {
+    const Machine machine;
+    EXPECT_TRUE(machine.drivers.empty());
+    EXPECT_EQ(machine.code, Code::driver_too_old) << machine.why;
+    EXPECT_NE(machine.why.find("CUDA 12.0"), std::string::npos) << machine.why;
+}
+
+// keeps R2, L8, R7. Ends the process's use of the device: a process of its own.
+TEST(Fault, AKernelOutOfBoundsLosesTheDeviceAndIsExplained) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    Driver* driver = machine.drivers[0].get();
+    StreamHandle stream{};
+    Allocation pinned;
+    EXPECT_OK(driver, driver->execution().create_stream(0, stream));
+    EXPECT_OK(driver, driver->memory().allocate(MemoryKind::pinned, bytes, Attachment::global, stream, pinned));
+    words(pinned.host)[0] = 77;
+    EXPECT_OK(driver, launch_add(*driver, 64, 1, stream));
+    const Status lost = driver->execution().synchronize_stream(stream);
+    EXPECT_EQ(lost.code, Code::device_lost);
+    EXPECT_EQ(lost.driver_code, 700);
+    EXPECT_NE(driver->explain(lost, "waiting").message().find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string_view::npos);
+    StreamHandle second{};
+    EXPECT_EQ(driver->execution().create_stream(0, second).code, Code::device_lost);
+    Allocation device;
+    EXPECT_EQ(driver->memory().allocate(MemoryKind::device, 64, Attachment::global, stream, device).code,
+              Code::device_lost);
+    EXPECT_EQ(current_context(), nullptr);
+    EXPECT_EQ(words(pinned.host)[0], 77u);
+}
+
+}  // namespace
+}  // namespace isthmus::platform::cuda
