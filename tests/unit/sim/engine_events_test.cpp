@@ -201,6 +201,20 @@ TEST(EngineObservation, DestroyingAnUnsynchronisedStreamDoesNotObserveIt) {
     EXPECT_FALSE(engine.has_unobserved_work(0));
 }
 
+TEST(EngineObservation, SynchronisingTheDeviceObservesADestroyedStreamThatEndedLongAgo) {
+    bool ran = false;
+    Options options = seeded(1);
+    options.track_observation = true;
+    Engine engine(options, nullptr);
+    const StreamId stream = engine.create_stream(0, {});
+    ASSERT_EQ(engine.submit(stream, kernel([&] { return ran = true, 0; })), code::ok);
+    while (!ran) engine.progress();
+    ASSERT_EQ(engine.destroy_stream(stream), code::ok);
+    EXPECT_TRUE(engine.has_unobserved_work(0));
+    EXPECT_EQ(engine.synchronize_device(0), code::ok);
+    EXPECT_FALSE(engine.has_unobserved_work(0));
+}
+
 TEST(EngineObservation, AQueryObservesOnlyWhereItSaysComplete) {
     Gate gate;
     Engine engine(observing(), nullptr);
