@@ -13,14 +13,15 @@ CaptureMode& thread_mode() noexcept {
     return mode;
 }
 
-// Lets every stream out of the capture. Events keep it, so that they still count as captured.
-void dissolve(Core& core, const std::shared_ptr<Capture>& capture) {
+// Lets every stream out of the capture. Events keep what is left of it, so that they still count as captured.
+Graph dissolve(Core& core, const std::shared_ptr<Capture>& capture) {
     capture->ended = true;
     for (auto& [id, stream] : core.streams) {
         if (stream.capture != capture) continue;
         stream.capture = nullptr;
         stream.capture_tail.clear();
     }
+    return std::exchange(capture->graph, Graph{});
 }
 
 // cuThreadExchangeStreamCaptureMode: which captures forbid this thread a potentially unsafe call.
@@ -36,7 +37,9 @@ bool forbids_unsafe_call(const Capture& capture) {
 // A stream leaves by being destroyed. With the stream that a capture began on goes what could end it.
 void lose_capture(Core& core, Stream& stream) {
     stream.capture->invalidated = true;
-    if (stream.capture->origin == stream.id) dissolve(core, std::shared_ptr<Capture>(stream.capture));
+    if (stream.capture->origin != stream.id) return;
+    Graph lost = dissolve(core, std::shared_ptr<Capture>(stream.capture));
+    for (NodeIndex i = 0; i < lost.size(); ++i) core.graveyard.push_back(std::move(lost.node(i).operation));
 }
 
 void add_once(std::vector<NodeIndex>& nodes, NodeIndex node) {
@@ -82,8 +85,7 @@ int Engine::end_capture(StreamId id, Graph& graph, std::vector<StreamId>* unjoin
             if (unjoined) unjoined->push_back(other.id);
         }
     }
-    dissolve(*core_, capture);
-    Graph captured = std::exchange(capture->graph, Graph{});
+    Graph captured = dissolve(*core_, capture);
     lock.release();
     if (code == code::ok) graph = std::move(captured);
     return code;

@@ -82,8 +82,7 @@ class Core : public std::enable_shared_from_this<Core> {
 public:
     Core(const Options& options, Hooks* hooks);
 
-    // Holds the lock. Letting go of it wakes or starts the executors that new ready work needs, and destroys what
-    // ended work had captured: neither user destructors nor thread creation happen under the lock.
+    // Holds the lock. Letting go of it wakes or starts the executors that new ready work needs.
     class Lock {
     public:
         explicit Lock(Core& core);
@@ -91,6 +90,7 @@ public:
         Lock(const Lock&) = delete;
         Lock& operator=(const Lock&) = delete;
         void release();
+        void release_and_clear();  // also destroys what ended work had captured
         void acquire();
         std::unique_lock<std::mutex>& inner() { return lock_; }
 
@@ -147,6 +147,8 @@ public:
     std::size_t ready_count = 0;
     std::size_t unannounced = 0;                              // of those, not yet told to an executor
     std::vector<std::pair<std::uint64_t, WorkRef>> sleeping;  // seeded: planned delays, by virtual time
+    // Operations that ended without running. What they captured may lock the API room's locks when it is destroyed, so
+    // this happens without the engine's lock, and only where the caller holds none either: on executors, and in waits.
     std::vector<Operation> graveyard;
     std::size_t waiters = 0;
     std::size_t running = 0;

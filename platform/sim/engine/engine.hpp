@@ -1,6 +1,7 @@
 // The asynchronous half of the simulated driver: streams, events and graphs over dependency-counted operations.
 // Every function may be called from any thread and returns a code (0, or a CUresult value). Only synchronisations
-// block; call them without holding a lock that an operation's body takes.
+// block; call them, progress() and end_capture() without holding a lock that an operation's body, or the destructor
+// of what it captured, takes. Everything else may be called under such a lock.
 #pragma once
 
 #include "graph.hpp"

@@ -13,37 +13,31 @@ EventId Engine::create_event(bool timing) {
 }
 
 int Engine::destroy_event(EventId id) {
-    Event removed;
     Core::Lock lock(*core_);
     Event* event = core_->find(id);
     if (!event) return code::invalid_handle;
-    removed = std::move(*event);
     core_->events.erase(static_cast<std::uint64_t>(id));
-    lock.release();
     return code::ok;
 }
 
 int Engine::record(EventId id, StreamId stream_id) {
-    std::shared_ptr<Capture> previous;
     Core::Lock lock(*core_);
     Event* event = core_->find(id);
     Stream* stream = core_->find(stream_id);
     if (!event || !stream) return code::invalid_handle;
     if (stream->capture) {
         if (stream->capture->invalidated) return code::capture_invalidated;
-        previous = std::exchange(event->capture, stream->capture);
+        event->capture = stream->capture;
         event->capture_nodes = stream->capture_tail;
         event->record = nullptr;
-        lock.release();
         return code::ok;
     }
     if (const int code = core_->devices[stream->device].code; code != code::ok) return code;
     Operation operation;
     operation.kind = Kind::event_record;
     event->record = core_->append(*stream, std::move(operation));
-    previous = std::exchange(event->capture, nullptr);
+    event->capture = nullptr;
     event->capture_nodes.clear();
-    lock.release();
     return code::ok;
 }
 

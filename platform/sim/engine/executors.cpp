@@ -58,7 +58,6 @@ void Core::Lock::acquire() {
 }
 
 void Core::Lock::release() {
-    const std::vector<Operation> buried = std::exchange(core_.graveyard, {});
     std::size_t shortage = 0;
     if (core_.options.mode == Mode::threads && !core_.stopping) {
         const std::size_t reachable = core_.idle + core_.starting;
@@ -70,6 +69,11 @@ void Core::Lock::release() {
     }
     lock_.unlock();
     if (shortage != 0) core_.start_executors(shortage);
+}
+
+void Core::Lock::release_and_clear() {
+    const std::vector<Operation> buried = std::exchange(core_.graveyard, {});
+    release();
 }
 
 void Core::start_executors(std::size_t count) {
@@ -91,6 +95,11 @@ void Core::run_executor() {
     while (true) {
         if (const WorkRef work = take()) {
             run(lock, work);
+            continue;
+        }
+        if (!graveyard.empty()) {
+            lock.release_and_clear();
+            lock.acquire();
             continue;
         }
         if (stopping) break;
@@ -118,6 +127,7 @@ void Core::shut_down() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(options.grace_ns);
     while (executors != 0 && gone.wait_until(lock.inner(), until) != std::cv_status::timeout) {
     }
+    lock.release_and_clear();
 }
 
 }  // namespace isthmus::sim::engine

@@ -164,7 +164,7 @@ void Core::run(Lock& lock, const WorkRef& work) {
     if (is_host_work(operation.kind)) observe(*work);
     const bool dropped = is_dropped(*work);
     const int latched = devices[device].code;
-    lock.release();
+    lock.release_and_clear();
     int result = code::ok;
     if (!dropped && is_host_work(operation.kind)) {
         if (hooks) hooks->host_work_begins(operation);
@@ -238,7 +238,14 @@ int Core::await(Lock& lock, const WorkRef& work, int device) {
         }
         --waiters;
     }
-    if (devices[device].code != 0) return devices[device].code;
+    if (!graveyard.empty()) {
+        lock.release_and_clear();
+        lock.acquire();
+    }
+    if (devices[device].code != 0) {
+        observe_device(device, last_sequence);  // nothing of it runs any more: managed memory can be read again
+        return devices[device].code;
+    }
     if (work) observe(*work);
     return code::ok;
 }

@@ -22,7 +22,6 @@ StreamId Engine::create_stream(int device, StreamOptions options) {
 }
 
 int Engine::destroy_stream(StreamId id) {
-    Stream removed;
     Core::Lock lock(*core_);
     Stream* stream = core_->find(id);
     if (!stream) return code::invalid_handle;
@@ -31,9 +30,7 @@ int Engine::destroy_stream(StreamId id) {
     if (stream->capture) lose_capture(*core_, *stream);
     std::erase_if(device.orphans, [](const Orphan& orphan) { return orphan.tail->done; });
     if (stream->tail && !stream->tail->done) device.orphans.push_back({stream->tail, stream->options.blocking});
-    removed = std::move(*stream);  // a captured graph may die with it: outside of the lock
     core_->streams.erase(static_cast<std::uint64_t>(id));
-    lock.release();
     return code::ok;
 }
 

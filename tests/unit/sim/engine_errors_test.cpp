@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <csetjmp>
+#include <mutex>
 #include <thread>
 
 #include <sys/wait.h>
@@ -216,6 +217,28 @@ TEST(EngineHostFunctions, DestroyingWhatABodyCapturedMayCallTheEngine) {
     gate.open();
     EXPECT_EQ(engine.synchronize(stream), 700);
     while (destroyed != 2) std::this_thread::yield();  // dropped ones go just after their end is announced
+}
+
+// The driver API destroys streams while it holds its own lock, which the owner of captured memory takes, too.
+TEST(EngineHostFunctions, WhatALostCaptureHeldIsDestroyedLaterAndNotUnderTheCallersLock) {
+    std::mutex callers;
+    std::atomic<int> destroyed = 0;
+    Engine engine(threads(), nullptr);
+    const StreamId stream = engine.create_stream(0, {});
+    ASSERT_EQ(engine.begin_capture(stream, CaptureMode::relaxed), code::ok);
+    std::shared_ptr<void> held(&destroyed, [&](void*) {
+        const std::lock_guard<std::mutex> lock(callers);
+        ++destroyed;
+    });
+    ASSERT_EQ(engine.submit(stream, kernel([held] { return 0; })), code::ok);
+    held = nullptr;
+    {
+        const std::lock_guard<std::mutex> lock(callers);
+        ASSERT_EQ(engine.destroy_stream(stream), code::ok);
+        EXPECT_EQ(destroyed, 0);
+    }
+    EXPECT_EQ(engine.synchronize_device(0), code::ok);
+    EXPECT_EQ(destroyed, 1);
 }
 
 class RecordingHooks : public Hooks {

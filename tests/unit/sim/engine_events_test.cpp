@@ -215,6 +215,18 @@ TEST(EngineObservation, SynchronisingTheDeviceObservesADestroyedStreamThatEndedL
     EXPECT_FALSE(engine.has_unobserved_work(0));
 }
 
+TEST(EngineObservation, AWaitThatReportsAStickyErrorObservesTheWholeDevice) {
+    Gate gate;
+    Engine engine(observing(), nullptr);
+    const StreamId stream = engine.create_stream(0, {});
+    ASSERT_EQ(engine.submit(stream, waits_for(gate)), code::ok);
+    ASSERT_EQ(engine.submit(stream, fails_with(700)), code::ok);
+    ASSERT_EQ(engine.submit(engine.create_stream(0, {}), kernel([] { return 0; })), code::ok);
+    gate.open();
+    EXPECT_EQ(engine.synchronize(stream), 700);
+    EXPECT_FALSE(engine.has_unobserved_work(0));
+}
+
 TEST(EngineObservation, AQueryObservesOnlyWhereItSaysComplete) {
     Gate gate;
     Engine engine(observing(), nullptr);
