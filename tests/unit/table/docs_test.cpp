@@ -1,0 +1,94 @@
+// The renderers, and that docs/machines.md is what they print today.
+#include <gtest/gtest.h>
+
+#include <caps_render.hpp>
+#include <table_text.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <sstream>
+
+namespace {
+
+using namespace isthmus;
+using namespace isthmus::tools;
+
+MachineView view(const char* machine) {
+    return view_of(platform::machines::find_record(machine).value());
+}
+
+TEST(Docs, TheMachinesPageIsNotStale) {  // keeps D12
+    std::ifstream file(ISTHMUS_MACHINES_PAGE, std::ios::binary);
+    ASSERT_TRUE(file) << ISTHMUS_MACHINES_PAGE;
+    std::stringstream content;
+    content << file.rdbuf();
+    EXPECT_TRUE(content.str() == machines_page()) << "run `ninja docs-machines` and commit docs/machines.md";
+}
+
+TEST(Render, AMachinePrintsEveryFeatureWithItsReasonAsTextAndMarkdown) {  // keeps D7, D12
+    const MachineView orin = view("orin");
+    for (const CapsFormat format : {CapsFormat::text, CapsFormat::markdown}) {
+        const std::string printed = render_machine(orin, format);
+        for (int i = 0; i < feature_count; ++i) {
+            const Capability& each = orin.devices[0].capabilities.features[static_cast<std::size_t>(i)];
+            EXPECT_NE(printed.find(name(static_cast<Feature>(i))), std::string::npos);
+            EXPECT_NE(printed.find(each.reason), std::string::npos) << each.reason;
+        }
+        EXPECT_NE(printed.find("integrated"), std::string::npos);
+        EXPECT_NE(printed.find("by turns"), std::string::npos);
+        EXPECT_NE(printed.find("CPU device"), std::string::npos);
+    }
+}
+
+TEST(Render, AMachinesJsonHoldsAxesFeaturesAndAttributes) {  // keeps D12
+    const auto json = nlohmann::json::parse(render_machine(view("thor"), CapsFormat::json));
+    const auto& device = json.at("devices").at(0);
+    EXPECT_EQ(device.at("row"), "ats");
+    EXPECT_EQ(device.at("axes").at("translation"), "host_page_tables");
+    EXPECT_EQ(device.at("features").at("direct_managed").at("state"), "no");
+    EXPECT_EQ(device.at("features").at("direct_managed").at("origin"), "attribute");
+    EXPECT_EQ(device.at("attributes").at("INTEGRATED"), 1);
+    EXPECT_EQ(device.at("memory_kinds").at("host").at("who"), "both");
+    EXPECT_EQ(json.at("devices").back().at("row"), "cpu");
+}
+
+TEST(Render, AMachineWithoutADeviceSaysWhy) {  // keeps D9
+    EXPECT_NE(render_machine(view("no-gpu"), CapsFormat::text).find("cuInit answers 100"), std::string::npos);
+    EXPECT_EQ(nlohmann::json::parse(render_machine(view("no-gpu"), CapsFormat::json)).at("devices").size(), 1u);
+}
+
+TEST(Render, AllMachinesStandSideBySide) {  // keeps D8, D12
+    const std::vector<MachineView> views = known_machine_views();
+    const std::string text = render_machines(views, CapsFormat::text);
+    const std::string markdown = render_machines(views, CapsFormat::markdown);
+    for (const char* column : {"cpu", "h200", "station 0", "station 1", "gb200", "gh200-cdmm", "orin", "rtx-wsl2"}) {
+        EXPECT_NE(text.find(column), std::string::npos) << column;
+        EXPECT_NE(markdown.find(std::string("| ") + column + " |"), std::string::npos) << column;
+    }
+    EXPECT_EQ(markdown.find("gb200 1"), std::string::npos) << "equal devices share one column";
+    EXPECT_EQ(nlohmann::json::parse(render_machines(views, CapsFormat::json)).at("machines").size(), views.size());
+}
+
+TEST(Render, TextStaysWithinItsWidthWhateverTheNumberOfColumns) {
+    std::istringstream lines(render_machines(known_machine_views(), CapsFormat::text));
+    for (std::string line; std::getline(lines, line);) {
+        EXPECT_TRUE(line.size() <= 110 || line.find('.') != std::string::npos) << line;
+        EXPECT_TRUE(line.empty() || line.back() != ' ') << line;
+    }
+}
+
+TEST(Render, NamesThatBreakAFormatAreKeptHarmless) {
+    MachineView odd = view("thor");
+    odd.devices[0].facts.name = "a|b\n\xff";
+    EXPECT_TRUE(nlohmann::json::accept(render_machine(odd, CapsFormat::json)));
+    EXPECT_EQ(as_markdown({{"t", "", {"h"}, {{"a|b\nc"}}}}), "## t\n\n| h |\n| --- |\n| a\\|b c |\n");
+}
+
+TEST(Render, TablesAreSplitIntoBlocksThatRepeatTheirFirstColumn) {
+    const Section section{"t", "", {"k", "aaaa", "bbbb"}, {{"1", "x", "y"}}};
+    EXPECT_EQ(as_text({section}, 10), "t\n  k  aaaa\n  1  x\n\n  k  bbbb\n  1  y\n");
+    EXPECT_EQ(as_text({section}), "t\n  k  aaaa  bbbb\n  1  x     y\n");
+}
+
+}  // namespace

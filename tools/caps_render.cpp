@@ -1,0 +1,200 @@
+// One machine, or several side by side, as text, JSON or Markdown.
+#include "caps_render.hpp"
+
+#include "caps_sections.hpp"
+
+#include <platform/capability_table.hpp>
+#include <platform/detect.hpp>
+
+#include <nlohmann/json.hpp>
+
+namespace isthmus::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text(std::string_view view) {
+    return std::string(view);
+}
+
+std::string version_text(int version) {
+    if (version == 0) return "no driver";
+    return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) + " driver";
+}
+
+std::string nodes_text(const std::vector<NumaNode>& nodes) {
+    if (nodes.empty()) return "the system states no NUMA nodes";
+    std::string out = nodes.size() == 1 ? "NUMA node" : "NUMA nodes";
+    for (const NumaNode& node : nodes) {
+        out += " " + std::to_string(node.id) + " (" + std::to_string(node.cpu_count) + " CPUs, " +
+               std::to_string(node.memory_bytes >> 30) + " GiB)";
+    }
+    return out;
+}
+
+std::string device_title(const DeviceView& device) {
+    if (device.facts.is_cpu()) return "CPU device";
+    return "Device " + std::to_string(device.facts.ordinal) + ": " + device.facts.name;
+}
+
+Section machine_section(const MachineView& view) {
+    const MachineFacts& m = view.machine;
+    std::string line = version_text(m.driver_version) + (m.simulated ? " (simulated)" : "");
+    if (!m.kernel_release.empty()) line += "; Linux " + m.kernel_release;
+    if (!m.cpu_name.empty()) line += "; " + m.cpu_name;
+    line += "; pages of " + std::to_string(m.page_size_bytes >> 10) + " KiB; " + nodes_text(m.numa_nodes);
+    if (!view.cuda_absence.empty()) line += "; no CUDA device: " + view.cuda_absence;
+    return {view.name + (view.title.empty() ? "" : ": " + view.title), line};
+}
+
+Section device_section(const DeviceView& device) {
+    const Capabilities& c = device.capabilities;
+    const platform::Row& row = platform::row_of(c);
+    Section section{device_title(device), "Row " + text(name(c.model)) + ": " + text(row.meaning) + " Translation " +
+                                              text(name(c.translation)) + ", memory " + text(name(c.memory)) +
+                                              ", managed " + text(name(c.managed)) + ", link atomics " +
+                                              text(name(c.link_atomics)) + "."};
+    if (device.facts.is_cpu()) return section;
+    section.header = {"feature", "state", "origin", "reason"};
+    for (int i = 0; i < feature_count; ++i) {
+        const auto feature = static_cast<Feature>(i);
+        const Capability& capability = c.feature(feature);
+        section.rows.push_back(
+            {text(name(feature)), text(name(capability.state)), text(name(capability.origin)), capability.reason});
+    }
+    return section;
+}
+
+std::vector<Section> machine_sections(const MachineView& view) {
+    std::vector<Section> sections = {machine_section(view)};
+    for (const DeviceView& device : view.devices) sections.push_back(device_section(device));
+    std::vector<Column> columns;
+    for (const DeviceView& device : view.devices) {
+        const bool cpu = device.facts.is_cpu();
+        columns.push_back({cpu ? "cpu" : "device " + std::to_string(device.facts.ordinal), &view, &device});
+    }
+    sections.push_back(who_section(columns));
+    sections.push_back(atomics_section(columns));
+    sections.push_back(paths_section(columns));
+    sections.push_back(policy_section(columns));
+    return sections;
+}
+
+Json kinds_json(const Capabilities& c) {
+    Json out = Json::object();
+    for (const MemoryKind kind : listed_kinds) {
+        out[text(name(kind))] = {{"who", who(c, kind)}, {"atomics", atomics(c, kind)}, {"launch", path(c, kind)}};
+    }
+    return out;
+}
+
+Json device_json(const DeviceView& device) {
+    const Capabilities& c = device.capabilities;
+    Json features = Json::object();
+    for (int i = 0; i < feature_count; ++i) {
+        const Capability& capability = c.features[static_cast<std::size_t>(i)];
+        features[text(name(static_cast<Feature>(i)))] = {
+            {"state", name(capability.state)}, {"origin", name(capability.origin)}, {"reason", capability.reason}};
+    }
+    Json attributes = Json::object();
+    for (const AttributeFact& fact : device.facts.attributes) {
+        std::string key = text(attribute_name(fact.id));
+        if (key.empty()) key = "ATTRIBUTE_" + std::to_string(fact.id);
+        attributes[key] = fact.refused_code == 0 ? Json(fact.value) : Json{{"refused", fact.refused_code}};
+    }
+    return {{"ordinal", device.facts.ordinal},
+            {"name", device.facts.name},
+            {"total_memory_bytes", device.facts.total_memory_bytes},
+            {"row", name(c.model)},
+            {"axes",
+             {{"translation", name(c.translation)},
+              {"memory", name(c.memory)},
+              {"managed", name(c.managed)},
+              {"link_atomics", name(c.link_atomics)}}},
+            {"compute_capability", {c.compute_major, c.compute_minor}},
+            {"host_numa_node", c.host_numa_node},
+            {"gpu_numa_node", c.gpu_numa_node},
+            {"host_atomics", c.host_atomics},
+            {"features", std::move(features)},
+            {"memory_kinds", kinds_json(c)},
+            {"attributes", std::move(attributes)}};
+}
+
+Json machine_json(const MachineView& view) {
+    const MachineFacts& m = view.machine;
+    Json nodes = Json::array();
+    for (const NumaNode& node : m.numa_nodes) {
+        nodes.push_back({{"id", node.id}, {"cpus", node.cpu_count}, {"memory_bytes", node.memory_bytes}});
+    }
+    Json devices = Json::array();
+    for (const DeviceView& device : view.devices) devices.push_back(device_json(device));
+    Json out = {{"name", view.name},
+                {"title", view.title},
+                {"driver_version", m.driver_version},
+                {"simulated", m.simulated},
+                {"kernel_release", m.kernel_release},
+                {"cpu_name", m.cpu_name},
+                {"page_size_bytes", m.page_size_bytes},
+                {"numa_nodes", std::move(nodes)},
+                {"addressing_mode", m.addressing_mode},
+                {"devices", std::move(devices)}};
+    if (!view.cuda_absence.empty()) out["cuda_absence"] = view.cuda_absence;
+    return out;
+}
+
+std::string dumped(const Json& json) {
+    return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string absence_of(const platform::machines::MachineRecord& record) {
+    if (record.init_code == -1) return "there is no libcuda.so.1";
+    if (record.init_code != 0) return "cuInit answers " + std::to_string(record.init_code);
+    return record.devices.empty() ? "the driver shows no device" : "";
+}
+
+}  // namespace
+
+MachineView view_of(const platform::machines::MachineRecord& record) {
+    MachineView view{record.name, record.title, record.facts, {}, absence_of(record)};
+    for (const platform::machines::DeviceRecord& device : record.devices) {
+        view.devices.push_back({device.facts, platform::detect(record.facts, device.facts), device.evidence});
+    }
+    view.devices.push_back({DeviceFacts{}, platform::detect(record.facts, DeviceFacts{}), {}});
+    return view;
+}
+
+std::vector<MachineView> known_machine_views() {
+    std::vector<MachineView> views;
+    for (const std::string_view name : platform::machines::known_machines()) {
+        // A record that is built in has passed its tests; one that has not is left out rather than fatal.
+        if (const auto record = platform::machines::read_record(platform::machines::known_record(name))) {
+            views.push_back(view_of(*record));
+        }
+    }
+    return views;
+}
+
+std::string render_machine(const MachineView& view, CapsFormat format) {
+    switch (format) {
+        case CapsFormat::json: return dumped(machine_json(view));
+        case CapsFormat::markdown: return as_markdown(machine_sections(view));
+        case CapsFormat::text: break;
+    }
+    return as_text(machine_sections(view));
+}
+
+std::string render_machines(const std::vector<MachineView>& views, CapsFormat format) {
+    if (format == CapsFormat::json) {
+        Json machines = Json::array();
+        for (const MachineView& view : views) machines.push_back(machine_json(view));
+        return dumped(Json{{"machines", std::move(machines)}});
+    }
+    const std::vector<Column> columns = columns_of(views);
+    const std::vector<Section> sections = {axes_section(columns),  features_section(columns),
+                                           who_section(columns),   atomics_section(columns),
+                                           paths_section(columns), policy_section(columns)};
+    return format == CapsFormat::markdown ? as_markdown(sections) : as_text(sections);
+}
+
+}  // namespace isthmus::tools

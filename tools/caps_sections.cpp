@@ -1,0 +1,180 @@
+// The tables that `isthmus caps` and docs/machines.md are made of: rows, axes, features and the rules' answers.
+#include "caps_sections.hpp"
+
+#include <access_rules.hpp>
+#include <allocation_policy.hpp>
+#include <atomic_rules.hpp>
+#include <launch_path.hpp>
+
+namespace isthmus::tools {
+
+namespace {
+
+std::string text(std::string_view view) {
+    return std::string(view);
+}
+
+bool same(const Capabilities& a, const Capabilities& b) {
+    if (a.model != b.model || a.compute_major != b.compute_major || a.compute_minor != b.compute_minor) return false;
+    for (std::size_t i = 0; i < a.features.size(); ++i) {
+        if (a.features[i].state != b.features[i].state || a.features[i].origin != b.features[i].origin) return false;
+    }
+    return a.translation == b.translation && a.memory == b.memory && a.managed == b.managed &&
+           a.link_atomics == b.link_atomics;
+}
+
+std::vector<std::string> header(std::string_view first, const std::vector<Column>& columns) {
+    std::vector<std::string> out = {text(first)};
+    for (const Column& column : columns) out.push_back(column.title);
+    return out;
+}
+
+template <class Cell>
+void add_row(Section& section, std::string_view first, const std::vector<Column>& columns, Cell cell) {
+    std::vector<std::string> row = {text(first)};
+    for (const Column& column : columns) row.push_back(cell(column.device->capabilities));
+    section.rows.push_back(std::move(row));
+}
+
+template <class Cell>
+Section by_kind(std::string title, std::string intro, const std::vector<Column>& columns, Cell cell) {
+    Section section{std::move(title), std::move(intro), header("memory", columns)};
+    for (const MemoryKind kind : listed_kinds) {
+        add_row(section, name(kind), columns, [&](const Capabilities& c) { return cell(c, kind); });
+    }
+    return section;
+}
+
+std::string feature_text(const Capability& capability) {
+    if (capability.origin == Origin::absent || capability.origin == Origin::refused) return "?";
+    return text(name(capability.state));
+}
+
+std::string plan_text(const Capabilities& c, const SharedUse& use) {
+    const auto plan = rules::plan_allocation(c, use);
+    if (!plan) return "refused";
+    if (plan->path == LaunchPath::stage) return text(name(plan->kind)) + ", staged";
+    return text(name(plan->kind));
+}
+
+}  // namespace
+
+std::vector<Column> columns_of(const std::vector<MachineView>& views) {
+    std::vector<Column> columns;
+    for (const MachineView& view : views) {
+        const DeviceView* last = nullptr;
+        std::vector<Column> mine;
+        for (const DeviceView& device : view.devices) {
+            if (device.facts.is_cpu()) {
+                if (columns.empty() || !columns.front().device->facts.is_cpu()) {
+                    columns.insert(columns.begin(), {"cpu", &view, &device});
+                }
+            } else if (last == nullptr || !same(last->capabilities, device.capabilities)) {
+                mine.push_back({view.name + " " + std::to_string(device.facts.ordinal), &view, &device});
+                last = &device;
+            }
+        }
+        if (mine.size() == 1) mine.front().title = view.name;
+        columns.insert(columns.end(), mine.begin(), mine.end());
+    }
+    return columns;
+}
+
+std::string who(const Capabilities& capabilities, MemoryKind kind) {
+    const AccessAnswer host = rules::host_access(capabilities, kind);
+    const AccessAnswer device = rules::device_access(capabilities, kind);
+    if (host.verdict == Verdict::not_verified || device.verdict == Verdict::not_verified) return "ask the range";
+    if (host && device) return "both";
+    if (rules::launch_path(capabilities, kind).path == LaunchPath::attach) return "by turns";
+    return host ? "CPU" : device ? "device" : "none";
+}
+
+std::string atomics(const Capabilities& capabilities, MemoryKind kind) {
+    int granted = 0;
+    Verdict verdict = Verdict::no;
+    for (int operation = 0; operation < atomic_operation_count; ++operation) {
+        const AccessAnswer answer =
+            rules::shared_atomic(capabilities, {.kind = kind, .operation = static_cast<AtomicOperation>(operation)});
+        verdict = answer.verdict;
+        if (answer) ++granted;
+    }
+    if (verdict == Verdict::not_verified) return "?";
+    return granted == atomic_operation_count ? "yes" : granted > 0 ? "some" : "no";
+}
+
+std::string path(const Capabilities& capabilities, MemoryKind kind) {
+    return text(name(rules::launch_path(capabilities, kind).path));
+}
+
+Section axes_section(const std::vector<Column>& columns) {
+    Section section{"Rows and axes", "", header("axis", columns)};
+    add_row(section, "row", columns, [](const Capabilities& c) { return text(name(c.model)); });
+    add_row(section, "translation", columns, [](const Capabilities& c) { return text(name(c.translation)); });
+    add_row(section, "memory", columns, [](const Capabilities& c) { return text(name(c.memory)); });
+    add_row(section, "managed", columns, [](const Capabilities& c) { return text(name(c.managed)); });
+    add_row(section, "link atomics", columns, [](const Capabilities& c) { return text(name(c.link_atomics)); });
+    add_row(section, "compute capability", columns, [](const Capabilities& c) {
+        return c.compute_major == 0 ? "-" : std::to_string(c.compute_major) + "." + std::to_string(c.compute_minor);
+    });
+    const auto node = [](int id) { return id < 0 ? std::string("-") : std::to_string(id); };
+    add_row(section, "host node", columns, [&](const Capabilities& c) { return node(c.host_numa_node); });
+    add_row(section, "GPU node", columns, [&](const Capabilities& c) { return node(c.gpu_numa_node); });
+    return section;
+}
+
+Section features_section(const std::vector<Column>& columns) {
+    Section section{"Features", "\"?\": the driver does not know the question or refused it; it counts as no.",
+                    header("feature", columns)};
+    for (int i = 0; i < feature_count; ++i) {
+        const auto feature = static_cast<Feature>(i);
+        add_row(section, name(feature), columns,
+                [&](const Capabilities& c) { return feature_text(c.feature(feature)); });
+    }
+    return section;
+}
+
+Section who_section(const std::vector<Column>& columns) {
+    return by_kind(
+        "Who may touch what",
+        "\"by turns\": CPU and GPU never at the same time; host views take care of it. \"ask the range\": access "
+        "is granted per mapping.",
+        columns, who);
+}
+
+Section atomics_section(const std::vector<Column>& columns) {
+    return by_kind("Where CPU and GPU may update one object atomically",
+                   "Read-modify-write of 4 or 8 bytes at system scope. \"some\": what the driver reports, per "
+                   "operation, width and sign.",
+                   columns, atomics);
+}
+
+Section paths_section(const std::vector<Column>& columns) {
+    return by_kind(
+        "What a launch does with an argument",
+        "pass: used in place; attach: to the stream and back; stage: copied around the use; refuse: cannot exist.",
+        columns, path);
+}
+
+Section policy_section(const std::vector<Column>& columns) {
+    Section section{"Which memory a shared buffer gets", "By declared use, where nothing else is asked for.",
+                    header("host; device", columns)};
+    struct Named {
+        std::string_view text;
+        SharedUse use;
+    };
+    const Named uses[] = {
+        {"writes often; reads once", {.host = Use::writes_often, .device = Use::reads_once}},
+        {"reads once; writes once", {.host = Use::reads_once, .device = Use::writes_once}},
+        {"reads once; writes often", {.host = Use::reads_once, .device = Use::writes_often}},
+        {"writes once; reads often", {.host = Use::writes_once, .device = Use::reads_often}},
+        {"both; both", {}},
+        {"both; both (latency)", {.prefer = Prefer::latency}},
+        {"never; both", {.host = Use::never}},
+    };
+    for (const Named& each : uses) {
+        add_row(section, each.text, columns, [&](const Capabilities& c) { return plan_text(c, each.use); });
+    }
+    return section;
+}
+
+}  // namespace isthmus::tools

@@ -1,0 +1,38 @@
+// The tables that `isthmus caps` and docs/machines.md are made of.
+#pragma once
+
+#include "caps_render.hpp"
+#include "table_text.hpp"
+
+#include <isthmus/memory_kind.hpp>
+
+#include <array>
+
+namespace isthmus::tools {
+
+// A device as one column of a comparison.
+struct Column {
+    std::string title;  // "orin", "station 1"
+    const MachineView* machine = nullptr;
+    const DeviceView* device = nullptr;
+};
+// Every device of these machines but their CPU devices, which are the same everywhere: one stands for all, first.
+std::vector<Column> columns_of(const std::vector<MachineView>& views);
+
+// The kinds that the tables list: how a user can come by memory.
+inline constexpr std::array<MemoryKind, 8> listed_kinds = {
+    MemoryKind::host,    MemoryKind::pinned, MemoryKind::registered, MemoryKind::write_combined,
+    MemoryKind::managed, MemoryKind::device, MemoryKind::pool,       MemoryKind::vmm};
+
+std::string who(const Capabilities& capabilities, MemoryKind kind);      // "CPU", "GPU", "both", "by turns", …
+std::string atomics(const Capabilities& capabilities, MemoryKind kind);  // "yes", "no", "some", "?"
+std::string path(const Capabilities& capabilities, MemoryKind kind);
+
+Section axes_section(const std::vector<Column>& columns);
+Section features_section(const std::vector<Column>& columns);
+Section who_section(const std::vector<Column>& columns);
+Section atomics_section(const std::vector<Column>& columns);
+Section paths_section(const std::vector<Column>& columns);
+Section policy_section(const std::vector<Column>& columns);
+
+}  // namespace isthmus::tools

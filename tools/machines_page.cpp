@@ -1,0 +1,146 @@
+// docs/machines.md: what is known about each machine, and what the capability table and the rules make of it.
+#include "caps_sections.hpp"
+
+#include <platform/capability_table.hpp>
+
+#include <algorithm>
+
+namespace isthmus::tools {
+
+namespace {
+
+using platform::machines::Evidence;
+using platform::machines::Source;
+
+std::string text(std::string_view view) {
+    return std::string(view);
+}
+
+Section machines_section(const std::vector<MachineView>& views) {
+    Section section{"Machines",
+                    "Each is a record in platform/machines, and `--machine NAME` plays it.",
+                    {"machine", "what it is", "driver", "page", "row of each device"}};
+    for (const MachineView& view : views) {
+        std::string rows;
+        for (const DeviceView& device : view.devices) {
+            if (!device.facts.is_cpu()) rows += (rows.empty() ? "" : ", ") + text(name(device.capabilities.model));
+        }
+        const int version = view.machine.driver_version;
+        section.rows.push_back(
+            {view.name, view.title, std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10),
+             std::to_string(view.machine.page_size_bytes >> 10) + " KiB", rows.empty() ? view.cuda_absence : rows});
+    }
+    return section;
+}
+
+std::string evidence_mark(const std::vector<Source>& evidence, std::string_view attribute) {
+    const Source* source = platform::machines::source_of(evidence, attribute);
+    if (source == nullptr) return "";
+    switch (source->is) {
+        case Evidence::observed: return "";
+        case Evidence::documented: return " (doc)";
+        case Evidence::assumed: break;
+    }
+    return " (assumed)";
+}
+
+Section attributes_section(const std::vector<Column>& columns) {
+    Section section{
+        "Attributes that decide",
+        "Observed where nothing is said; (doc): vendor documents only; (assumed): neither. \"-\": the driver "
+        "does not know the question.",
+        {"attribute"}};
+    std::vector<const Column*> gpus;
+    for (const Column& column : columns) {
+        if (column.device->facts.is_cpu()) continue;
+        gpus.push_back(&column);
+        section.header.push_back(column.title);
+    }
+    for (const int id : {18, 41, 83, 86, 88, 89, 91, 99, 100, 101, 102, 103, 115, 125, 128, 130, 131, 134, 147}) {
+        std::vector<std::string> row = {std::to_string(id) + " " + text(attribute_name(id))};
+        for (const Column* column : gpus) {
+            const auto value = column->device->facts.attribute(id);
+            row.push_back(value ? std::to_string(*value) + evidence_mark(column->device->evidence, attribute_name(id))
+                                : "-");
+        }
+        section.rows.push_back(std::move(row));
+    }
+    return section;
+}
+
+Section meaning_section() {
+    Section section{"What the rows are", "", {"row", "meaning", "found by", "examples"}};
+    for (int i = 0; i <= static_cast<int>(Model::c2c); ++i) {
+        const platform::Row& row = platform::row(static_cast<Model>(i));
+        section.rows.push_back({text(name(row.model)), text(row.meaning), text(row.found_by), text(row.examples)});
+    }
+    return section;
+}
+
+Section additions_section() {
+    Section section{
+        "What a row adds that no attribute states", "Each with its source.", {"row", "field", "value", "source"}};
+    const auto flag = [](bool value) { return std::string(value ? "yes" : "no"); };
+    for (int i = 0; i <= static_cast<int>(Model::c2c); ++i) {
+        const platform::Row& row = platform::row(static_cast<Model>(i));
+        const auto add = [&](const char* field, std::string value, std::string_view source) {
+            section.rows.push_back({text(name(row.model)), field, std::move(value), text(source)});
+        };
+        add("GPU caches pinned memory", text(name(row.pinned_caching.value)), row.pinned_caching.source);
+        add("GPU caches registered memory", text(name(row.registered_caching.value)), row.registered_caching.source);
+        add("best shared memory", text(name(row.shared_in_place.value)), row.shared_in_place.source);
+        add("best for latency", text(name(row.shared_for_latency.value)), row.shared_for_latency.source);
+        add("place host memory near the device", flag(row.near_device.value), row.near_device.source);
+        add("a copy pays where the device touches often", flag(row.copy_pays.value), row.copy_pays.source);
+        add("write-combined memory pays", flag(row.write_combined_pays.value), row.write_combined_pays.source);
+        add("cuMemGetInfo counts", flag(row.memory_info_counts.value), row.memory_info_counts.source);
+    }
+    return section;
+}
+
+Section sources_section(const std::vector<Column>& columns) {
+    Section section{"Where the values come from",
+                    "\"the rest\": every attribute that no other line of the machine names.",
+                    {"machine", "evidence", "from", "values"}};
+    for (const Column& column : columns) {
+        for (const Source& source : column.device->evidence) {
+            std::string of;
+            for (const std::string& each : source.of) of += (of.empty() ? "" : ", ") + each;
+            section.rows.push_back(
+                {column.title, text(platform::machines::name(source.is)), source.from, of.empty() ? "the rest" : of});
+        }
+    }
+    return section;
+}
+
+// One machine for each way of behaving: the rows, and discrete once more where managed memory is phase-guarded.
+std::vector<Column> representatives(const std::vector<Column>& columns) {
+    std::vector<Column> out;
+    for (const char* wanted : {"cpu", "h200", "rtx-wsl2", "rtx-hmm", "orin", "thor", "gh200-numa"}) {
+        const auto found =
+            std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.title == wanted; });
+        if (found == columns.end()) continue;
+        out.push_back(*found);
+        const std::string row = text(name(found->device->capabilities.model));
+        out.back().title = row == wanted ? row : row + " (" + wanted + ")";
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string machines_page() {
+    const std::vector<MachineView> views = known_machine_views();
+    const std::vector<Column> columns = columns_of(views);
+    const std::vector<Column> rows = representatives(columns);
+    return "# Machines\n\n"
+           "What is known about the machines that isthmus serves, and what the capability table and the rules make of "
+           "it.\n"
+           "This page is generated from platform/machines, platform/table and runtime/*_rules.cpp by\n"
+           "`ninja docs-machines`; a test fails where it is stale.\n\n" +
+           as_markdown({machines_section(views), meaning_section(), attributes_section(columns), axes_section(columns),
+                        who_section(rows), atomics_section(rows), paths_section(rows), policy_section(rows),
+                        additions_section(), features_section(columns), sources_section(columns)});
+}
+
+}  // namespace isthmus::tools
