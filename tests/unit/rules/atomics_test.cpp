@@ -106,8 +106,9 @@ TEST(Atomics, EachMissingLegIsItsOwnAnswer) {  // keeps G2
     EXPECT_NE(reason("h200", K::pinned).find("86"), std::string::npos) << "the link's rule is missing";
     EXPECT_NE(reason("h200", K::device), reason("h200", K::pinned));
     for (const char* machine : gpu_machines) {
+        const Capabilities c = of_machine(machine);
         for_every_kind([&](K kind) {
-            const AccessAnswer answer = shared_atomic(of_machine(machine), {.kind = kind});
+            const AccessAnswer answer = shared_atomic(c, {.kind = kind});
             EXPECT_FALSE(answer.reason.empty());
             EXPECT_EQ(answer.remedy.empty(), answer.verdict == Verdict::yes);
         });

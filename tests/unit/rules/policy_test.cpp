@@ -140,9 +140,9 @@ TEST(Policy, OnTheCpuDeviceEveryGivenKindIsHostMemory) {
 
 TEST(Policy, LatencyIsNeverStagedWhereTheDeviceReachesHostMemory) {
     for (const char* machine : gpu_machines) {
+        const Capabilities c = of_machine(machine);
         for_every_use([&](Use host, Use device, Prefer) {
-            const auto plan =
-                plan_allocation(of_machine(machine), {.host = host, .device = device, .prefer = Prefer::latency});
+            const auto plan = plan_allocation(c, {.host = host, .device = device, .prefer = Prefer::latency});
             EXPECT_EQ(plan->path, LaunchPath::pass) << machine;
         });
     }
