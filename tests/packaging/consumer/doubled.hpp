@@ -1,0 +1,8 @@
+// The consumer's own kernel.
+#pragma once
+
+#include <isthmus/kernel.hpp>
+
+namespace consumer {
+ISTHMUS_DECLARE_KERNEL(doubled, isthmus::Index i, isthmus::View<int> values);
+}

@@ -1,0 +1,29 @@
+// A program outside the project: the installed headers and library are all that it sees.
+#include <isthmus/isthmus.hpp>
+#include <isthmus/version.hpp>
+
+#include "doubled.hpp"
+
+#include <cstdio>
+
+int main() {
+    isthmus::RuntimeOptions options;
+    options.use_cuda = false;  // what is asked of the machine is not the question here
+    auto runtime = isthmus::Runtime::open(options);
+    if (!runtime) return 1;
+    isthmus::Device& cpu = runtime->cpu();
+    auto values = cpu.allocate_shared<int>(10);
+    if (!values) return 2;
+    {
+        auto view = values->write_on_host();
+        if (!view) return 3;
+        for (int i = 0; i < 10; ++i) (*view)[static_cast<std::size_t>(i)] = i;
+    }
+    if (!cpu.stream().launch(consumer::doubled, values->size(), *values)) return 4;
+    auto view = values->read_on_host();
+    if (!view) return 5;
+    int sum = 0;
+    for (std::size_t i = 0; i < 10; ++i) sum += (*view)[i];
+    std::printf("isthmus %s: sum %d\n", ISTHMUS_VERSION_STRING, sum);
+    return sum == 90 ? 0 : 6;
+}

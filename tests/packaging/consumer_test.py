@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Installs the library into a folder of its own and builds a program against it, as another project would.
+
+usage: consumer_test.py KIND BUILD_DIR VERSION LIBDIR LIBRARY -- CXX [ARGUMENT...]
+KIND: pkg-config, cmake, meson, subproject. LIBDIR: below the prefix. Exit code 77: a tool for it is missing here.
+"""
+import glob
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE_ROOT = os.path.dirname(os.path.dirname(HERE))
+EXPECTED = 'sum 90'
+
+
+def need(*tools):
+    for tool in tools:
+        if not shutil.which(tool):
+            print(f'skipped: {tool} is not here')
+            sys.exit(77)
+
+
+def run(*command, **options):
+    result = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **options)
+    if result.returncode != 0:
+        sys.exit(f'{shlex.join(command)} failed with {result.returncode}:\n{result.stdout}')
+    return result.stdout
+
+
+def run_product(program, extra_library_dir=None):
+    """Runs what was built, through the wrapper of a cross build; says that it answered rightly."""
+    environment = dict(os.environ)
+    environment.pop('LD_LIBRARY_PATH', None)  # Meson's names the library of the build, which is not the one meant
+    if extra_library_dir:
+        environment['LD_LIBRARY_PATH'] = extra_library_dir
+    answer = run(*shlex.split(os.environ.get('MESON_EXE_WRAPPER', '')), program, env=environment)
+    if EXPECTED not in answer:
+        sys.exit(f'{program} answered {answer!r}, not {EXPECTED!r}')
+    print(os.path.basename(program), 'answered', answer.strip())
+
+
+def install(build_dir, destination):
+    need('meson')
+    run('meson', 'install', '-C', build_dir, '--no-rebuild', '--destdir', destination)
+    prefixes = glob.glob(os.path.join(destination, '**', 'include', 'isthmus', 'isthmus.hpp'), recursive=True)
+    if len(prefixes) != 1:
+        sys.exit(f'the headers were installed to {prefixes}')
+    return os.path.dirname(os.path.dirname(os.path.dirname(prefixes[0])))
+
+
+def check_headers(prefix):
+    installed = {os.path.relpath(path, os.path.join(prefix, 'include/isthmus'))
+                 for path in glob.glob(os.path.join(prefix, 'include/isthmus/**/*'), recursive=True) if os.path.isfile(path)}
+    expected = {'version.hpp'}
+    for top in ('runtime/include/isthmus', 'runtime/vocabulary/isthmus'):
+        folder = os.path.join(SOURCE_ROOT, top)
+        expected |= {os.path.relpath(path, folder) for path in glob.glob(folder + '/**/*.hpp', recursive=True)}
+    # Other rooms may add folders of their own; at the top and in detail/ lie the public headers and nothing else.
+    own = {name for name in installed if '/' not in name or name.startswith('detail/')}
+    if own != expected:
+        sys.exit(f'installed headers differ: missing {sorted(expected - own)}, unexpected {sorted(own - expected)}')
+
+
+def pkg_config_environment(prefix, destination, libdir):
+    # The file names the prefix of the build; the staging folder stands before it.
+    return dict(os.environ, PKG_CONFIG_SYSROOT_DIR=destination, PKG_CONFIG_ALLOW_SYSTEM_CFLAGS='1',
+                PKG_CONFIG_LIBDIR=os.path.join(prefix, libdir, 'pkgconfig'), PKG_CONFIG_PATH='')
+
+
+def with_pkg_config(work, prefix, destination, libdir, compiler):
+    need('make', 'pkg-config')
+    environment = pkg_config_environment(prefix, destination, libdir)
+    consumer = os.path.join(HERE, 'consumer')
+    run('make', '-f', os.path.join(consumer, 'Makefile'), f'SOURCE={consumer}', f'CXX={shlex.join(compiler)}',
+        cwd=work, env=environment)
+    run_product(os.path.join(work, 'consumer'), os.path.join(prefix, libdir))
+    run_product(os.path.join(work, 'consumer_static'))
+
+
+def with_cmake(work, prefix, compiler, version):
+    need('cmake', 'make')
+    project = os.path.join(work, 'project')
+    shutil.copytree(os.path.join(HERE, 'consumer'), project)
+    # Wherever it is moved, it works: only the package's own folder says where things are.
+    moved = os.path.join(work, 'moved')
+    shutil.move(prefix, moved)
+    lists = os.path.join(project, 'CMakeLists.txt')
+    with open(lists, encoding='utf-8') as file:
+        text = file.read()
+    options = [f'-DCMAKE_PREFIX_PATH={moved}', f'-DCMAKE_CXX_COMPILER={compiler[-1]}']
+    if compiler[:-1]:
+        options.append(f'-DCMAKE_CXX_COMPILER_LAUNCHER={compiler[0]}')
+    if os.environ.get('MESON_EXE_WRAPPER'):
+        # The package lies under lib/<triplet>, which CMake searches when it knows the triplet.
+        triplet = run(compiler[-1], '-dumpmachine').strip()
+        options += ['-DCMAKE_SYSTEM_NAME=Linux', f'-DCMAKE_LIBRARY_ARCHITECTURE={triplet}']
+    for wanted, works in ((version, True), ('99.0', False)):
+        with open(lists, 'w', encoding='utf-8') as file:
+            file.write(text.replace('@VERSION@', wanted))
+        build = os.path.join(work, 'build-' + wanted)
+        command = ['cmake', '-S', project, '-B', build, '-G', 'Unix Makefiles', *options]
+        if works:
+            run(*command)
+            run('cmake', '--build', build)
+            run_product(os.path.join(build, 'consumer_isthmus'))
+            run_product(os.path.join(build, 'consumer_isthmus_static'))
+        elif subprocess.run(command, capture_output=True, check=False).returncode == 0:
+            sys.exit(f'CMake took version {version} for {wanted}')
+
+
+def meson_project(work, version):
+    project = os.path.join(work, 'project')
+    shutil.copytree(os.path.join(HERE, 'consumer'), project)
+    with open(os.path.join(project, 'meson.build.in'), encoding='utf-8') as file:
+        text = file.read()
+    with open(os.path.join(project, 'meson.build'), 'w', encoding='utf-8') as file:
+        file.write(text.replace('@VERSION@', version))
+    return project
+
+
+def with_meson(work, prefix, destination, libdir, compiler, version):
+    need('meson', 'pkg-config', 'ninja')
+    if os.environ.get('MESON_EXE_WRAPPER'):
+        print('skipped: a cross build of the consumer; pkg-config and CMake have theirs')
+        sys.exit(77)
+    environment = dict(pkg_config_environment(prefix, destination, libdir), CXX=shlex.join(compiler))
+    build = os.path.join(work, 'build')
+    run('meson', 'setup', build, meson_project(work, version), '--wrap-mode=nofallback', env=environment)
+    run('ninja', '-C', build, env=environment)
+    run_product(os.path.join(build, 'consumer'), os.path.join(prefix, libdir))
+
+
+def as_subproject(work, compiler, version):
+    need('meson', 'ninja')
+    project = meson_project(work, version)
+    os.mkdir(os.path.join(project, 'subprojects'))
+    os.symlink(SOURCE_ROOT, os.path.join(project, 'subprojects', 'isthmus'))
+    environment = dict(os.environ, CXX=shlex.join(compiler), PKG_CONFIG_LIBDIR='/nonexistent')
+    build = os.path.join(work, 'build')
+    run('meson', 'setup', build, project, '-Dbuildtype=debug', '-Disthmus:werror=false',
+        '-Disthmus:kernels_gpu=disabled', '-Disthmus:simulator=false', env=environment)
+    run('ninja', '-C', build, 'consumer', env=environment)
+    run_product(os.path.join(build, 'consumer'))
+
+
+def main(arguments):
+    split = arguments.index('--')
+    kind, build_dir, version, libdir, _library = arguments[:split]
+    compiler = arguments[split + 1:]
+    with tempfile.TemporaryDirectory() as work:
+        if kind == 'subproject':
+            as_subproject(work, compiler, version)
+            return
+        destination = os.path.join(work, 'staging')
+        prefix = install(build_dir, destination)
+        check_headers(prefix)
+        if kind == 'pkg-config':
+            with_pkg_config(work, prefix, destination, libdir, compiler)
+        elif kind == 'cmake':
+            with_cmake(work, prefix, compiler, version)
+        else:
+            with_meson(work, prefix, destination, libdir, compiler, version)
+
+
+main(sys.argv[1:])

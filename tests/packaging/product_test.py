@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Asks a built library or program what it needs and what it shows, with readelf and nm.
+
+usage: product_test.py needs|exports|versions READELF FILE...
+needs:    shared libraries beyond those that every machine has
+exports:  dynamic symbols outside namespace isthmus and the prefix isthmus_
+versions: symbol versions newer than glibc 2.35 and GLIBCXX_3.4.30 (JetPack 6)
+"""
+import re
+import subprocess
+import sys
+
+ALLOWED_NEEDS = re.compile(r'^(libc|libm|libgcc_s|libstdc\+\+|libdl|libpthread|libnuma|ld-linux[\w-]*)\.so')
+ALLOWED_EXPORT = re.compile(r'^(isthmus_|_ZN7isthmus|_ZNK7isthmus|_ZT[IVS]N7isthmus|ISTHMUS_\d+)')
+NEWEST = {'GLIBC': (2, 35), 'GLIBCXX': (3, 4, 30), 'CXXABI': (1, 3, 13), 'GCC': (12, 0, 0)}
+
+
+def output(*command):
+    return subprocess.run(command, text=True, capture_output=True, check=True).stdout
+
+
+def unlawful_needs(text):
+    return [name for name in re.findall(r'\(NEEDED\).*\[(.+?)\]', text) if not ALLOWED_NEEDS.match(name)]
+
+
+def unlawful_exports(text):
+    found = []
+    for line in text.splitlines():
+        # Num: Value Size Type Bind Vis Ndx Name
+        columns = line.split()
+        if len(columns) >= 8 and columns[0].rstrip(':').isdigit() and columns[6] != 'UND' and columns[4] != 'LOCAL':
+            name = columns[7].split('@')[0]
+            if not ALLOWED_EXPORT.match(name):
+                found.append(name)
+    return found
+
+
+def too_new(text):
+    found = []
+    for family, number in re.findall(r'Name: ([A-Z]+)_([0-9.]+)', text):
+        version = tuple(int(part) for part in number.split('.'))
+        if family in NEWEST and version > NEWEST[family]:
+            found.append(f'{family}_{number}')
+    return found
+
+
+CHECKS = {
+    'needs': (['-d', '-W'], unlawful_needs, '(NEEDED) [libcuda.so.1]', '(NEEDED) [libc.so.6]'),
+    'exports': (['--dyn-syms', '-W'], unlawful_exports, ' 7: 0 0 FUNC WEAK DEFAULT 12 _ZNSt6vectorIiE4sizeEv',
+                ' 7: 0 0 FUNC GLOBAL DEFAULT 12 _ZN7isthmus2v04nameEv@@ISTHMUS_0'),
+    'versions': (['--version-info', '-W'], too_new, '  Name: GLIBC_2.36  Flags', '  Name: GLIBC_2.35  Flags'),
+}
+
+
+def main(question, readelf, *files):
+    options, unlawful, bad, good = CHECKS[question]
+    if not unlawful(bad) or unlawful(good):
+        sys.exit(f'this check of {question} cannot tell good from bad')
+    failed = False
+    for file in files:
+        text = output(readelf, *options, file)
+        if not text.strip():
+            sys.exit(f'{readelf} says nothing of {file}')
+        for name in unlawful(text):
+            failed = True
+            print(f'{file}: {question}: {name}')
+    sys.exit(1 if failed else 0)
+
+
+main(*sys.argv[1:])
