@@ -36,9 +36,13 @@ struct DriverHooks final : engine::Hooks {
     Driver& d;
     void thread_begins() override { d.protection.thread_begins(); }
     void gpu_work_begins(const engine::Operation& operation) override {
+        d.gpu_work.fetch_add(1, std::memory_order_relaxed);
         d.protection.gpu_work_begins(reachable_devices(d, operation));
     }
-    void gpu_work_ends(const engine::Operation&) override { d.protection.gpu_work_ends(); }
+    void gpu_work_ends(const engine::Operation&) override {
+        d.protection.gpu_work_ends();
+        d.gpu_work.fetch_sub(1, std::memory_order_release);  // pairs with the load in isthmus_sim_live
+    }
     void host_work_begins(const engine::Operation&) override { update_managed_access(d); }
     void device_latched(int device, int code) override {
         say("device %d is lost: every call answers %d", device, code);

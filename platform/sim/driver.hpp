@@ -77,6 +77,7 @@ public:
     Handles<GraphObject> graphs;
     Handles<GraphExec> instances;
     std::uint64_t next_context_id = 1;
+    std::atomic<int> gpu_work{0};  // operations that run now
 
     engine::Engine& engine() { return *engine_; }
     bool valid(DeviceOrdinal device) const { return device >= 0 && device < static_cast<int>(devices.size()); }

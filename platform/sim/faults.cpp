@@ -205,12 +205,13 @@ __attribute__((visibility("default"))) std::int64_t isthmus_sim_live(const char*
         if (word == "device") return d->regions.count(Kind::device);
         if (word == "pool") return d->regions.count(Kind::pool) + d->regions.count(Kind::graph);
         if (word == "managed") return d->regions.count(Kind::managed);
+        if (word == "gpu_work") return static_cast<std::size_t>(d->gpu_work.load(std::memory_order_acquire));
         if (word == "pinned") return d->regions.count(Kind::pinned);
         return d->regions.count(Kind::registered);
     };
     constexpr std::string_view words[] = {"contexts", "streams",         "events",      "modules", "pools",
                                           "graphs",   "graph_instances", "allocations", "device",  "pool",
-                                          "managed",  "pinned",          "registered"};
+                                          "managed",  "pinned",          "registered",  "gpu_work"};
     for (const std::string_view known : words) {
         if (known != word) continue;
         std::unique_lock<std::mutex> lock;

@@ -27,7 +27,8 @@ typedef uint64_t (*isthmus_sim_call_count_fn)(const char* name);
 typedef void (*isthmus_sim_reset_counts_fn)(void);
 
 /* How many objects are alive: "contexts", "streams", "events", "modules", "pools", "graphs", "graph_instances",
- * "allocations" (all memory), "device", "pool", "managed", "pinned", "registered". -1: unknown word. */
+ * "allocations" (all memory), "device", "pool", "managed", "pinned", "registered"; "gpu_work": operations
+ * that GPU workers run at this moment. -1: unknown word. */
 typedef int64_t (*isthmus_sim_live_fn)(const char* what);
 
 /* How memory is closed to CPU threads: "keys", "pages" (closed only while no GPU work runs) or "off". */

@@ -53,7 +53,7 @@ int main(void) {
     EXPECT(cuGetProcAddress("cuMemAlloc", &found, 3020, 0, &status), CUDA_SUCCESS);
     if (found == NULL || status != CU_GET_PROC_ADDRESS_SUCCESS) return 4;
     EXPECT(cuGetProcAddress("cuMemAlloc", &found, version + 1, 0, &status), CUDA_ERROR_INVALID_VALUE);
-    EXPECT(cuTexRefCreate((CUtexref*)&found), CUDA_ERROR_NOT_SUPPORTED); /* not modelled: refused by name */
+    EXPECT(cuDeviceGetNvSciSyncAttributes(NULL, device, 1), CUDA_ERROR_NOT_SUPPORTED); /* not modelled */
     EXPECT(cuMemFree(memory), CUDA_SUCCESS);
     EXPECT(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuMemFree(second), CUDA_SUCCESS);

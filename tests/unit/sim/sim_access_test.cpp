@@ -1,0 +1,266 @@
+// The machine's rules are enforced: what the CPU may not touch faults, what the GPU may not reach is a sticky 700.
+#include "sim_test.hpp"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace isthmus::sim::test {
+namespace {
+
+volatile int* as_pointer(Address address) {
+    return reinterpret_cast<volatile int*>(address);
+}
+
+TEST(SimAccess, TheCpuFaultsOnDeviceMemoryAndIsToldWhy) {  // keeps A6
+    in_own_process_faults(
+        [] {
+            open_device();
+            *as_pointer(device_memory(4096)) = 1;
+        },
+        "the CPU touched 0x[0-9a-f]+, memory of device 0");
+}
+
+TEST(SimAccess, TheCpuFaultsOnPoolMemory) {  // keeps A6
+    in_own_process_faults(
+        [] {
+            open_device();
+            if (fact(attribute::memory_pools) == 0) std::abort();
+            Address address = 0;
+            REQUIRE_CODE(cuMemAllocAsync(&address, 4096, nullptr), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 0);
+            static_cast<void>(*as_pointer(address));
+        },
+        "no CPU can reach");
+}
+
+TEST(SimAccess, TheCpuStillFaultsAfterGpuWorkUsedTheMemory) {
+    in_own_process_faults(
+        [] {
+            open_device();
+            const Address memory = device_memory(4096);
+            REQUIRE_CODE(launch_multiply(nullptr, memory, 1024, 3), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 0);
+            *as_pointer(memory) = 1;
+        },
+        "memory of device 0");
+}
+
+TEST(SimAccess, PageableMemoryReachesTheGpuOnlyWhereTheAttributeSaysSo) {  // keeps A3, L8
+    in_own_process([] {
+        open_device();
+        const bool reaches = pageable();
+        std::vector<int> plain(100, 5);
+        const Address interior = reinterpret_cast<Address>(plain.data() + 10);
+        REQUIRE_CODE(launch_multiply(nullptr, interior, 10, 2), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), reaches ? 0 : 700);
+        REQUIRE_THAT(plain[9] == 5 && plain[10] == (reaches ? 10 : 5) && plain[20] == 5);
+    });
+}
+
+TEST(SimAccess, AnIllegalAddressIsStickyForEveryLaterCallAndPinnedMemoryStaysReadable) {  // keeps R2's ground
+    in_own_process(
+        [] {
+            Context* context = open_device();
+            const Address memory = device_memory(64);
+            void* pinned = nullptr;
+            REQUIRE_CODE(cuMemHostAlloc(&pinned, 64, 0), 0);
+            std::memset(pinned, 42, 64);
+            Event* event = new_event();
+            Stream* stream = new_stream();
+            REQUIRE_CODE(launch_multiply(stream, memory, 17, 2), 0);  // one item more than there is
+            REQUIRE_CODE(cuStreamSynchronize(stream), 700);
+            Address other = 0;
+            REQUIRE_CODE(cuMemAlloc_v2(&other, 64), 700);
+            REQUIRE_CODE(cuMemFree_v2(memory), 700);
+            REQUIRE_CODE(cuMemFreeHost(pinned), 700);
+            REQUIRE_CODE(cuEventRecord(event, stream), 700);
+            REQUIRE_CODE(cuEventQuery(event), 700);
+            REQUIRE_CODE(cuStreamQuery(stream), 700);
+            REQUIRE_CODE(cuCtxSynchronize(), 700);
+            REQUIRE_CODE(cuDevicePrimaryCtxReset_v2(0), 700);
+            REQUIRE_CODE(cuCtxCreate_v2(&context, 0, 0), 700);
+            REQUIRE_THAT(static_cast<char*>(pinned)[63] == 42);
+            int value = 0;
+            REQUIRE_CODE(cuDeviceGetAttribute(&value, 18, 0), 0);
+        },
+        "it leaves its allocation.*700");
+}
+
+TEST(SimAccess, AKernelThatStoresWhereNobodyMayIsCaughtInTheAct) {
+    in_own_process(
+        [] {
+            open_device();
+            REQUIRE_CODE(launch_wild_store(nullptr, reinterpret_cast<void*>(64)), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 700);
+        },
+        "kernel test_wild_store touched 0x40");
+}
+
+TEST(SimAccess, MemoryOfAnotherDeviceNeedsPeerAccess) {  // keeps A4, A15
+    in_own_process([] {
+        int devices = 0;
+        REQUIRE_CODE(cuInit(0), 0);
+        REQUIRE_CODE(cuDeviceGetCount(&devices), 0);
+        if (devices < 2) return;
+        int can = 0;
+        REQUIRE_CODE(cuDeviceCanAccessPeer(&can, 0, 1), 0);
+        Context* second = open_device(1);
+        const Address theirs = device_memory(4096);
+        Context* first = open_device(0);
+        REQUIRE_CODE(cuCtxEnablePeerAccess(first, 0), 201);
+        REQUIRE_CODE(cuCtxEnablePeerAccess(second, 0), can ? 0 : 217);
+        if (can) REQUIRE_CODE(cuCtxEnablePeerAccess(second, 0), 704);
+        REQUIRE_CODE(launch_multiply(nullptr, theirs, 1024, 2), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), can ? 0 : 700);
+        if (!can) return;
+        REQUIRE_CODE(cuCtxDisablePeerAccess(second), 0);
+        REQUIRE_CODE(cuCtxDisablePeerAccess(second), 705);
+        REQUIRE_CODE(launch_multiply(nullptr, theirs, 1024, 2), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 700);
+        // The other device goes on.
+        REQUIRE_CODE(cuCtxSetCurrent(second), 0);
+        REQUIRE_CODE(launch_multiply(nullptr, theirs, 1024, 2), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+    });
+}
+
+TEST(SimAccess, ManagedMemoryServesBothSidesInTurn) {
+    in_own_process([] {
+        open_device();
+        Address managed = 0;
+        REQUIRE_CODE(cuMemAllocManaged(&managed, 4096, 1), 0);
+        for (int round = 0; round < 3; ++round) {
+            for (int i = 0; i < 1024; ++i) as_pointer(managed)[i] = i;
+            REQUIRE_CODE(launch_multiply(nullptr, managed, 1024, 3), 0);
+            REQUIRE_CODE(cuCtxSynchronize(), 0);
+            for (int i = 0; i < 1024; ++i) REQUIRE_THAT(as_pointer(managed)[i] == 3 * i);
+        }
+    });
+}
+
+// A kernel that has ended but was not waited for: what follows must not touch managed memory where 89 is 0.
+void run_a_kernel_and_wait_for_nothing() {
+    auto* gate = new Gate();
+    REQUIRE_CODE(launch_hold(new_stream(), *gate), 0);
+    wait_until(gate->begun);
+    gate->released = 1;
+    // Its end can be seen without the driver only by what it does last; keys close the memory at once, page
+    // protection when no work runs any more.
+    if (std::strcmp(isthmus_sim_protection(), "pages") == 0) {
+        while (isthmus_sim_live("gpu_work") != 0) {
+        }
+    }
+}
+
+TEST(SimAccess, ManagedMemoryIsClosedFromLaunchToSynchroniseWhereItIsNotConcurrent) {  // keeps A8, K6
+    const auto touch_too_early = [] {
+        open_device();
+        Address managed = 0;
+        REQUIRE_CODE(cuMemAllocManaged(&managed, 4096, 1), 0);
+        *as_pointer(managed) = 1;
+        run_a_kernel_and_wait_for_nothing();
+        *as_pointer(managed) = 2;  // although the kernel never knew of it
+        if (concurrent_managed()) std::_Exit(0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        std::_Exit(2);  // not reached
+    };
+    const char* machine = std::getenv("ISTHMUS_SIM");
+    const bool guarded = machine && (std::strcmp(machine, "orin") == 0 || std::strcmp(machine, "rtx-wsl2") == 0);
+    if (guarded) {
+        in_own_process_faults(touch_too_early, "CONCURRENT_MANAGED_ACCESS is 0");
+    } else {
+        in_own_process(touch_too_early);
+    }
+}
+
+TEST(SimAccess, SynchronisingGivesManagedMemoryBackAndAttachingToTheHostKeepsIt) {  // keeps K6
+    in_own_process([] {
+        open_device();
+        Address global = 0, mine = 0;
+        REQUIRE_CODE(cuMemAllocManaged(&global, 4096, 1), 0);
+        REQUIRE_CODE(cuMemAllocManaged(&mine, 4096, 2), 0);  // attached to the host
+        auto* gate = new Gate();
+        Stream* stream = new_stream();
+        REQUIRE_CODE(launch_hold(stream, *gate), 0);
+        wait_until(gate->begun);
+        *as_pointer(mine) = 5;  // while the kernel runs
+        gate->released = 1;
+        REQUIRE_CODE(cuStreamSynchronize(stream), 0);
+        *as_pointer(global) = 6;
+        REQUIRE_THAT(*as_pointer(mine) == 5 && *as_pointer(global) == 6);
+    });
+}
+
+TEST(SimAccess, MemoryAttachedToAStreamIsThatStreamsAlone) {  // keeps K6
+    in_own_process([] {
+        open_device();
+        Address managed = 0;
+        REQUIRE_CODE(cuMemAllocManaged(&managed, 4096, 2), 0);
+        Stream* mine = new_stream();
+        Stream* other = new_stream();
+        REQUIRE_CODE(cuStreamAttachMemAsync(mine, managed, 64, 4), 1);  // whole allocations only
+        REQUIRE_CODE(cuStreamAttachMemAsync(nullptr, managed, 0, 4), 1);
+        REQUIRE_CODE(cuStreamAttachMemAsync(mine, managed, 0, 4), 0);
+        REQUIRE_CODE(cuStreamSynchronize(mine), 0);
+        *as_pointer(managed) = 4;
+        REQUIRE_CODE(launch_multiply(mine, managed, 1, 2), 0);
+        REQUIRE_CODE(cuStreamSynchronize(mine), 0);
+        REQUIRE_THAT(*as_pointer(managed) == 8);
+        REQUIRE_CODE(launch_multiply(other, managed, 1, 2), 0);
+        REQUIRE_CODE(cuStreamSynchronize(other), concurrent_managed() ? 0 : 700);
+    });
+}
+
+TEST(SimAccess, MemoryOfTheHostIsNotTheGpusWhereManagedIsNotConcurrent) {
+    in_own_process([] {
+        open_device();
+        Address managed = 0;
+        REQUIRE_CODE(cuMemAllocManaged(&managed, 4096, 2), 0);
+        REQUIRE_CODE(launch_multiply(nullptr, managed, 1, 2), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), concurrent_managed() ? 0 : 700);
+    });
+}
+
+TEST(SimAccess, WriteCombinedMemoryIsReachedByTheDeviceAddressOnly) {  // keeps K23's ground
+    in_own_process([] {
+        open_device();
+        void* pointer = nullptr;
+        Address address = 0;
+        REQUIRE_CODE(cuMemHostAlloc(&pointer, 4096, 4), 0);
+        REQUIRE_CODE(cuMemHostGetDevicePointer_v2(&address, pointer, 0), 0);
+        REQUIRE_THAT(address != reinterpret_cast<Address>(pointer));
+        static_cast<int*>(pointer)[3] = 11;
+        REQUIRE_CODE(launch_multiply(nullptr, address, 1024, 2), 0);
+        REQUIRE_CODE(cuCtxSynchronize(), 0);
+        REQUIRE_THAT(static_cast<int*>(pointer)[3] == 22);
+        REQUIRE_CODE(cuMemFreeHost(pointer), 0);
+    });
+}
+
+TEST(SimAccess, GraphReplayIsCheckedLikeALaunch) {
+    in_own_process([] {
+        open_device();
+        Stream* stream = new_stream();
+        const Address memory = device_memory(4096);
+        GraphObject* graph = nullptr;
+        GraphExec* instance = nullptr;
+        REQUIRE_CODE(cuMemsetD32_v2(memory, 1, 1024), 0);
+        REQUIRE_CODE(launch_multiply(stream, memory, 1024, 1), 0);
+        REQUIRE_CODE(cuStreamBeginCapture_v2(stream, 0), 0);
+        REQUIRE_CODE(launch_multiply(stream, memory, 1024, 3), 0);
+        REQUIRE_CODE(cuStreamEndCapture(stream, &graph), 0);
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, graph, 0), 0);
+        REQUIRE_CODE(cuGraphLaunch(instance, stream), 0);
+        REQUIRE_CODE(cuGraphLaunch(instance, stream), 0);
+        int back[1024];
+        REQUIRE_CODE(cuMemcpyDtoHAsync_v2(back, memory, 4096, stream), 0);
+        REQUIRE_THAT(back[0] == 9 && back[1023] == 9);
+        REQUIRE_CODE(cuMemFree_v2(memory), 0);
+        REQUIRE_CODE(cuGraphLaunch(instance, stream), 0);
+        REQUIRE_CODE(cuStreamSynchronize(stream), 700);
+    });
+}
+
+}  // namespace
+}  // namespace isthmus::sim::test

@@ -1,0 +1,89 @@
+// What the simulator's tests share. Every test runs its body in a process of its own (forked before the driver
+// starts), so that machines, sticky errors and planned faults do not reach the next test.
+#pragma once
+
+#include <exports.hpp>
+
+#include <platform/sim_control.h>
+#include <platform/sim_registration.h>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+extern "C" {
+int isthmus_sim_register_kernel(const isthmus_sim_kernel* kernel);
+int isthmus_sim_fact(const char* key, char* value, size_t value_bytes);
+int isthmus_sim_fault_plan(const char* plan);
+std::uint64_t isthmus_sim_call_count(const char* name);
+void isthmus_sim_reset_counts(void);
+std::int64_t isthmus_sim_live(const char* what);
+const char* isthmus_sim_protection(void);
+}
+
+namespace isthmus::sim::test {
+
+// In a child: ends it with a message where the code is another one.
+#define REQUIRE_CODE(call, code)                                                                                 \
+    do {                                                                                                         \
+        const int answered_ = (call);                                                                            \
+        if (answered_ != (code)) {                                                                               \
+            std::fprintf(stderr, "%s:%d: %s answered %d, not %d\n", __FILE__, __LINE__, #call, answered_, code); \
+            std::_Exit(1);                                                                                       \
+        }                                                                                                        \
+    } while (false)
+#define REQUIRE_THAT(condition)                                                          \
+    do {                                                                                 \
+        if (!(condition)) {                                                              \
+            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+            std::_Exit(1);                                                               \
+        }                                                                                \
+    } while (false)
+
+// Passes where the body comes to its end; `says`: a regular expression for its stderr.
+inline void in_own_process(const std::function<void()>& body, const char* says = "") {
+    EXPECT_EXIT((body(), std::_Exit(0)), ::testing::ExitedWithCode(0), says);
+}
+// Passes where the body ends by SIGSEGV.
+void in_own_process_faults(const std::function<void()>& body, const char* says);
+
+// Starts the driver and makes the primary context current.
+Context* open_device(int device = 0);
+int fact(int id, int device = 0);
+inline bool concurrent_managed() {
+    return fact(attribute::concurrent_managed) != 0;
+}
+inline bool pageable() {
+    return fact(attribute::pageable) != 0;
+}
+
+Address device_memory(std::size_t bytes);
+Stream* new_stream(unsigned flags = 1);
+Event* new_event(unsigned flags = 2);
+
+// Kernels with made-up images. multiply: data[i] *= factor for all i. hold: begins, then waits until released.
+struct Ints {
+    Address data;
+    std::uint64_t size;
+};
+struct MultiplyPack {
+    Ints data;
+    int factor;
+};
+struct Gate {
+    std::atomic<int> begun{0};
+    std::atomic<int> released{0};
+};
+Function* multiply_kernel();
+Function* hold_kernel();
+Function* wild_store_kernel();  // writes through an address given as a value
+Result launch_multiply(Stream* stream, Address data, std::uint64_t size, int factor);
+Result launch_hold(Stream* stream, Gate& gate);
+Result launch_wild_store(Stream* stream, void* target);
+void wait_until(const std::atomic<int>& flag);
+
+}  // namespace isthmus::sim::test
