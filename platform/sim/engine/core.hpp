@@ -114,6 +114,9 @@ public:
     int await(Lock& lock, const WorkRef& work, int device);
     std::uint64_t now_ns() const;
 
+    // --- streams.cpp
+    void adopt(Device& device, const WorkRef& tail, bool blocking);  // an orphan, until it has ended
+
     // --- observation.cpp
     void issue(Work& work, int device);  // `work` is GPU work of its stream
     void merge_marks(const Work& before, Work& after);

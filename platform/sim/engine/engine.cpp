@@ -105,7 +105,7 @@ int Engine::launch(StreamId id, GraphInstance& instance) {
         Event* recorded = work->operation.kind == Kind::event_record ? core.find(work->operation.event) : nullptr;
         if (recorded) *recorded = Event{recorded->timing, work, nullptr, {}};
         if (work->operation.device != stream->device) {
-            core.devices[work->operation.device].orphans.push_back({work, false});
+            core.adopt(core.devices[work->operation.device], work, false);
         }
     }
     stream->tail = exit;

@@ -120,12 +120,12 @@ void Core::shut_down() {
     ended.notify_all();
     delayed.notify_all();
     wake.notify_all();
-    if (options.mode == Mode::seeded) {
-        for (auto& [due, work] : std::exchange(sleeping, {})) complete(work);
-        while (const WorkRef work = take()) complete(work);
-    }
     const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(options.grace_ns);
     while (executors != 0 && gone.wait_until(lock.inner(), until) != std::cv_status::timeout) {
+    }
+    if (executors == 0) {  // seeded mode, or no thread was to be had
+        for (const auto& [due, work] : std::exchange(sleeping, {})) complete(work);
+        while (const WorkRef work = take()) complete(work);
     }
     lock.release_and_clear();
 }

@@ -6,6 +6,11 @@
 
 namespace isthmus::sim::engine {
 
+void Core::adopt(Device& device, const WorkRef& tail, bool blocking) {
+    std::erase_if(device.orphans, [](const Orphan& orphan) { return orphan.tail->done; });
+    if (tail && !tail->done) device.orphans.push_back({tail, blocking});
+}
+
 StreamId Engine::legacy_stream(int device) const {
     return core_->devices[device].legacy;  // fixed when the engine is made
 }
@@ -28,8 +33,7 @@ int Engine::destroy_stream(StreamId id) {
     Device& device = core_->devices[stream->device];
     if (device.legacy == id) return code::not_permitted;
     if (stream->capture) lose_capture(*core_, *stream);
-    std::erase_if(device.orphans, [](const Orphan& orphan) { return orphan.tail->done; });
-    if (stream->tail && !stream->tail->done) device.orphans.push_back({stream->tail, stream->options.blocking});
+    core_->adopt(device, stream->tail, stream->options.blocking);
     core_->streams.erase(static_cast<std::uint64_t>(id));
     return code::ok;
 }
