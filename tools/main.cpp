@@ -1,4 +1,5 @@
 // The isthmus command: reads the command line, runs one subcommand, and turns failures into one line and a code.
+#include "caps_command.hpp"
 #include "command.hpp"
 #include "console.hpp"
 #include "doctor_command.hpp"
@@ -69,6 +70,7 @@ int run(int argc, char** argv) {
     CommandContext context;
     std::string device;
     add_global_options(app, context, device);
+    add_caps_command(app, context);
     add_doctor_command(app, context);
     try {
         app.parse(argc, argv);  // runs the subcommand

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""The built command as people run it: on simulated machines, with bad input, and with outputs that cannot be written.
+
+usage: command_test.py ISTHMUS KNOWN_RECORDS_FOLDER [MACHINE...]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND = ""
+RECORDS = pathlib.Path()
+MACHINES = []
+
+
+def run(*arguments, **environment):
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("ISTHMUS_")}
+    clean.update(environment)
+    return subprocess.run([COMMAND, *arguments], env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=120)
+
+
+class BadInput(unittest.TestCase):
+    def refused(self, *arguments, code=2, says=""):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, code, done)
+        self.assertEqual(done.stdout, "", done)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertTrue(done.stderr.startswith("isthmus: "), done.stderr)
+        self.assertIn(says, done.stderr)
+
+    def test_usage(self):
+        self.refused(says="subcommand")
+        self.refused("frobnicate")
+        self.refused("caps", "--no-such-option", says="--no-such-option")
+        self.refused("caps", "--format", "yaml")
+        self.refused("doctor", "--deadline", "soon")
+        self.refused("doctor", "--deadline", "-1")
+        self.refused("caps", "--all", "--machine", "orin", says="--all")
+
+    def test_unknown_machines_name_the_known_ones(self):
+        for command in ("caps", "doctor"):
+            self.refused(command, "--machine", "pdp11", says="orin")
+
+    def test_records_that_are_absent_or_damaged(self):
+        self.refused("caps", "--machine", "/no/such/record.json", says="/no/such/record.json")
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("empty", ""), ("words", "not a record"), ("half", '{"format": 1, "name": "x", '),
+                               ("list", "[]"), ("binary", "\0\1\2")):
+                path = os.path.join(folder, name + ".json")
+                pathlib.Path(path).write_text(text)
+                self.refused("caps", "--machine", path, says=name)
+
+    def test_devices_that_are_not_there(self):
+        self.refused("caps", "--device", "99", says="99")
+        self.refused("caps", "--device", "-1")
+        self.refused("caps", "--device", "gpu", says="gpu")
+
+    def test_outputs_that_cannot_be_written_leave_nothing_behind(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.refused("caps", "--record", os.path.join(folder, "no", "such", "folder.json"), says="No such file")
+            self.refused("caps", "--record", folder, says=folder)
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_a_full_disk_is_an_error(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full here")
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([COMMAND, "caps", "--all"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("No space left", done.stderr)
+
+
+class ThisMachine(unittest.TestCase):
+    def test_help_and_version_go_to_standard_output(self):
+        for arguments in (("--help",), ("caps", "--help"), ("doctor", "--help"), ("--version",)):
+            done = run(*arguments)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("isthmus" if "--version" in arguments else "--", done.stdout)
+
+    def test_caps_always_has_the_cpu(self):
+        document = json.loads(run("caps", "--json").stdout)
+        self.assertEqual(document["devices"][-1]["name"], "CPU")
+        self.assertEqual(json.loads(run("caps", "--format", "json").stdout), document)
+        for style in ("text", "markdown"):
+            self.assertIn("CPU", run("caps", "--format", style).stdout)
+
+    def test_without_a_terminal_there_are_no_colours(self):
+        for arguments in (("caps",), ("caps", "--all"), ("doctor",)):
+            self.assertNotIn("\033", run(*arguments, TERM="xterm").stdout)
+
+    def test_all_known_machines_stand_side_by_side(self):
+        done = run("caps", "--all")
+        self.assertEqual(done.returncode, 0)
+        for record in RECORDS.glob("*.json"):
+            if json.loads(record.read_text())["devices"]:
+                self.assertIn(record.stem, done.stdout)
+        json.loads(run("caps", "--all", "--json").stdout)
+
+    def test_the_doctor_answers_in_json(self):
+        done = run("doctor", "--json")
+        document = json.loads(done.stdout)
+        problems = [finding for finding in document["findings"] if finding["weight"] == "problem"]
+        self.assertEqual(done.returncode, 1 if problems else 0)
+        self.assertIn("D001", document["checked"])
+
+    def test_the_doctor_finds_a_library_that_is_no_driver(self):
+        document = json.loads(run("doctor", "--json", ISTHMUS_CUDA_LIBRARY="/no/such/libcuda.so.1").stdout)
+        self.assertIn("D001", [finding["id"] for finding in document["findings"]])
+
+    def test_the_doctor_finds_limits(self):
+        done = subprocess.run(["sh", "-c", 'ulimit -n 40 && exec "$0" doctor --json', COMMAND], capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 1, done)
+        found = {finding["id"]: finding for finding in json.loads(done.stdout)["findings"]}
+        self.assertIn("40 files", found["D007"]["evidence"])
+
+    def test_a_record_replaces_a_file_as_a_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "here.json")
+            pathlib.Path(path).write_text("something older, and longer than nothing")
+            self.assertEqual(run("caps", "--record", path).returncode, 0)
+            record = json.loads(pathlib.Path(path).read_text())
+            self.assertEqual(record["name"], "here")
+            self.assertEqual(os.listdir(folder), ["here.json"])
+            alone = run("caps", "--record", "-")
+            self.assertEqual(json.loads(alone.stdout)["machine"], record["machine"])
+
+
+class PlayedMachines(unittest.TestCase):
+    def play(self, machine, *arguments):
+        done = run(*arguments, "--machine", machine)
+        if done.returncode == 3 and "simulator" in done.stderr:
+            self.skipTest("this build has no simulator")
+        return done
+
+    def test_caps_shows_the_recorded_devices(self):
+        for machine in MACHINES:
+            with self.subTest(machine=machine):
+                record = json.loads((RECORDS / (machine + ".json")).read_text())
+                done = self.play(machine, "caps", "--json")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                names = [device["name"] for device in json.loads(done.stdout)["devices"]]
+                expected = [device["name"] for device in record["devices"]]
+                if machine == "old-driver":
+                    expected = []
+                self.assertEqual(names, expected + ["CPU"])
+
+    def test_a_saved_record_plays_the_same_machine(self):
+        for machine in MACHINES:
+            with self.subTest(machine=machine), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "copy.json")
+                first = self.play(machine, "caps", "--json", "--record", path)
+                self.assertEqual(first.returncode, 0, first.stderr)
+                second = self.play(path, "caps", "--json")
+                self.assertEqual(second.returncode, 0, second.stderr)
+
+                def gist(done):
+                    return [(device["name"], device.get("row"), device.get("features"))
+                            for device in json.loads(done.stdout)["devices"]]
+                self.assertEqual(gist(first), gist(second))
+
+    def test_one_device_can_be_asked_for(self):
+        for machine in MACHINES:
+            with self.subTest(machine=machine):
+                done = self.play(machine, "caps", "--json", "--device", "cpu")
+                self.assertEqual([device["name"] for device in json.loads(done.stdout)["devices"]], ["CPU"])
+
+    def test_the_doctor_judges_every_machine(self):
+        for machine in MACHINES:
+            with self.subTest(machine=machine):
+                done = self.play(machine, "doctor", "--json")
+                document = json.loads(done.stdout)
+                found = {finding["id"]: finding["weight"] for finding in document["findings"]}
+                if machine == "no-gpu":
+                    self.assertEqual(found.get("D021"), "problem", found)
+                elif machine == "old-driver":
+                    self.assertEqual(found.get("D002"), "problem", found)
+                else:
+                    self.assertTrue(document["simulated"])
+                    self.assertNotIn("D020", found)
+                    self.assertNotIn("D022", found)
+                    self.assertNotIn("D025", found)
+                self.assertEqual(done.returncode, 1 if "problem" in found.values() else 0)
+
+
+if __name__ == "__main__":
+    COMMAND = sys.argv[1]
+    RECORDS = pathlib.Path(sys.argv[2])
+    MACHINES = sys.argv[3:]
+    unittest.main(argv=sys.argv[:1], verbosity=1)

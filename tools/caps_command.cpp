@@ -1,0 +1,114 @@
+// Shows what this machine, a simulated one, or all known ones can do, and saves a machine's record.
+#include "caps_command.hpp"
+
+#include "caps_render.hpp"
+#include "command.hpp"
+#include "console.hpp"
+#include "session.hpp"
+
+#include <machines/record.hpp>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+
+namespace isthmus::tools {
+namespace {
+
+namespace machines = platform::machines;
+
+struct CapsOptions {
+    bool all = false;
+    std::string record;
+    CapsFormat format = CapsFormat::text;
+};
+
+// What the record says of a played machine beside its facts.
+void add_record(MachineView& view, const std::string& machine) {
+    const auto record = machines::find_record(machine);
+    if (!record) return;
+    view.name = record->name;
+    view.title = record->title + " (simulated)";
+    for (DeviceView& device : view.devices) {
+        for (const machines::DeviceRecord& known : record->devices) {
+            if (known.facts.ordinal == device.facts.ordinal) device.evidence = known.evidence;
+        }
+    }
+}
+
+MachineView view_of_machine(Runtime& runtime, const CommandContext& context) {
+    MachineView view;
+    view.name = "this machine";
+    view.machine = runtime.machine();
+    view.title = fmt::format("{}, Linux {}", view.machine.cpu_name.empty() ? "unknown CPU" : view.machine.cpu_name,
+                             view.machine.kernel_release);
+    for (std::size_t i = 0; i < runtime.device_count(); ++i) {
+        const Device& device = **runtime.device(i);
+        if (context.device && *context.device != i) continue;
+        view.devices.push_back({device.facts(), device.capabilities(), {}});
+    }
+    if (runtime.cuda_absence()) view.cuda_absence = runtime.cuda_absence()->text();
+    if (!context.machine.empty()) add_record(view, context.machine);
+    return view;
+}
+
+// "folder/my-board.json" → "my-board"
+std::string record_name(const std::string& file) {
+    const std::string name = file.substr(file.rfind('/') + 1);
+    const std::string stem = name.substr(0, name.rfind('.'));
+    return stem.empty() || file == "-" ? "recorded" : stem;
+}
+
+std::string record_text(Runtime& runtime, const std::string& file) {
+    std::vector<DeviceFacts> devices;
+    for (std::size_t i = 0; i < runtime.device_count(); ++i) {
+        const Device& device = **runtime.device(i);
+        if (!device.is_cpu()) devices.push_back(device.facts());
+    }
+    machines::MachineRecord record = machines::record_of(record_name(file), runtime.machine(), devices);
+    if (const std::optional<Error>& absence = runtime.cuda_absence(); absence && devices.empty()) {
+        record.init_code = absence->code() == Code::no_driver ? -1 : absence->driver_code();
+    }
+    return machines::write_record(record);
+}
+
+int run_caps(CommandContext& context, CapsOptions options) {
+    if (context.json) options.format = CapsFormat::json;
+    if (options.all) {
+        if (!context.machine.empty() || !options.record.empty()) {
+            bad_input("--all shows every known machine: it goes with neither --machine nor --record");
+        }
+        print(render_machines(known_machine_views(), options.format));
+        return exit_ok;
+    }
+    Result<Runtime> runtime = context.open_runtime();
+    if (!runtime) cannot(runtime.error().text());
+    choose_device(*runtime, context);  // refuses a device that is not there
+    if (options.record == "-") {
+        print(record_text(*runtime, options.record));
+        return exit_ok;
+    }
+    if (!options.record.empty()) write_file(options.record, record_text(*runtime, options.record));
+    print(render_machine(view_of_machine(*runtime, context), options.format));
+    return exit_ok;
+}
+
+}  // namespace
+
+void add_caps_command(CLI::App& app, CommandContext& context) {
+    CLI::App* caps = app.add_subcommand("caps", "what each device can do on this machine, and why");
+    const auto options = std::make_shared<CapsOptions>();
+    const std::map<std::string, CapsFormat> formats = {
+        {"text", CapsFormat::text}, {"json", CapsFormat::json}, {"markdown", CapsFormat::markdown}};
+    caps->add_flag("--all", options->all, "all known machines side by side");
+    caps->add_option("--record", options->record, "save the machine's record as JSON (-: print it alone)")
+        ->type_name("FILE");
+    caps->add_option("--format", options->format, "text, json or markdown")
+        ->type_name("FORMAT")
+        ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case).description(""));
+    caps->callback([&context, options] { context.exit_code = run_caps(context, *options); });
+}
+
+}  // namespace isthmus::tools
