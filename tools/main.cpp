@@ -3,6 +3,7 @@
 #include "command.hpp"
 #include "console.hpp"
 #include "doctor_command.hpp"
+#include "run_command.hpp"
 #include "session.hpp"
 
 #include <isthmus/version.hpp>
@@ -72,6 +73,7 @@ int run(int argc, char** argv) {
     add_global_options(app, context, device);
     add_caps_command(app, context);
     add_doctor_command(app, context);
+    add_run_command(app, context);
     try {
         app.parse(argc, argv);  // runs the subcommand
         return context.exit_code;

@@ -1,0 +1,72 @@
+// CameraRun: the main job, from input frames to corners, tracks and an overlay.
+#pragma once
+
+#include "corner_finder.hpp"
+#include "corner_list_writer.hpp"
+#include "corner_tracker.hpp"
+#include "digest.hpp"
+#include "frame_reader.hpp"
+#include "overlay_writer.hpp"
+#include "progress.hpp"
+#include "summary.hpp"
+
+#include <isthmus/device.hpp>
+#include <isthmus/result.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace isthmus::tools::camera {
+
+struct RunOptions {
+    std::string input;  // "-" is standard input
+    InputOptions reading{};
+    std::string output;        // the overlay; empty: none
+    std::string corners_file;  // empty: none
+    kernels::CornerRule rule{.threshold = 2000, .radius = 5, .border = 8};
+    std::uint32_t most_corners = 4096;
+    MatchRule matching{};
+};
+
+struct Failure {
+    bool of_input_or_output;  // otherwise of the device
+    Error error;
+};
+
+class CameraRun {
+public:
+    explicit CameraRun(RunOptions options) : options_(std::move(options)) {}
+
+    // Opens input and outputs, so that what cannot be used is known before a device is touched.
+    std::optional<Failure> prepare(int stop_descriptor);
+    // Every frame until the input's end or a signal; then the files get their names. After a failure, and where the
+    // run is destroyed before, no file is left behind.
+    std::optional<Failure> go(Device& device);
+    const Summary& summary() const noexcept { return summary_; }
+
+private:
+    std::optional<Failure> frames(CornerFinder& finder, Progress& progress);
+    std::optional<Failure> read(CornerFinder& finder, std::size_t slot, Got& got);
+    std::optional<Failure> finish(CornerFinder& finder, std::size_t slot);
+    std::optional<Failure> write(const std::vector<TrackedCorner>& corners, const std::uint8_t* frame);
+    std::optional<Failure> commit();
+    void count(const FoundCorners& found, const std::vector<TrackedCorner>& tracked);
+    void describe(Device& device, const CornerFinder& finder);
+
+    RunOptions options_;
+    std::unique_ptr<FrameReader> reader_;
+    std::optional<Canvas> canvas_;
+    std::unique_ptr<OverlayWriter> overlay_;
+    std::optional<CornerListWriter> list_;
+    std::optional<CornerTracker> tracker_;
+    Digest corners_digest_;
+    Digest tracks_digest_;
+    std::uint64_t copied_before_ = 0;
+    Samples read_{"read", "CPU"}, submit_{"submit", "CPU"}, wait_{"wait", "CPU"}, match_{"match", "CPU"},
+        draw_{"draw", "CPU"}, write_{"write", "CPU"};
+    Summary summary_;
+};
+
+}  // namespace isthmus::tools::camera

@@ -1,0 +1,29 @@
+// CornerListWriter: corners and tracks of every frame as one JSON document, written as the run goes.
+#pragma once
+
+#include "atomic_file.hpp"
+#include "corner_tracker.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace isthmus::tools::camera {
+
+// {"width": …, "height": …, "columns": ["x", "y", "score", "track", "previous"],
+//  "frames": [{"frame": 0, "corners": [[x, y, score, track, previous], …]}, …], "corners_digest": "…",
+//  "tracks_digest": "…"}. `previous` is the corner's place in the frame before, -1 where it is new.
+class CornerListWriter {
+public:
+    static Result<CornerListWriter> create(const std::string& path, std::uint32_t width, std::uint32_t height);
+    Result<void> write(std::span<const TrackedCorner> corners);
+    Result<void> commit(const std::string& corners_digest, const std::string& tracks_digest);
+
+private:
+    explicit CornerListWriter(AtomicFile file) : file_(std::move(file)) {}
+    AtomicFile file_;
+    std::uint64_t frame_ = 0;
+    std::string text_;
+};
+
+}  // namespace isthmus::tools::camera

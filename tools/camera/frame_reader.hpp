@@ -1,0 +1,51 @@
+// FrameReader: frames one after the other, from YUV4MPEG2, PGM and PPM, or raw bytes of a stated format.
+#pragma once
+
+#include "byte_source.hpp"
+#include "frame_shape.hpp"
+
+#include <isthmus/result.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace isthmus::tools::camera {
+
+struct FrameRate {
+    std::uint32_t numerator = 25;
+    std::uint32_t denominator = 1;
+};
+
+class FrameReader {
+public:
+    virtual ~FrameReader() = default;
+    const FrameShape& shape() const noexcept { return shape_; }
+    FrameRate rate() const noexcept { return rate_; }
+    std::uint64_t frames_expected() const noexcept { return frames_expected_; }  // 0: unknown
+
+    // The next frame, into shape().size_bytes bytes. Got::nothing after the last one.
+    virtual Result<Got> read(std::span<std::uint8_t> frame) = 0;
+
+protected:
+    FrameShape shape_{};
+    FrameRate rate_{};
+    std::uint64_t frames_expected_ = 0;
+};
+
+struct InputOptions {
+    std::optional<FrameShape> raw{};  // the bytes are frames of this shape, without any header
+    std::uint64_t frames = 0;         // at most so many; a single picture is panned into so many; 0: what is there
+};
+
+// Reads as much as is needed to know the shape. Errors: invalid_argument (no such format, truncated, absurd sizes),
+// system_error (the system cannot read it), not_ready (a signal asked to stop).
+Result<std::unique_ptr<FrameReader>> open_frames(std::unique_ptr<ByteSource> source, const InputOptions& options);
+
+// The parts of open_frames, one per format; `source` stands at the format's magic.
+Result<std::unique_ptr<FrameReader>> open_y4m(std::unique_ptr<ByteSource> source);
+Result<std::unique_ptr<FrameReader>> open_pnm(std::unique_ptr<ByteSource> source, std::uint64_t frames);
+Error stopped_by_signal(const ByteSource& source);
+
+}  // namespace isthmus::tools::camera

@@ -1,0 +1,127 @@
+#include "overlay_writer.hpp"
+
+#include <cstdio>
+
+namespace isthmus::tools::camera {
+namespace {
+
+// JFIF's full-range BT.601, in 65536ths, rounded to nearest.
+std::uint8_t luma_of(Colour c) {
+    return static_cast<std::uint8_t>((19595 * c.red + 38470 * c.green + 7471 * c.blue + 32768) >> 16);
+}
+std::uint8_t at_most_255(std::int32_t value) {
+    return static_cast<std::uint8_t>(value > 255 ? 255 : value);
+}
+std::uint8_t blue_difference_of(Colour c) {
+    return at_most_255((-11056 * c.red - 21712 * c.green + 32768 * c.blue + (128 << 16) + 32768) >> 16);
+}
+std::uint8_t red_difference_of(Colour c) {
+    return at_most_255((32768 * c.red - 27440 * c.green - 5328 * c.blue + (128 << 16) + 32768) >> 16);
+}
+
+class VideoWriter final : public OverlayWriter {
+public:
+    VideoWriter(AtomicFile file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+
+    Result<void> begin(std::uint32_t width, std::uint32_t height, FrameRate rate) {
+        return file_.write("YUV4MPEG2 W" + std::to_string(width) + " H" + std::to_string(height) + " F" +
+                           std::to_string(rate.numerator) + ":" + std::to_string(rate.denominator) +
+                           " Ip A1:1 C444 XCOLORRANGE=FULL\n");
+    }
+    Result<void> write(const Canvas& canvas) override {
+        bytes_.clear();
+        for (std::uint8_t (*component)(Colour) : {&luma_of, &blue_difference_of, &red_difference_of})
+            for (const Colour& pixel : canvas.pixels()) bytes_.push_back(component(pixel));
+        if (Result<void> written = file_.write("FRAME\n"); !written) return written;
+        any_ = true;
+        return file_.write(bytes_);
+    }
+    Result<std::vector<std::string>> commit() override {
+        if (!any_) return std::vector<std::string>{};
+        if (Result<void> done = file_.commit(); !done) return std::move(done).error();
+        return std::vector<std::string>{path_};
+    }
+
+private:
+    AtomicFile file_;
+    std::string path_;
+    std::vector<std::uint8_t> bytes_;
+    bool any_ = false;
+};
+
+class PictureWriter final : public OverlayWriter {
+public:
+    PictureWriter(AtomicFile first, std::string path, bool colour) : path_(std::move(path)), colour_(colour) {
+        files_.push_back(std::move(first));
+    }
+
+    Result<void> write(const Canvas& canvas) override {
+        if (count_ == files_.size()) {
+            Result<AtomicFile> file = AtomicFile::create(numbered(count_));
+            if (!file) return std::move(file).error();
+            files_.push_back(std::move(file).value());
+        }
+        AtomicFile& file = files_[count_++];
+        bytes_.clear();
+        for (const Colour& pixel : canvas.pixels()) {
+            if (colour_) {
+                bytes_.insert(bytes_.end(), {pixel.red, pixel.green, pixel.blue});
+            } else {
+                bytes_.push_back(luma_of(pixel));
+            }
+        }
+        if (Result<void> written = file.write((colour_ ? "P6\n" : "P5\n") + std::to_string(canvas.width()) + " " +
+                                              std::to_string(canvas.height()) + "\n255\n");
+            !written) {
+            return written;
+        }
+        if (Result<void> written = file.write(bytes_); !written) return written;
+        return file.finish();
+    }
+    Result<std::vector<std::string>> commit() override {
+        std::vector<std::string> names;
+        for (std::size_t at = 0; at < count_; ++at) {
+            names.push_back(count_ == 1 ? path_ : numbered(at));
+            Result<void> done = count_ == 1 ? files_[at].commit() : files_[at].commit_as(names.back());
+            if (!done) return std::move(done).error();
+        }
+        return names;
+    }
+
+private:
+    // picture.ppm → picture-0000.ppm
+    std::string numbered(std::size_t at) const {
+        char number[24];
+        std::snprintf(number, sizeof number, "-%04zu", at);
+        return path_.substr(0, path_.size() - 4) + number + path_.substr(path_.size() - 4);
+    }
+    std::vector<AtomicFile> files_;
+    std::size_t count_ = 0;  // of files_ that hold a picture
+    std::string path_;
+    bool colour_;
+    std::vector<std::uint8_t> bytes_;
+};
+
+}  // namespace
+
+Result<void> check_overlay_name(const std::string& path) {
+    if (path.ends_with(".y4m") || path.ends_with(".ppm") || path.ends_with(".pgm")) return {};
+    return Error(Code::invalid_argument, "cannot tell from its name what " + path + " shall be",
+                 "a name that ends in .y4m (a video), .ppm or .pgm (pictures)");
+}
+
+Result<std::unique_ptr<OverlayWriter>> open_overlay(const std::string& path, std::uint32_t width, std::uint32_t height,
+                                                    FrameRate rate) {
+    if (Result<void> good = check_overlay_name(path); !good) return std::move(good).error();
+    Result<AtomicFile> file = AtomicFile::create(path);
+    if (!file) return std::move(file).error();
+    if (path.ends_with(".y4m")) {
+        auto video = std::make_unique<VideoWriter>(std::move(file).value(), path);
+        if (Result<void> begun = video->begin(width, height, rate); !begun) return std::move(begun).error();
+        return std::unique_ptr<OverlayWriter>(std::move(video));
+    }
+    return std::unique_ptr<OverlayWriter>(
+        std::make_unique<PictureWriter>(std::move(file).value(), path, path.ends_with(".ppm")));
+}
+
+}  // namespace isthmus::tools::camera

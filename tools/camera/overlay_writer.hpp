@@ -1,0 +1,31 @@
+// OverlayWriter: canvases as a YUV4MPEG2 video or as PPM and PGM pictures, by the file's name.
+#pragma once
+
+#include "atomic_file.hpp"
+#include "canvas.hpp"
+#include "frame_reader.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace isthmus::tools::camera {
+
+class OverlayWriter {
+public:
+    virtual ~OverlayWriter() = default;
+    virtual Result<void> write(const Canvas& canvas) = 0;
+    // Gives the files their names and says which they are. Destroyed without: no file is left behind.
+    virtual Result<std::vector<std::string>> commit() = 0;
+};
+
+// Is it a name that open_overlay accepts? Says why not, before any input is read.
+Result<void> check_overlay_name(const std::string& path);
+
+// .y4m: one video (full-range 4:4:4, so that thin coloured lines stay thin). .ppm, .pgm: one picture of that name, or,
+// where there are more frames, NAME-0000.ppm and so on. Files are begun here, so that an unwritable folder is known
+// before the first frame.
+Result<std::unique_ptr<OverlayWriter>> open_overlay(const std::string& path, std::uint32_t width, std::uint32_t height,
+                                                    FrameRate rate);
+
+}  // namespace isthmus::tools::camera

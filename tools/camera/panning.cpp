@@ -1,0 +1,54 @@
+#include "panning.hpp"
+
+#include <algorithm>
+
+namespace isthmus::tools::camera {
+namespace {
+
+// To and fro over [0, room].
+std::uint32_t bounce(std::uint64_t way, std::uint32_t room) {
+    if (room == 0) return 0;
+    const auto phase = static_cast<std::uint32_t>(way % (2 * std::uint64_t{room}));
+    return phase <= room ? phase : 2 * room - phase;
+}
+
+class PannedReader final : public FrameReader {
+public:
+    PannedReader(const FrameShape& window, const FrameShape& whole, std::vector<std::uint8_t> picture,
+                 std::uint64_t frames)
+        : whole_(whole), picture_(std::move(picture)), frames_(frames) {
+        shape_ = window;
+        frames_expected_ = frames;
+    }
+    Result<Got> read(std::span<std::uint8_t> frame) override {
+        if (next_ == frames_) return Got::nothing;
+        const WindowPlace place = window_place(next_++, whole_.width - shape_.width, whole_.height - shape_.height);
+        for (std::uint32_t y = 0; y < shape_.height; ++y) {
+            const std::uint8_t* row = picture_.data() + std::size_t{place.y + y} * whole_.pitch_bytes + place.x;
+            std::copy_n(row, shape_.width, frame.data() + std::size_t{y} * shape_.pitch_bytes);
+        }
+        return Got::all;
+    }
+
+private:
+    FrameShape whole_;
+    std::vector<std::uint8_t> picture_;
+    std::uint64_t frames_;
+    std::uint64_t next_ = 0;
+};
+
+}  // namespace
+
+WindowPlace window_place(std::uint64_t frame, std::uint32_t room_x, std::uint32_t room_y) noexcept {
+    return {bounce(frame * 3, room_x), bounce(frame * 2, room_y)};
+}
+
+Result<std::unique_ptr<FrameReader>> open_panned(const FrameShape& shape, std::vector<std::uint8_t> picture,
+                                                 std::uint64_t frames) {
+    Result<FrameShape> window =
+        make_frame_shape(PixelFormat::gray, shape.width - shape.width / 8, shape.height - shape.height / 8);
+    if (!window) return std::move(window).error();
+    return std::unique_ptr<FrameReader>(std::make_unique<PannedReader>(*window, shape, std::move(picture), frames));
+}
+
+}  // namespace isthmus::tools::camera

@@ -1,0 +1,53 @@
+#include "stop_signal.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace isthmus::tools::camera {
+namespace {
+
+// A handler gets no argument, so what it touches has to be here.
+volatile std::sig_atomic_t received_signal = 0;
+volatile std::sig_atomic_t write_end = -1;
+struct sigaction previous[3];
+constexpr int handled[3] = {SIGINT, SIGTERM, SIGPIPE};
+
+extern "C" void note_signal(int signal) {
+    const int saved = errno;
+    received_signal = signal;
+    const char byte = 0;
+    if (write_end >= 0) [[maybe_unused]]
+        const ssize_t written = ::write(static_cast<int>(write_end), &byte, 1);  // full: it is readable already
+    errno = saved;
+}
+
+}  // namespace
+
+StopSignal::StopSignal() {
+    if (::pipe2(pipe_, O_CLOEXEC | O_NONBLOCK) != 0) pipe_[0] = pipe_[1] = -1;
+    received_signal = 0;
+    write_end = pipe_[1];
+    struct sigaction action {};
+    sigemptyset(&action.sa_mask);
+    for (int at = 0; at < 3; ++at) {
+        action.sa_handler = handled[at] == SIGPIPE ? SIG_IGN : note_signal;
+        // A shell that started us in the background had SIGINT ignored; that stays.
+        ::sigaction(handled[at], nullptr, &previous[at]);
+        if (previous[at].sa_handler != SIG_IGN) ::sigaction(handled[at], &action, nullptr);
+    }
+}
+
+StopSignal::~StopSignal() {
+    for (int at = 0; at < 3; ++at) ::sigaction(handled[at], &previous[at], nullptr);
+    write_end = -1;
+    for (int end : pipe_)
+        if (end >= 0) ::close(end);
+}
+
+int StopSignal::received() noexcept {
+    return static_cast<int>(received_signal);
+}
+
+}  // namespace isthmus::tools::camera

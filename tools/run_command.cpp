@@ -1,0 +1,113 @@
+// The options of `isthmus run`, and what it says at the end.
+#include "run_command.hpp"
+
+#include "camera/camera_run.hpp"
+#include "camera/stop_signal.hpp"
+#include "command.hpp"
+#include "console.hpp"
+#include "session.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace isthmus::tools {
+namespace {
+
+struct RawInput {
+    std::string format;
+    std::uint64_t width = 0;
+    std::uint64_t height = 0;
+    std::uint64_t pitch_bytes = 0;
+};
+
+[[noreturn]] void fail(int exit_code, const Error& error) {
+    std::string line = "run: " + std::string(error.message());
+    if (!error.remedy().empty()) line += "; what works: " + std::string(error.remedy());
+    throw Failure(exit_code, line);
+}
+
+int run(camera::RunOptions options, const CommandContext& context) {
+    const camera::StopSignal stop;
+    Result<Runtime> runtime = context.open_runtime();
+    if (!runtime) fail(exit_failed, runtime.error());
+    Device& device = choose_device(*runtime, context);
+    camera::CameraRun pipeline(std::move(options));
+    std::optional<camera::Failure> failed = pipeline.prepare(stop.descriptor());
+    if (!failed) failed = pipeline.go(device);
+    if (failed && camera::StopSignal::received() == 0)
+        fail(failed->of_input_or_output ? exit_bad_usage : exit_failed, failed->error);
+    // A signal before the first frame: there is nothing to write and nothing to say but the exit code.
+    if (failed) return 128 + camera::StopSignal::received();
+    camera::Summary summary = pipeline.summary();
+    summary.machine = context.machine;
+    print(context.json ? as_json(summary) : as_text(summary));
+    return summary.signal == 0 ? exit_ok : 128 + summary.signal;
+}
+
+Result<void> take_raw(const RawInput& raw, camera::RunOptions& options) {
+    if (raw.format.empty()) {
+        if (raw.width == 0 && raw.height == 0 && raw.pitch_bytes == 0) return {};
+        return Error(Code::invalid_argument, "--width, --height and --pitch describe raw frames",
+                     "add --format gray, nv12, i420, yuyv, uyvy or bayer8");
+    }
+    const std::optional<camera::PixelFormat> format = camera::pixel_format(raw.format);
+    if (!format) {
+        return Error(Code::invalid_argument, "there is no frame format '" + raw.format + "'",
+                     "gray, nv12, i420, yuyv, uyvy or bayer8");
+    }
+    Result<camera::FrameShape> shape = camera::make_frame_shape(*format, raw.width, raw.height, raw.pitch_bytes);
+    if (!shape) return std::move(shape).error();
+    options.reading.raw = *shape;
+    return {};
+}
+
+void add_options(CLI::App& command, camera::RunOptions& options, RawInput& raw) {
+    command.add_option("input", options.input, "YUV4MPEG2 (mono or 4:2:0), PGM or PPM (P5, P6); - is standard input")
+        ->required();
+    command.add_option("-o,--output", options.output, "overlay: a video (.y4m), or pictures (.ppm, .pgm)");
+    command.add_option("--corners", options.corners_file, "corners and tracks of every frame, as JSON");
+    command
+        .add_option("-n,--frames", options.reading.frames,
+                    "end after so many frames; a single picture is panned into so many")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+    const char* group = "Raw frames";
+    command.add_option("--format", raw.format, "gray, nv12, i420, yuyv, uyvy or bayer8")->group(group);
+    command.add_option("--width", raw.width, "pixels")->group(group);
+    command.add_option("--height", raw.height, "pixels")->group(group);
+    command.add_option("--pitch", raw.pitch_bytes, "bytes from row to row; default: no gap")->group(group);
+    group = "Corners";
+    command.add_option("--threshold", options.rule.threshold, "least response of a corner")
+        ->group(group)
+        ->capture_default_str();
+    command.add_option("--distance", options.rule.radius, "a corner is the best within so many pixels")
+        ->group(group)
+        ->check(CLI::Range(1u, 64u))
+        ->capture_default_str();
+    command.add_option("--max-corners", options.most_corners, "of one frame")
+        ->group(group)
+        ->check(CLI::Range(1u, 1u << 20))
+        ->capture_default_str();
+    command.add_option("--match-radius", options.matching.radius, "pixels that a corner may move between frames")
+        ->group(group)
+        ->check(CLI::Range(0u, 1024u))
+        ->capture_default_str();
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, CommandContext& context) {
+    struct Choices {
+        camera::RunOptions options;
+        RawInput raw;
+    };
+    const auto choices = std::make_shared<Choices>();
+    CLI::App* command = app.add_subcommand("run", "Find and follow corners in camera frames");
+    add_options(*command, choices->options, choices->raw);
+    command->callback([choices, &context] {
+        if (Result<void> taken = take_raw(choices->raw, choices->options); !taken) fail(exit_bad_usage, taken.error());
+        context.exit_code = run(choices->options, context);
+    });
+}
+
+}  // namespace isthmus::tools
