@@ -38,8 +38,7 @@ void run_twin(const Extent& extent, std::uint64_t first, std::uint64_t last, con
 }
 
 #if defined(__CUDACC__)
-// One thread's share of a launch. Strides let a grid that is smaller than the extent (65535 blocks in y and z) still
-// reach every item.
+// One thread's item, or nothing where the grid, which is rounded up to whole blocks, reaches beyond the extent.
 template <auto Body, std::uint32_t block_threads, class Space, class... P>
 __device__ __forceinline__ void run_thread(const Extent& extent, const Pack<P...>& pack) {
     constexpr auto all = std::index_sequence_for<P...>{};
@@ -47,21 +46,14 @@ __device__ __forceinline__ void run_thread(const Extent& extent, const Pack<P...
         call_body<Body>(Block{{blockIdx.x, blockIdx.y, blockIdx.z}, extent, block_threads}, pack, all);
     } else {
         const std::uint64_t x = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-        if (x >= extent.x) return;
+        const std::uint64_t y = std::uint64_t{blockIdx.y} * blockDim.y + threadIdx.y;
+        const std::uint64_t z = std::uint64_t{blockIdx.z} * blockDim.z + threadIdx.z;
         if constexpr (std::is_same_v<Space, Index>) {
-            call_body<Body>(Index{x}, pack, all);
+            if (x < extent.x) call_body<Body>(Index{x}, pack, all);
+        } else if constexpr (std::is_same_v<Space, Index2>) {
+            if (x < extent.x && y < extent.y) call_body<Body>(Index2{x, y}, pack, all);
         } else {
-            const std::uint64_t step_y = std::uint64_t{gridDim.y} * blockDim.y;
-            for (std::uint64_t y = std::uint64_t{blockIdx.y} * blockDim.y + threadIdx.y; y < extent.y; y += step_y) {
-                if constexpr (std::is_same_v<Space, Index2>) {
-                    call_body<Body>(Index2{x, y}, pack, all);
-                } else {
-                    const std::uint64_t step_z = std::uint64_t{gridDim.z} * blockDim.z;
-                    for (std::uint64_t z = std::uint64_t{blockIdx.z} * blockDim.z + threadIdx.z; z < extent.z;
-                         z += step_z)
-                        call_body<Body>(Index3{x, y, z}, pack, all);
-                }
-            }
+            if (x < extent.x && y < extent.y && z < extent.z) call_body<Body>(Index3{x, y, z}, pack, all);
         }
     }
 }
