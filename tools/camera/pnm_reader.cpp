@@ -91,7 +91,9 @@ std::uint8_t gray_of(const std::uint8_t* sample, const PnmHeader& header) {
     return static_cast<std::uint8_t>((77 * full(sample[0]) + 150 * full(sample[1]) + 29 * full(sample[2]) + 128) >> 8);
 }
 
-Result<Got> read_picture(ByteSource& source, const PnmHeader& header, std::span<std::uint8_t> gray) {
+// Calls take(y, row) for every row, as gray.
+template <class F>
+Result<Got> read_picture(ByteSource& source, const PnmHeader& header, F take) {
     const std::size_t samples = header.colour ? 3 : 1;
     std::vector<std::uint8_t> row(samples * header.shape.width);
     for (std::uint32_t y = 0; y < header.shape.height; ++y) {
@@ -101,8 +103,8 @@ Result<Got> read_picture(ByteSource& source, const PnmHeader& header, std::span<
             return bad(source, "is truncated: it ends at byte " + std::to_string(source.position()) + ", after " +
                                    std::to_string(y) + " of " + std::to_string(header.shape.height) + " rows");
         }
-        for (std::uint32_t x = 0; x < header.shape.width; ++x)
-            gray[std::size_t{y} * header.shape.pitch_bytes + x] = gray_of(row.data() + samples * x, header);
+        for (std::uint32_t x = 0; x < header.shape.width; ++x) row[x] = gray_of(row.data() + samples * x, header);
+        take(y, std::span<const std::uint8_t>(row).first(header.shape.width));
     }
     return Got::all;
 }
@@ -126,7 +128,9 @@ public:
         if (!header) return header.code() == Code::not_ready ? Result<Got>(Got::stopped) : std::move(header).error();
         if (header->shape.width != shape_.width || header->shape.height != shape_.height)
             return bad(*source_, "the pictures of a stream have different sizes");
-        return read_picture(*source_, *header, frame);
+        return read_picture(*source_, *header, [&](std::uint32_t y, std::span<const std::uint8_t> row) {
+            std::copy(row.begin(), row.end(), frame.begin() + std::ptrdiff_t{y} * shape_.pitch_bytes);
+        });
     }
 
 private:
@@ -139,8 +143,11 @@ private:
 Result<std::unique_ptr<FrameReader>> open_pnm(std::unique_ptr<ByteSource> source, std::uint64_t frames) {
     Result<PnmHeader> header = read_header(*source);
     if (!header) return std::move(header).error();
-    std::vector<std::uint8_t> picture(header->shape.size_bytes);
-    Result<Got> got = read_picture(*source, *header, picture);
+    // Grows with what is really there: a header alone does not get memory for what it claims.
+    std::vector<std::uint8_t> picture;
+    Result<Got> got = read_picture(*source, *header, [&](std::uint32_t, std::span<const std::uint8_t> row) {
+        picture.insert(picture.end(), row.begin(), row.end());
+    });
     if (!got) return std::move(got).error();
     if (*got == Got::stopped) return stopped_by_signal(*source);
     Result<int> after = source->peek();

@@ -1,0 +1,273 @@
+// What a run writes: drawings, videos, pictures and lists, as whole files or not at all.
+#include "camera/atomic_file.hpp"
+#include "camera/canvas.hpp"
+#include "camera/corner_list_writer.hpp"
+#include "camera/overlay_writer.hpp"
+#include "camera/stage_times.hpp"
+#include "camera/summary.hpp"
+#include "read_frames.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/stat.h>
+
+namespace isthmus::tools::camera {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Output : public ::testing::Test {
+protected:
+    void SetUp() override {
+        std::string pattern = (fs::temp_directory_path() / "isthmus-output-XXXXXX").string();
+        ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+        folder_ = pattern;
+    }
+    void TearDown() override { fs::remove_all(folder_); }
+
+    std::string path(const char* name) const { return (folder_ / name).string(); }
+    static std::string content(const std::string& path) {
+        std::stringstream text;
+        text << std::ifstream(path, std::ios::binary).rdbuf();
+        return text.str();
+    }
+    std::vector<std::string> files() const {
+        std::vector<std::string> names;
+        for (const fs::directory_entry& entry : fs::directory_iterator(folder_))
+            names.push_back(entry.path().filename().string());
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+    fs::path folder_;
+};
+using Names = std::vector<std::string>;
+
+Colour at(const Canvas& canvas, std::uint32_t x, std::uint32_t y) {
+    return canvas.pixels()[std::size_t{y} * canvas.width() + x];
+}
+bool same(Colour a, Colour b) {
+    return a.red == b.red && a.green == b.green && a.blue == b.blue;
+}
+constexpr Colour black{0, 0, 0}, red{255, 0, 0};
+
+TEST(Canvas, ShowsTheLumaOfAFrame) {
+    const FrameShape shape = make_frame_shape(PixelFormat::yuyv, 2, 2).value();
+    const std::uint8_t frame[] = {10, 0, 20, 0, 30, 0, 40, 0};
+    Canvas canvas(2, 2);
+    canvas.show(shape, frame);
+    EXPECT_TRUE(same(at(canvas, 1, 0), {20, 20, 20}));
+    EXPECT_TRUE(same(at(canvas, 0, 1), {30, 30, 30}));
+}
+
+TEST(Canvas, DrawsSquaresAndLinesAndLeavesOutWhatLiesOutside) {
+    Canvas canvas(9, 9);
+    canvas.square({4, 4}, 2, red);
+    for (std::uint32_t y = 0; y < 9; ++y) {
+        for (std::uint32_t x = 0; x < 9; ++x) {
+            const bool inside = x >= 2 && x <= 6 && y >= 2 && y <= 6;
+            const bool edge = inside && (x == 2 || x == 6 || y == 2 || y == 6);
+            EXPECT_TRUE(same(at(canvas, x, y), edge ? red : black)) << x << "," << y;
+        }
+    }
+    Canvas corner(3, 3);
+    corner.square({0, 0}, 1, red);
+    corner.square({200, 200}, 3, red);
+    EXPECT_TRUE(same(at(corner, 1, 1), red));
+    EXPECT_TRUE(same(at(corner, 0, 0), black));
+    Canvas lines(5, 5);
+    lines.line({0, 4}, {4, 0}, red);
+    lines.line({0, 0}, {0, 0}, red);
+    for (std::uint32_t step = 0; step < 5; ++step) EXPECT_TRUE(same(at(lines, step, 4 - step), red)) << step;
+    EXPECT_TRUE(same(at(lines, 0, 0), red));
+}
+
+TEST(Canvas, TellsNewCornersFromTrackedOnes) {
+    TrackedCorner fresh, tracked;
+    fresh.item.corner = {8, 8, 1};
+    tracked.item.corner = {24, 8, 1};
+    tracked.previous = 0;
+    tracked.trail_length = 1;
+    tracked.trail[0] = {24, 20};
+    Canvas canvas(32, 32);
+    draw_corners(canvas, std::vector{fresh, tracked});
+    EXPECT_FALSE(same(at(canvas, 5, 5), black));
+    EXPECT_FALSE(same(at(canvas, 5, 5), at(canvas, 21, 5)));
+    EXPECT_FALSE(same(at(canvas, 24, 16), black)) << "the trail";
+    EXPECT_TRUE(same(at(canvas, 8, 16), black)) << "no trail behind a new corner";
+}
+
+TEST_F(Output, AppearsWhenCommittedAndNotBefore) {
+    Result<AtomicFile> file = AtomicFile::create(path("a.txt"));
+    ASSERT_TRUE(file.ok()) << file.error().text();
+    ASSERT_TRUE(file->write("hello").ok());
+    EXPECT_FALSE(fs::exists(path("a.txt")));
+    ASSERT_TRUE(file->commit().ok());
+    EXPECT_EQ(content(path("a.txt")), "hello");
+    EXPECT_EQ(files(), Names{"a.txt"});
+    struct stat facts {};
+    ASSERT_EQ(::stat(path("a.txt").c_str(), &facts), 0);
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    EXPECT_EQ(facts.st_mode & 0777, 0666u & ~mask) << "as readable as any other file";
+}
+
+TEST_F(Output, LeavesTheOldFileWhereItIsNotCommitted) {
+    std::ofstream(path("a.txt")) << "old";
+    {
+        Result<AtomicFile> file = AtomicFile::create(path("a.txt"));
+        ASSERT_TRUE(file.ok());
+        ASSERT_TRUE(file->write(std::string(1 << 20, 'x')).ok());
+    }
+    EXPECT_EQ(content(path("a.txt")), "old");
+    EXPECT_EQ(files(), Names{"a.txt"});
+}
+
+TEST_F(Output, ReplacesTheFileThatALinkNamesAndKeepsTheLink) {
+    std::ofstream(path("a.txt")) << "old";
+    fs::create_symlink("a.txt", path("link"));
+    Result<AtomicFile> file = AtomicFile::create(path("link"));
+    ASSERT_TRUE(file.ok() && file->write("new").ok() && file->commit().ok());
+    EXPECT_TRUE(fs::is_symlink(path("link")));
+    EXPECT_EQ(content(path("a.txt")), "new");
+}
+
+TEST_F(Output, GoesStraightIntoDevicesAndReportsFullOnes) {
+    if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+    Result<AtomicFile> null = AtomicFile::create("/dev/null");
+    ASSERT_TRUE(null.ok() && null->write("gone").ok() && null->commit().ok());
+    EXPECT_TRUE(fs::is_character_file("/dev/null"));
+    Result<AtomicFile> full = AtomicFile::create("/dev/full");
+    ASSERT_TRUE(full.ok() && full->write("more").ok());
+    const Result<void> done = full->commit();
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().driver_code(), ENOSPC);
+}
+
+TEST_F(Output, IsRefusedWhereTheFolderIsMissing) {
+    const Result<AtomicFile> file = AtomicFile::create(path("missing/a.txt"));
+    ASSERT_FALSE(file.ok());
+    EXPECT_NE(file.error().message().find("missing/a.txt"), std::string_view::npos);
+}
+
+TEST_F(Output, IsAVideoThatReadsBack) {
+    Result<std::unique_ptr<OverlayWriter>> writer = open_overlay(path("v.y4m"), 2, 1, {30, 2});
+    ASSERT_TRUE(writer.ok()) << writer.error().text();
+    Canvas canvas(2, 1);
+    canvas.dot(0, 0, {255, 255, 255});
+    canvas.dot(1, 0, red);
+    ASSERT_TRUE((*writer)->write(canvas).ok());
+    ASSERT_TRUE((*writer)->write(Canvas(2, 1)).ok());
+    const Result<Names> names = (*writer)->commit();
+    ASSERT_TRUE(names.ok());
+    EXPECT_EQ(*names, Names{path("v.y4m")});
+    EXPECT_EQ(content(path("v.y4m")), std::string("YUV4MPEG2 W2 H1 F30:2 Ip A1:1 C444 XCOLORRANGE=FULL\n"
+                                                  "FRAME\n\xff\x4c\x80\x55\x80\xff"
+                                                  "FRAME\n\0\0\x80\x80\x80\x80",
+                                                  52 + 12 + 12));
+}
+
+TEST_F(Output, IsOnePictureOfThatNameOrManyNumberedOnes) {
+    Canvas canvas(2, 1);
+    canvas.dot(1, 0, red);
+    for (const int frames : {1, 3}) {
+        Result<std::unique_ptr<OverlayWriter>> writer = open_overlay(path("p.ppm"), 2, 1, {});
+        ASSERT_TRUE(writer.ok()) << writer.error().text();
+        for (int frame = 0; frame < frames; ++frame) ASSERT_TRUE((*writer)->write(canvas).ok());
+        const Result<Names> names = (*writer)->commit();
+        ASSERT_TRUE(names.ok());
+        EXPECT_EQ(names->size(), static_cast<std::size_t>(frames));
+        for (const std::string& name : *names)
+            EXPECT_EQ(content(name), std::string("P6\n2 1\n255\n\0\0\0\xff\0\0", 17));
+    }
+    EXPECT_EQ(files(), (Names{"p-0000.ppm", "p-0001.ppm", "p-0002.ppm", "p.ppm"}));
+}
+
+TEST_F(Output, IsGrayInPgmFiles) {
+    Result<std::unique_ptr<OverlayWriter>> writer = open_overlay(path("p.pgm"), 2, 1, {});
+    ASSERT_TRUE(writer.ok()) << writer.error().text();
+    Canvas canvas(2, 1);
+    canvas.dot(0, 0, {9, 9, 9});
+    canvas.dot(1, 0, red);
+    ASSERT_TRUE((*writer)->write(canvas).ok() && (*writer)->commit().ok());
+    const Result<ReadFrames> read = read_frames(content(path("p.pgm")));
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->frames.at(0), (Frame{9, 76}));
+}
+
+TEST_F(Output, IsNothingWithoutFramesOrCommit) {
+    for (const char* name : {"v.y4m", "p.ppm"}) {
+        Result<std::unique_ptr<OverlayWriter>> writer = open_overlay(path(name), 2, 1, {});
+        ASSERT_TRUE(writer.ok() && (*writer)->commit().ok());
+        writer = open_overlay(path(name), 2, 1, {});
+        ASSERT_TRUE(writer.ok() && (*writer)->write(Canvas(2, 1)).ok() && (*writer)->write(Canvas(2, 1)).ok());
+    }
+    EXPECT_EQ(files(), Names{});
+    EXPECT_FALSE(open_overlay(path("v.avi"), 2, 1, {}).ok());
+}
+
+TEST_F(Output, ListsCornersAsJson) {
+    Result<CornerListWriter> writer = CornerListWriter::create(path("c.json"), 30, 20);
+    ASSERT_TRUE(writer.ok()) << writer.error().text();
+    TrackedCorner corner;
+    corner.item.corner = {5, 6, 70000};
+    corner.track = 3;
+    ASSERT_TRUE(writer->write(std::vector{corner, corner}).ok() && writer->write({}).ok());
+    ASSERT_TRUE(writer->commit("aa", "bb").ok());
+    const nlohmann::json document = nlohmann::json::parse(content(path("c.json")));
+    EXPECT_EQ(document["width"], 30);
+    ASSERT_EQ(document["frames"].size(), 2u);
+    EXPECT_EQ(document["frames"][0]["corners"][1], nlohmann::json({5, 6, 70000, 3, -1}));
+    EXPECT_EQ(document["frames"][1]["frame"], 1);
+    EXPECT_TRUE(document["frames"][1]["corners"].empty());
+    EXPECT_EQ(document["corners_digest"], "aa");
+    EXPECT_EQ(document["tracks_digest"], "bb");
+}
+
+TEST(Percentile, IsTheNearestRank) {
+    EXPECT_EQ(percentile({}, 50), 0u);
+    EXPECT_EQ(percentile({7}, 99), 7u);
+    EXPECT_EQ(percentile({4, 1, 3, 2}, 50), 2u);
+    EXPECT_EQ(percentile({4, 1, 3, 2}, 99), 4u);
+    std::vector<std::uint64_t> hundred;
+    for (std::uint64_t value = 100; value > 0; --value) hundred.push_back(value);
+    EXPECT_EQ(percentile(hundred, 99), 99u);
+    EXPECT_EQ(percentile(hundred, 0), 1u);
+}
+
+TEST(Summary, SaysTheSameAsTextAndAsJson) {
+    Summary summary;
+    summary.device = "Some GPU";
+    summary.model = "discrete";
+    summary.machine = "h200";
+    summary.input = "odd \xff name";  // no UTF-8
+    summary.shape = make_frame_shape(PixelFormat::nv12, 64, 48).value();
+    summary.buffers = {{"frame", "device", "pinned", "stage", "because"}};
+    summary.frames = 2;
+    summary.corners = 12;
+    summary.corners_digest = "0123";
+    summary.stages = {{"read", "CPU", {1'500'000, 2'500'000}}};
+    summary.bytes_copied.values = {100, 300};
+    summary.files = {"a", "b", "c", "d"};
+    summary.signal = 15;
+    const std::string text = as_text(summary);
+    for (const char* part :
+         {"Some GPU (discrete), playing h200", "64x48 nv12", "pinned + device, stage: because", "ended by SIGTERM",
+          "1.500", "2.500", "100 bytes per frame (p50), 300 (p99), 400 in all", "digest 0123", "a to d"}) {
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+    }
+    const nlohmann::json document = nlohmann::json::parse(as_json(summary));
+    EXPECT_EQ(document["machine"], "h200");
+    EXPECT_EQ(document["buffers"][0]["path"], "stage");
+    EXPECT_EQ(document["stages"][0]["p99_ns"], 2'500'000);
+    EXPECT_EQ(document["bytes_copied"]["total"], 400);
+    EXPECT_EQ(document["corners"]["digest"], "0123");
+    EXPECT_EQ(document["ended_by"], "SIGTERM");
+    EXPECT_EQ(document["files"].size(), 4u);
+}
+
+}  // namespace
+}  // namespace isthmus::tools::camera
