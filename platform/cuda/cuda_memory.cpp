@@ -154,13 +154,13 @@ Status CudaMemory::attach(const Allocation& allocation, Attachment attachment, S
     });
 }
 
-// cuMemHostGetFlags answers for memory that cuMemHostAlloc made, and refuses registered memory.
+// Allocated and registered page-locked memory look alike: cuMemHostGetFlags answers for both, with the same flags
+// (observed on driver 580). Both are reported as pinned; only write-combined memory stands out.
 MemoryKind CudaMemory::host_kind(void* host) {
     if (!context_.api().mem_host_get_flags) return MemoryKind::pinned;
     unsigned flags = 0;
     const Status status =
         context_.inside("cuMemHostGetFlags", [&] { return context_.api().mem_host_get_flags(&flags, host); });
-    if (status.driver_code == result::invalid_value) return MemoryKind::registered;
     return status.ok() && (flags & host_alloc_write_combined) ? MemoryKind::write_combined : MemoryKind::pinned;
 }
 

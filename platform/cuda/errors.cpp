@@ -183,6 +183,9 @@ Explanation explain_refusal(Code code, std::string_view call) noexcept {
         case Code::invalid_argument:
             return {"the index space needs more blocks than one launch may have (2147483647 in x, 65535 in y and z)",
                     "split the launch, or give the largest dimension to x"};
+        case Code::in_use:
+            return {"the simulator knows another kernel of this name in the same image",
+                    "give the kernels of one file different names"};
         case Code::forked:
             return {"the runtime was opened before fork(), and CUDA does not work in the child",
                     "open the runtime in the child only, or start the child with exec"};

@@ -279,6 +279,17 @@ TEST_F(CudaCalls, TheSimulatorIsGivenTheTwinBeforeTheImage) {
     EXPECT_EQ(reinterpret_cast<void*>(twin.twin), reinterpret_cast<void*>(&twin_body));
 }
 
+TEST_F(CudaCalls, TwoKernelsOfOneNameInOneImageAreRefusedByName) {
+    open("simulator");
+    const KernelInfo kernel = kernel_with(&placeholder);
+    FunctionHandle function{};
+    fake().fail("isthmus_sim_register_kernel", 1);
+    const Status status = execution().resolve(kernel, function);
+    EXPECT_EQ(status.code, Code::in_use);
+    EXPECT_NE(device().explain(status, "launching scale").remedy().find("different names"), std::string_view::npos);
+    EXPECT_EQ(std::string(fake().calls()).find("cuModuleLoadData"), std::string::npos);
+}
+
 TEST_F(CudaCalls, ALaunchIsOneDriverCallWithTheGridOfItsExtent) {
     const StreamHandle stream = make_stream();
     const KernelInfo kernel = kernel_with(&gpu_image);
