@@ -48,7 +48,7 @@ std::vector<std::vector<std::size_t>> blocks_of(const std::vector<std::size_t>& 
     return blocks;
 }
 
-std::string escaped(std::string cell) {
+std::string escaped(const std::string& cell) {
     std::string out;
     for (const char c : cell) {
         if (c == '|') out += '\\';
