@@ -39,7 +39,7 @@ void lose_capture(Core& core, Stream& stream) {
     stream.capture->invalidated = true;
     if (stream.capture->origin != stream.id) return;
     Graph lost = dissolve(core, std::shared_ptr<Capture>(stream.capture));
-    for (NodeIndex i = 0; i < lost.size(); ++i) core.graveyard.push_back(std::move(lost.node(i).operation));
+    for (NodeIndex i = 0; i < lost.size(); ++i) core.bury(std::move(lost.node(i).operation));
 }
 
 void add_once(std::vector<NodeIndex>& nodes, NodeIndex node) {

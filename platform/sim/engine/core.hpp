@@ -33,7 +33,8 @@ struct Work {
     int code = 0;
     std::uint64_t ended_ns = 0;
     std::vector<WorkRef> successors;
-    std::vector<Mark> marks;  // only with Options::track_observation
+    std::shared_ptr<const Graph> launched;  // the end of a launch keeps what the graph captured
+    std::vector<Mark> marks;                // only with Options::track_observation
 };
 
 struct Capture {
@@ -150,9 +151,11 @@ public:
     std::size_t ready_count = 0;
     std::size_t unannounced = 0;                              // of those, not yet told to an executor
     std::vector<std::pair<std::uint64_t, WorkRef>> sleeping;  // seeded: planned delays, by virtual time
-    // Operations that ended without running. What they captured may lock the API room's locks when it is destroyed, so
-    // this happens without the engine's lock, and only where the caller holds none either: on executors, and in waits.
-    std::vector<Operation> graveyard;
+    // Operations that ended without running, and graphs whose launch ended. What they captured may lock the API room's
+    // locks when it is destroyed, so this happens without the engine's lock, and only where the caller holds none
+    // either: on executors, and in waits.
+    std::vector<std::shared_ptr<const void>> graveyard;
+    void bury(Operation operation);
     std::size_t waiters = 0;
     std::size_t running = 0;
     bool stopping = false;

@@ -70,7 +70,9 @@ bool Engine::in_host_function() noexcept {
 // Every node becomes work that follows the stream's entry (when it has no other dependency) and what it depends on;
 // one empty operation after all of them is the stream's new tail.
 int Engine::launch(StreamId id, GraphInstance& instance) {
-    const Graph graph = instance.graph;  // bodies are copied before the lock is taken
+    // The launch owns a copy, so that patching or destroying the instance leaves alone what was launched.
+    const auto launched = std::make_shared<const Graph>(instance.graph);
+    const Graph& graph = *launched;
     Core::Lock lock(*core_);
     Core& core = *core_;
     Stream* stream = core.find(id);
@@ -86,6 +88,7 @@ int Engine::launch(StreamId id, GraphInstance& instance) {
     core.link_entry(*stream, entry);
     core.link(instance.last_launch, entry);
     const WorkRef exit = core.make_work(*stream, Operation{});
+    exit->launched = launched;
     core.link(entry, exit);
     std::vector<WorkRef> works;
     for (std::size_t i = 0; i < graph.size(); ++i) {

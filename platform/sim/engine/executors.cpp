@@ -72,7 +72,7 @@ void Core::Lock::release() {
 }
 
 void Core::Lock::release_and_clear() {
-    const std::vector<Operation> buried = std::exchange(core_.graveyard, {});
+    const auto buried = std::exchange(core_.graveyard, {});
     release();
 }
 

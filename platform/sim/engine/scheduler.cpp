@@ -84,6 +84,10 @@ WorkRef Core::append(Stream& stream, Operation operation, const WorkRef& also_af
     return work;
 }
 
+void Core::bury(Operation operation) {
+    graveyard.push_back(std::make_shared<const Operation>(std::move(operation)));
+}
+
 // Ordering-only and dropped successors end here and now, in a loop: a long chain of them takes no stack.
 void Core::complete(const WorkRef& first) {
     std::deque<WorkRef> open{first};
@@ -92,7 +96,8 @@ void Core::complete(const WorkRef& first) {
         open.pop_front();
         work->done = true;
         work->ended_ns = now_ns();
-        if (runs_code(*work)) graveyard.push_back(std::move(work->operation));
+        if (runs_code(*work)) bury(std::move(work->operation));
+        if (work->launched) graveyard.push_back(std::exchange(work->launched, nullptr));
         for (const WorkRef& next : std::exchange(work->successors, {})) {
             if (--next->pending != 0) continue;
             if (!runs_code(*next) || is_dropped(*next)) {

@@ -291,6 +291,24 @@ TEST_F(EngineCapture, PatchingANodeChangesLaterLaunchesOnly) {  // keeps S16
     EXPECT_EQ(log.entries(), (Entries{"captured", "patched"}));
 }
 
+TEST_F(EngineCapture, ALaunchKeepsWhatItsGraphCapturedUntilItsEnd) {  // keeps S15
+    Gate gate;
+    std::atomic<bool> gone = false, gone_too_early = false;
+    {
+        GraphInstance instance;
+        std::shared_ptr<void> memory(&gone, [&](void*) { gone = true; });
+        const NodeIndex allocate = instance.graph.add(operation(Kind::allocate, [memory] { return 0; }), {});
+        const NodeIndex waits = instance.graph.add(waits_for(gate), {allocate});
+        instance.graph.add(kernel([&] { return gone_too_early = gone.load(), 0; }), {waits});
+        memory = nullptr;
+        ASSERT_EQ(engine.launch(a, instance), code::ok);
+    }
+    gate.open();
+    EXPECT_EQ(engine.synchronize(a), code::ok);
+    EXPECT_FALSE(gone_too_early);
+    while (!gone) std::this_thread::yield();
+}
+
 TEST_F(EngineCapture, EventNodesRecordAndWaitAtEachLaunch) {
     Gate gate;
     GraphInstance instance;
