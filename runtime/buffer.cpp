@@ -70,6 +70,11 @@ Result<void> BufferBase::release(Wait wait) {
 
 Result<BufferBase::OpenedView> BufferBase::open_view(HostUse use, Wait wait) const {
     if (!state_) return empty_buffer("opening a host view");
+    if (use == HostUse::salvage) {
+        Result<detail::ViewScope> salvaged = detail::open_salvage(state_);
+        if (!salvaged) return std::move(salvaged).error();
+        return OpenedView{std::move(salvaged).value(), state_->host};
+    }
     const ArgumentUse how = use == HostUse::read    ? ArgumentUse::read
                             : use == HostUse::write ? ArgumentUse::write
                                                     : ArgumentUse::read_write;

@@ -88,5 +88,7 @@ private:
 // Opens the buffer for the CPU: read, write (every byte) or read_write. Refuses conflicting views, waits for
 // conflicting device work, brings the host's side up to date. Also what a launch on the CPU device does.
 Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& buffer, ArgumentUse use, Wait wait);
+// Opens the host's side of a lost device's buffer as it is, waiting for nothing.
+Result<ViewScope> open_salvage(const std::shared_ptr<BufferState>& buffer);
 
 }  // namespace isthmus::inline v0::detail

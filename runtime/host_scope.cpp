@@ -59,16 +59,23 @@ Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, Argument
     }
     if (Result<void> marked = mark_open(buffer, writes); !marked) return std::move(marked).error();
     ViewScope scope(state, writes);  // from here on conflicting launches are refused, until it closes
-    if (!buffer.device->is_lost() || writes) {
-        if (Result<void> waited = buffer.wait_for_uses(writes, wait); !waited) {
-            // After a fault the host's own memory can still be read (R2).
-            if (writes || waited.code() != Code::device_lost) return std::move(waited).error();
-        }
-    }
+    if (Result<void> waited = buffer.wait_for_uses(writes, wait); !waited) return std::move(waited).error();
     if (buffer.staged()) {
         if (Result<void> settled = settle_sides(buffer, use, wait); !settled) return std::move(settled).error();
     }
     return scope;
+}
+
+Result<ViewScope> open_salvage(const std::shared_ptr<BufferState>& state) {
+    BufferState& buffer = *state;
+    if (!buffer.device->is_lost()) return open_scope(state, ArgumentUse::read, Wait{});
+    if (buffer.device->config->forked()) return buffer.device->unusable("salvaging a buffer");
+    if (buffer.host == nullptr && buffer.bytes > 0) {
+        return Error(Code::device_lost, "the buffer's content was in device memory and is lost with the device",
+                     "keep what must survive a fault in memory that the host can read");
+    }
+    if (Result<void> marked = mark_open(buffer, false); !marked) return std::move(marked).error();
+    return ViewScope(state, false);
 }
 
 void close_view(BufferState& buffer, bool writes) noexcept {

@@ -23,10 +23,13 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
         auto view = salvage.write_on_host().value();
         for (std::int32_t& value : view) value = 77;
     }
+    Buffer<std::int32_t> in_flight = device.allocate_shared<std::int32_t>(64, pinned).value();
     device.stream().set_launch_mode(LaunchMode::relaxed);
     // An address that nobody has, as a raw view: what relaxed lets through.
     const isthmus::View<std::int32_t> nowhere{reinterpret_cast<std::int32_t*>(std::uintptr_t{0x10}), 64};
     (void)device.stream().launch(conformance::add_one, 64, nowhere).code();
+    // Behind the fault: the driver may take it, but it never runs.
+    const bool launched = device.stream().launch(conformance::add_one, 64, in_flight).ok();
     const auto lost = device.synchronize();
     ASSERT_EQ(lost.code(), Code::device_lost);
     EXPECT_EQ(lost.error().driver_code(), 700);
@@ -34,7 +37,11 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
     EXPECT_FALSE(device.healthy());
     EXPECT_EQ(device.allocate<std::int32_t>(64).code(), Code::device_lost);
     EXPECT_EQ(device.stream().launch(conformance::add_one, 64, salvage).code(), Code::device_lost);
-    EXPECT_EQ(salvage.read_on_host().value()[63], 77);
+    EXPECT_EQ(salvage.read_on_host().value()[63], 77) << "nothing was lost that would have changed it";
+    if (launched) {
+        EXPECT_EQ(in_flight.read_on_host().code(), Code::device_lost) << "what was lost is no silent answer";
+    }
+    EXPECT_EQ(in_flight.salvage_on_host().value().size(), 64u);
     EXPECT_TRUE(runtime().cpu().healthy()) << "the other devices work on";
 }
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 ALLOWED_NEEDS = re.compile(r'^(libc|libm|libgcc_s|libstdc\+\+|libdl|libpthread|libnuma|ld-linux[\w-]*)\.so')
-ALLOWED_EXPORT = re.compile(r'^(isthmus_|_ZN7isthmus|_ZNK7isthmus|_ZT[IVS]N7isthmus|ISTHMUS_\d+)')
+ALLOWED_EXPORT = re.compile(r'^(isthmus_|_ZN[KRO]*7isthmus|_ZT[IVS]N7isthmus|ISTHMUS_\d+)')
 NEWEST = {'GLIBC': (2, 35), 'GLIBCXX': (3, 4, 30), 'CXXABI': (1, 3, 13), 'GCC': (12, 0, 0)}
 
 

@@ -53,7 +53,7 @@ protected:
     BufferBase& operator=(BufferBase&& other) noexcept;
     ~BufferBase();
 
-    enum class HostUse : std::uint8_t { read, write, read_write };
+    enum class HostUse : std::uint8_t { read, write, read_write, salvage };
     struct OpenedView {
         detail::ViewScope scope;
         void* data;
@@ -77,12 +77,15 @@ public:
 
     // Opens a scope for the CPU. Waits for device work that writes the buffer (read) or uses it at all (write).
     // Refused: Code::in_use while a conflicting view is open, Code::not_accessible for memory that the CPU may not
-    // touch on this machine, Code::timed_out, Code::not_ready, Code::device_lost (read views of memory that lives on
-    // the host's side still open after a fault: what was computed can be salvaged).
+    // touch on this machine, Code::timed_out, Code::not_ready, Code::device_lost where work that the view would have
+    // to wait for was lost with the device (salvage_on_host() reads what is there all the same).
     // write_on_host() promises to write every element before the view closes; otherwise use read_write_on_host().
     Result<HostView<const T>> read_on_host(Wait wait = {}) const { return open<const T>(HostUse::read, wait); }
     Result<HostView<T>> write_on_host(Wait wait = {}) { return open<T>(HostUse::write, wait); }
     Result<HostView<T>> read_write_on_host(Wait wait = {}) { return open<T>(HostUse::read_write, wait); }
+    // After a fault (Code::device_lost): the host's side as it is, finished, half written or old (R2). While the
+    // device works it is read_on_host().
+    Result<HostView<const T>> salvage_on_host() const { return open<const T>(HostUse::salvage, {}); }
 
 private:
     template <class V>
