@@ -1,0 +1,6 @@
+// Declares the kernel, for those who launch it.
+#pragma once
+
+#include <isthmus/kernel.hpp>
+
+ISTHMUS_DECLARE_KERNEL(brighten, isthmus::Index i, isthmus::View<std::uint8_t> pixels, int by);
