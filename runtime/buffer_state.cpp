@@ -2,6 +2,7 @@
 #include "buffer_state.hpp"
 
 #include "device_state.hpp"
+#include "process.hpp"
 #include "stream_state.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ BufferState::~BufferState() {
         allocation = {};
         host_side = {};
         registered = false;
-        (void)new platform::os::HostPages(std::move(pages));  // stays mapped for the kernel that holds it
+        process::keep_until_exit(std::make_shared<platform::os::HostPages>(std::move(pages)));
     }
     for (const Use& use : uses) use.stream->forget(this);
     if (Result<void> freed = free_memory(); !freed) {

@@ -38,7 +38,15 @@ DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::uniqu
       synchronous(driver->synchronous()) {}
 
 DeviceState::~DeviceState() {
-    if (config->forked()) return;  // the child owns nothing of the driver's
+    if (config->forked()) {  // the child owns nothing of the driver's
+        process::keep_until_exit(driver);
+        return;
+    }
+    if (!all_work_ended()) {
+        config->say(Severity::error, "a kernel still runs: its device is left open until the process ends");
+        process::keep_until_exit(driver);
+        return;
+    }
     for (const std::unique_ptr<FenceEvent>& event : events_) {
         (void)driver->execution().destroy_event(event->handle);  // nothing can be done about a failure here
     }
@@ -93,6 +101,20 @@ void DeviceState::drop_event(FenceEvent* event) noexcept {
     if (event->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     const std::lock_guard lock(events_mutex_);
     idle_events_.push_back(event);
+}
+
+void DeviceState::outlive(FenceEvent* last_work) {
+    const std::lock_guard lock(events_mutex_);
+    last_works_.push_back(last_work);
+}
+
+bool DeviceState::all_work_ended() {
+    for (const FenceEvent* last : last_works_) {
+        if (is_lost()) return true;  // nothing runs any more
+        const platform::Status status = poll_event(driver->execution(), last->handle, config->wait_timeout);
+        if (status.code == Code::timed_out) return false;
+    }
+    return true;
 }
 
 void DeviceState::add_stream(const std::shared_ptr<StreamState>& stream) {

@@ -51,7 +51,7 @@ struct DeviceState {
     ~DeviceState();
 
     const std::shared_ptr<const RuntimeConfig> config;
-    const std::unique_ptr<platform::Driver> driver;
+    const std::shared_ptr<platform::Driver> driver;
     const std::size_t index;
     const Capabilities capabilities;
     const std::uint32_t reachable;  // rules::reachable_kinds
@@ -69,15 +69,21 @@ struct DeviceState {
     // Pooled events. take_event() gives one reference; drop_event() puts the event back with the last.
     platform::Status take_event(FenceEvent*& out);
     void drop_event(FenceEvent* event) noexcept;
+    // Takes over the reference to an event behind a destroyed stream's last work: the device does not close before
+    // it, because closing a driver waits for its kernels, and a hung one would never let go.
+    void outlive(FenceEvent* last_work);
 
     void add_stream(const std::shared_ptr<StreamState>& stream);
     std::vector<std::shared_ptr<StreamState>> live_streams();
 
 private:
+    bool all_work_ended();
+
     std::atomic<int> lost_code_{0};
     std::mutex events_mutex_;
     std::vector<std::unique_ptr<FenceEvent>> events_;
     std::vector<FenceEvent*> idle_events_;
+    std::vector<FenceEvent*> last_works_;
     std::mutex streams_mutex_;
     std::vector<std::weak_ptr<StreamState>> streams_;
 };

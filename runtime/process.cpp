@@ -4,6 +4,9 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 namespace isthmus::process {
 namespace {
@@ -19,6 +22,13 @@ const int registered = pthread_atfork(nullptr, nullptr, in_child);
 std::uint64_t generation() noexcept {
     (void)registered;
     return forks.load(std::memory_order_relaxed);
+}
+
+void keep_until_exit(std::shared_ptr<void> held) {
+    static std::mutex mutex;
+    static auto* kept = new std::vector<std::shared_ptr<void>>;  // never destroyed: exit handlers must not free it
+    const std::lock_guard lock(mutex);
+    kept->push_back(std::move(held));
 }
 
 }  // namespace isthmus::process

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 namespace isthmus::process {
 
 // Grows in the child of every fork(). One load; no system call.
 std::uint64_t generation() noexcept;
+
+// Keeps something until the process ends, reachable and untouched: what a hung kernel still holds (R5).
+void keep_until_exit(std::shared_ptr<void> held);
 
 }  // namespace isthmus::process

@@ -13,9 +13,12 @@ namespace {
 
 constexpr std::size_t most_fences = 64;
 
+}  // namespace
+
 // Queries the event until it is done or the time is up. Queries cost about 0.1 µs, so the first hundred microseconds
 // spin (short kernels), later ones sleep (long ones leave the core to others).
-platform::Status poll(platform::Execution& execution, platform::EventHandle event, std::chrono::nanoseconds timeout) {
+platform::Status poll_event(platform::Execution& execution, platform::EventHandle event,
+                            std::chrono::nanoseconds timeout) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
     auto pause = std::chrono::microseconds(20);
@@ -31,8 +34,6 @@ platform::Status poll(platform::Execution& execution, platform::EventHandle even
     }
 }
 
-}  // namespace
-
 StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority, std::uint64_t number)
     : device(std::move(owner)),
       priority(std::clamp(wanted_priority, -1, 0)),
@@ -40,8 +41,15 @@ StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority
       mode(device->config->launch_mode) {}
 
 StreamState::~StreamState() {
+    if (device->config->forked()) return;
+    tail.clear();  // its buffers hold the stream: they are gone
+    if (handle != platform::StreamHandle::none && !device->is_lost() && !reached(issued)) {
+        if (Result<Fence> last = covering_fence(issued); last.ok() && last->event != nullptr) {
+            device->outlive(last->event);
+        }
+    }
     for (const Fence& fence : fences_) device->drop_event(fence.event);
-    if (handle == platform::StreamHandle::none || device->config->forked()) return;
+    if (handle == platform::StreamHandle::none) return;
     (void)device->driver->execution().destroy_stream(handle);  // its work goes on; the driver frees it afterwards
 }
 
@@ -177,7 +185,7 @@ Result<void> StreamState::wait_until(std::uint64_t position, Wait wait) {
 Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t position, Wait wait) {
     const std::chrono::nanoseconds timeout =
         wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(device->config->wait_timeout);
-    const platform::Status status = poll(device->driver->execution(), event, timeout);
+    const platform::Status status = poll_event(device->driver->execution(), event, timeout);
     if (status.ok()) return {};
     if (status.code != Code::timed_out) return device->failure(status, "waiting for a stream");
     const char* operation = operation_name(position);

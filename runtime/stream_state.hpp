@@ -22,6 +22,10 @@ namespace isthmus::inline v0::detail {
 
 struct BufferState;
 
+// Queries the event until it is done, or answers Code::timed_out.
+platform::Status poll_event(platform::Execution& execution, platform::EventHandle event,
+                            std::chrono::nanoseconds timeout);
+
 // Operations are numbered from 1 in the order in which they were given to the driver (`issued`). A fence is a pooled
 // event recorded behind a position. The departure fence: operations in a row that use the same buffers share one
 // fence, recorded just before the first operation that leaves one of them, so that a host view waits for the last

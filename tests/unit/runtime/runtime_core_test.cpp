@@ -271,6 +271,19 @@ TEST(Core, AHungKernelIsNamedWhenTheDeadlinePasses) {  // keeps R5
     EXPECT_EQ(a.release().code(), Code::invalid_handle);
 }
 
+TEST(Core, ClosingADeviceWithAHungKernelEndsAndLeavesTheDriverOpen) {  // keeps R5
+    FakeWorld world;
+    world.stuck = true;
+    {
+        Device device = open(world);
+        Buffer<int> a = device.allocate<int>(8).value();
+        (void)device.stream().launch(add_one, 8, a).value();
+    }
+    EXPECT_EQ(world.count("release"), 0u) << "the kernel may still write there";
+    EXPECT_EQ(world.count("destroy event"), 0u);
+    EXPECT_EQ(world.memory.size(), 1u);
+}
+
 TEST(Core, AStickyErrorIsLatchedAndHostMemoryCanBeSalvaged) {  // keeps R2
     FakeWorld world;
     Device device = open(world);
