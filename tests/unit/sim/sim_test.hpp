@@ -44,9 +44,10 @@ namespace isthmus::sim::test {
         }                                                                                \
     } while (false)
 
+void prepare_child();
 // Passes where the body comes to its end; `says`: a regular expression for its stderr.
 inline void in_own_process(const std::function<void()>& body, const char* says = "") {
-    EXPECT_EXIT((body(), std::_Exit(0)), ::testing::ExitedWithCode(0), says);
+    EXPECT_EXIT((prepare_child(), body(), std::_Exit(0)), ::testing::ExitedWithCode(0), says);
 }
 // Passes where the body ends by SIGSEGV.
 void in_own_process_faults(const std::function<void()>& body, const char* says);
