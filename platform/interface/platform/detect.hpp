@@ -16,8 +16,8 @@ Capabilities detect(const MachineFacts& machine, const DeviceFacts& device);
 struct Probe {
     Feature feature;
     bool works = false;
-    int driver_code = 0;   // of the failure
-    std::string finding;   // one sentence
+    int driver_code = 0;  // of the failure
+    std::string finding;  // one sentence
 };
 void apply_probe(Capabilities& capabilities, const Probe& probe);
 

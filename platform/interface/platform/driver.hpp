@@ -28,8 +28,8 @@ enum class FunctionHandle : std::uintptr_t { none = 0 };
 // One piece of memory as its driver sees it: release() needs exactly this.
 struct Allocation {
     MemoryKind kind = MemoryKind::unknown;
-    void* host = nullptr;       // where the CPU finds it; nullptr: it may not look
-    std::uint64_t device = 0;   // where the device finds it
+    void* host = nullptr;      // where the CPU finds it; nullptr: it may not look
+    std::uint64_t device = 0;  // where the device finds it
     std::size_t bytes = 0;
 };
 
@@ -40,8 +40,8 @@ enum class CopyDirection : std::uint8_t { host_to_device, device_to_host, device
 
 struct PointerFacts {
     MemoryKind kind = MemoryKind::unknown;
-    int ordinal = -1;           // the device it belongs to; -1: unknown or host
-    std::uint64_t base = 0;     // start of the allocation; 0: not stated
+    int ordinal = -1;        // the device it belongs to; -1: unknown or host
+    std::uint64_t base = 0;  // start of the allocation; 0: not stated
     std::size_t bytes = 0;
 };
 

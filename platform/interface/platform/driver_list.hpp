@@ -19,7 +19,7 @@ struct DriverOptions {
 struct DriverSet {
     std::vector<std::unique_ptr<Driver>> drivers;  // CUDA devices by ordinal, the CPU device last, always there
     MachineFacts machine;
-    std::optional<Error> cuda_absence;             // why there is no CUDA device; nothing where there is one
+    std::optional<Error> cuda_absence;  // why there is no CUDA device; nothing where there is one
 };
 
 DriverSet open_drivers(const DriverOptions& options);

@@ -23,15 +23,15 @@ struct isthmus_sim_extent {
 
 /* A kernel's CPU twin. Everything pointed to outlives the process's use of the simulator. */
 struct isthmus_sim_kernel {
-    size_t struct_bytes;    /* sizeof(struct isthmus_sim_kernel): grows at its end */
-    const char* image_hash; /* hexadecimal text of the image that holds it */
+    size_t struct_bytes;             /* sizeof(struct isthmus_sim_kernel): grows at its end */
+    const char* image_hash;          /* hexadecimal text of the image that holds it */
     const unsigned char* image_data; /* what cuModuleLoadData will be given */
     size_t image_bytes;
     const char* symbol;
     const struct isthmus_sim_parameter* parameter;
     uint32_t parameter_count;
     uint32_t pack_bytes;
-    uint32_t rank;          /* 1, 2, 3; 0: block kernel */
+    uint32_t rank; /* 1, 2, 3; 0: block kernel */
     uint32_t block_threads;
     void (*twin)(const struct isthmus_sim_extent* extent, uint64_t first, uint64_t last, const void* pack);
 };

@@ -45,8 +45,7 @@ private:
 template <class T>
 class [[nodiscard]] HostView {
 public:
-    HostView(detail::ViewScope scope, T* data, std::size_t count)
-        : scope_(std::move(scope)), span_(data, count) {}
+    HostView(detail::ViewScope scope, T* data, std::size_t count) : scope_(std::move(scope)), span_(data, count) {}
     HostView(HostView&& other) noexcept : scope_(std::move(other.scope_)), span_(std::exchange(other.span_, {})) {}
     HostView& operator=(HostView&& other) noexcept {
         scope_ = std::move(other.scope_);
