@@ -7,6 +7,7 @@
 #include "operation.hpp"
 #include "stream_state.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -145,13 +146,14 @@ ArgumentUse combined_use(const KernelInfo& kernel, const LaunchArgument* argumen
 Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
                            const LaunchArgument* arguments, std::size_t count, LaunchReport& report) {
     std::vector<detail::ViewScope> scopes;
-    std::vector<const BufferState*> opened;
+    scopes.reserve(count);
     for (std::uint32_t at = 0; at < count; ++at) {
         if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
         const std::shared_ptr<BufferState>& buffer = *arguments[at].buffer;
-        bool again = false;
-        for (const BufferState* known : opened) again |= known == buffer.get();
-        if (again || buffer->bytes == 0) continue;
+        const auto stands_before = [&](const LaunchArgument& earlier) {
+            return earlier.buffer != nullptr && *earlier.buffer == buffer;
+        };
+        if (buffer->bytes == 0 || std::any_of(arguments, arguments + at, stands_before)) continue;  // open already
         Result<detail::ViewScope> scope =
             detail::open_scope(buffer, combined_use(kernel, arguments, count, buffer.get()), Wait{});
         if (!scope) {
@@ -160,7 +162,6 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
                          std::string(error.remedy()));
         }
         scopes.push_back(std::move(scope).value());
-        opened.push_back(buffer.get());
     }
     const std::lock_guard lock(stream.mutex);
     if (Result<void> handle = stream.open_handle(); !handle) return handle;

@@ -20,19 +20,21 @@ inline constexpr std::uint64_t max_grid[3] = {2147483647, 65535, 65535};
 // Item i of a dimension is blockIdx * blockDim + threadIdx there, and kernels guard their bounds, so that the grid is
 // rounded up. 256 threads in every rank: enough to hide latency, and what kernels are compiled for at most.
 // Neighbouring threads of a warp lie along x, where memory is contiguous.
+// Block sizes are powers of two, so that no division stands in the way of a launch.
 inline LaunchShape launch_shape(const KernelInfo& kernel, const Extent& extent) noexcept {
-    constexpr unsigned blocks[4][3] = {{0, 1, 1}, {256, 1, 1}, {32, 8, 1}, {8, 8, 4}};
+    constexpr unsigned log2_threads[4][3] = {{0, 0, 0}, {8, 0, 0}, {5, 3, 0}, {3, 3, 2}};
+    const unsigned* const log2_block = log2_threads[kernel.rank & 3];
     const std::uint64_t items[3] = {extent.x, extent.y, extent.z};
     LaunchShape shape;
     for (int d = 0; d < 3; ++d) {
-        const bool block_kernel = kernel.rank == 0;
-        shape.block[d] = block_kernel ? (d == 0 ? kernel.block_threads : 1) : blocks[kernel.rank & 3][d];
-        const std::uint64_t per_block = block_kernel ? 1 : shape.block[d];
-        const std::uint64_t count = items[d] / per_block + (items[d] % per_block != 0 ? 1 : 0);
+        const std::uint64_t per_block = std::uint64_t{1} << log2_block[d];
+        const std::uint64_t count = (items[d] >> log2_block[d]) + ((items[d] & (per_block - 1)) != 0 ? 1 : 0);
         if (count == 0) shape.empty = true;
         if (count > max_grid[d]) shape.possible = false;
         shape.grid[d] = static_cast<unsigned>(count);
+        shape.block[d] = static_cast<unsigned>(per_block);
     }
+    if (kernel.rank == 0) shape.block[0] = kernel.block_threads;
     return shape;
 }
 
