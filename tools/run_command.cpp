@@ -2,6 +2,7 @@
 #include "run_command.hpp"
 
 #include "camera/camera_run.hpp"
+#include "camera/numbers.hpp"
 #include "camera/stop_signal.hpp"
 #include "command.hpp"
 #include "console.hpp"
@@ -14,11 +15,12 @@
 namespace isthmus::tools {
 namespace {
 
-struct RawInput {
+struct Texts {
+    std::string memory;
     std::string format;
-    std::uint64_t width = 0;
-    std::uint64_t height = 0;
-    std::uint64_t pitch_bytes = 0;
+    std::string width = "0";
+    std::string height = "0";
+    std::string pitch_bytes = "0";
 };
 
 [[noreturn]] void fail(int exit_code, const Error& error) {
@@ -45,9 +47,34 @@ int run(camera::RunOptions options, const CommandContext& context) {
     return summary.signal == 0 ? exit_ok : 128 + summary.signal;
 }
 
-Result<void> take_raw(const RawInput& raw, camera::RunOptions& options) {
+std::optional<MemoryKind> memory_kind(std::string_view text) {
+    for (int code = 1; code < memory_kind_count; ++code) {
+        const auto kind = static_cast<MemoryKind>(code);
+        if (name(kind) == text) return kind;
+    }
+    return std::nullopt;
+}
+
+// What options say in words, as values.
+Result<void> take_texts(const Texts& raw, camera::RunOptions& options) {
+    if (!raw.memory.empty()) {
+        options.memory = memory_kind(raw.memory);
+        if (!options.memory) {
+            return Error(Code::invalid_argument, "there is no kind of memory '" + raw.memory + "'",
+                         "host, pinned, registered, managed or device (copied)");
+        }
+    }
+    std::uint64_t numbers[3] = {};
+    for (std::size_t at = 0; const std::string* text : {&raw.width, &raw.height, &raw.pitch_bytes}) {
+        const auto number = camera::parse_number<std::uint64_t>(*text);
+        if (!number) {
+            return Error(Code::invalid_argument, "--width, --height or --pitch is '" + *text + "'",
+                         "whole numbers, as 640");
+        }
+        numbers[at++] = *number;
+    }
     if (raw.format.empty()) {
-        if (raw.width == 0 && raw.height == 0 && raw.pitch_bytes == 0) return {};
+        if (numbers[0] == 0 && numbers[1] == 0 && numbers[2] == 0) return {};
         return Error(Code::invalid_argument, "--width, --height and --pitch describe raw frames",
                      "add --format gray, nv12, i420, yuyv, uyvy or bayer8");
     }
@@ -56,13 +83,13 @@ Result<void> take_raw(const RawInput& raw, camera::RunOptions& options) {
         return Error(Code::invalid_argument, "there is no frame format '" + raw.format + "'",
                      "gray, nv12, i420, yuyv, uyvy or bayer8");
     }
-    Result<camera::FrameShape> shape = camera::make_frame_shape(*format, raw.width, raw.height, raw.pitch_bytes);
+    Result<camera::FrameShape> shape = camera::make_frame_shape(*format, numbers[0], numbers[1], numbers[2]);
     if (!shape) return std::move(shape).error();
     options.reading.raw = *shape;
     return {};
 }
 
-void add_options(CLI::App& command, camera::RunOptions& options, RawInput& raw) {
+void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw) {
     command.add_option("input", options.input, "YUV4MPEG2 (mono or 4:2:0), PGM or PPM (P5, P6); - is standard input")
         ->required();
     command.add_option("-o,--output", options.output, "overlay: a video (.y4m), or pictures (.ppm, .pgm)");
@@ -71,6 +98,10 @@ void add_options(CLI::App& command, camera::RunOptions& options, RawInput& raw) 
         .add_option("-n,--frames", options.reading.frames,
                     "end after so many frames; a single picture is panned into so many")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+    command.add_option(
+        "--memory", raw.memory,
+        "memory of frames and lists, instead of the machine's choice: host, pinned, registered, managed, "
+        "device (copied)");
     const char* group = "Raw frames";
     command.add_option("--format", raw.format, "gray, nv12, i420, yuyv, uyvy or bayer8")->group(group);
     command.add_option("--width", raw.width, "pixels")->group(group);
@@ -99,13 +130,14 @@ void add_options(CLI::App& command, camera::RunOptions& options, RawInput& raw) 
 void add_run_command(CLI::App& app, CommandContext& context) {
     struct Choices {
         camera::RunOptions options;
-        RawInput raw;
+        Texts texts;
     };
     const auto choices = std::make_shared<Choices>();
     CLI::App* command = app.add_subcommand("run", "Find and follow corners in camera frames");
-    add_options(*command, choices->options, choices->raw);
+    add_options(*command, choices->options, choices->texts);
     command->callback([choices, &context] {
-        if (Result<void> taken = take_raw(choices->raw, choices->options); !taken) fail(exit_bad_usage, taken.error());
+        if (Result<void> taken = take_texts(choices->texts, choices->options); !taken)
+            fail(exit_bad_usage, taken.error());
         context.exit_code = run(choices->options, context);
     });
 }

@@ -45,7 +45,7 @@ std::optional<Failure> CameraRun::prepare(int stop_descriptor) {
 
 std::optional<Failure> CameraRun::go(Device& device) {
     Result<CornerFinder> finder =
-        CornerFinder::create(device, {reader_->shape(), options_.rule, options_.most_corners});
+        CornerFinder::create(device, {reader_->shape(), options_.rule, options_.most_corners, options_.memory});
     if (!finder) return of_device(std::move(finder).error());
     tracker_.emplace(options_.matching);
     describe(device, *finder);

@@ -28,6 +28,7 @@ struct RunOptions {
     kernels::CornerRule rule{.threshold = 2000, .radius = 5, .border = 8};
     std::uint32_t most_corners = 4096;
     MatchRule matching{};
+    std::optional<MemoryKind> memory{};  // of shared buffers; nothing: the machine's row decides
 };
 
 struct Failure {

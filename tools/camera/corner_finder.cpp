@@ -50,8 +50,8 @@ Result<void> CornerFinder::allocate() {
 
 Result<void> CornerFinder::allocate_slot(Slot& slot) {
     // The host writes each frame and looks at the places of its corners again; the device reads every pixel once.
-    const SharedUse frame_use{.host = Use::reads_and_writes, .device = Use::reads_once};
-    const SharedUse list_use{.host = Use::reads_once, .device = Use::writes_once};
+    const SharedUse frame_use{.host = Use::reads_and_writes, .device = Use::reads_once, .kind = options_.memory};
+    const SharedUse list_use{.host = Use::reads_once, .device = Use::writes_once, .kind = options_.memory};
     if (Result<void> done =
             keep(slot.frame, device_->allocate_shared<std::uint8_t>(options_.shape.size_bytes, frame_use));
         !done)

@@ -20,7 +20,8 @@ namespace isthmus::tools::camera {
 struct FinderOptions {
     FrameShape shape{};
     kernels::CornerRule rule{};
-    std::uint32_t most_corners = 4096;  // in one frame
+    std::uint32_t most_corners = 4096;   // in one frame
+    std::optional<MemoryKind> memory{};  // of what both sides use; nothing: the machine's row decides
 };
 
 // A list that the device made; the view keeps the buffer from being written meanwhile.
