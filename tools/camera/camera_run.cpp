@@ -82,6 +82,7 @@ std::optional<Failure> CameraRun::frames(CornerFinder& finder, Progress& progres
             const StageTimer timer(submit_);
             if (Result<void> submitted = finder.submit(slot); !submitted)
                 return of_device(std::move(submitted).error());
+            copied_up_[slot] = newly_copied(finder);
         }
         if (number > 0) {
             if (std::optional<Failure> failed = finish(finder, (number - 1) % CornerFinder::slot_count)) return failed;
@@ -118,9 +119,13 @@ std::optional<Failure> CameraRun::finish(CornerFinder& finder, std::size_t slot)
         tracked = &tracker_->follow(reader_->shape(), frame->data(), found->list.span().first(found->count.listed));
     }
     count(*found, *tracked);
-    const std::uint64_t copied = finder.bytes_copied();
-    summary_.bytes_copied.add(copied - std::exchange(copied_before_, copied));
+    summary_.bytes_copied.add(copied_up_[slot] + newly_copied(finder));
     return write(*tracked, frame->data());
+}
+
+std::uint64_t CameraRun::newly_copied(const CornerFinder& finder) {
+    const std::uint64_t copied = finder.bytes_copied();
+    return copied - std::exchange(copied_before_, copied);
 }
 
 void CameraRun::count(const FoundCorners& found, const std::vector<TrackedCorner>& tracked) {

@@ -13,6 +13,7 @@
 #include <isthmus/device.hpp>
 #include <isthmus/result.hpp>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -53,6 +54,7 @@ private:
     std::optional<Failure> finish(CornerFinder& finder, std::size_t slot);
     std::optional<Failure> write(const std::vector<TrackedCorner>& corners, const std::uint8_t* frame);
     std::optional<Failure> commit();
+    std::uint64_t newly_copied(const CornerFinder& finder);
     void count(const FoundCorners& found, const std::vector<TrackedCorner>& tracked);
     void describe(Device& device, const CornerFinder& finder);
 
@@ -65,6 +67,7 @@ private:
     Digest corners_digest_;
     Digest tracks_digest_;
     std::uint64_t copied_before_ = 0;
+    std::array<std::uint64_t, CornerFinder::slot_count> copied_up_{};  // for the frame in each slot
     Samples read_{"read", "CPU"}, submit_{"submit", "CPU"}, wait_{"wait", "CPU"}, match_{"match", "CPU"},
         draw_{"draw", "CPU"}, write_{"write", "CPU"};
     Summary summary_;
