@@ -29,6 +29,13 @@ struct Texts {
     throw Failure(exit_code, line);
 }
 
+int exit_code_of(const camera::Failure& failure) {
+    if (failure.of_input_or_output) return exit_bad_usage;
+    const Code code = failure.error.code();
+    return code == Code::unsupported || code == Code::not_accessible || code == Code::no_gpu_code ? exit_cannot
+                                                                                                  : exit_failed;
+}
+
 int run(camera::RunOptions options, const CommandContext& context) {
     const camera::StopSignal stop;
     Result<Runtime> runtime = context.open_runtime();
@@ -37,8 +44,7 @@ int run(camera::RunOptions options, const CommandContext& context) {
     camera::CameraRun pipeline(std::move(options));
     std::optional<camera::Failure> failed = pipeline.prepare(stop.descriptor());
     if (!failed) failed = pipeline.go(device);
-    if (failed && camera::StopSignal::received() == 0)
-        fail(failed->of_input_or_output ? exit_bad_usage : exit_failed, failed->error);
+    if (failed && camera::StopSignal::received() == 0) fail(exit_code_of(*failed), failed->error);
     // A signal before the first frame: there is nothing to write and nothing to say but the exit code.
     if (failed) return 128 + camera::StopSignal::received();
     camera::Summary summary = pipeline.summary();

@@ -127,10 +127,10 @@ TEST_F(Run, FindsTheSameWhateverMemoryIsChosen) {
     const Expectation expected = expected_of(shape, frames);
     const std::string video = file("in.y4m", video_of(shape, frames));
     int worked = 0;
-    for (const char* kind : {"host", "pinned", "registered", "managed", "device"}) {
+    for (const char* kind : {"host", "pinned", "registered", "managed", "device", "write_combined"}) {
         const Ended ended = run({video, "--json", "--memory", kind});
         if (ended.code != 0) {
-            EXPECT_EQ(ended.code, 1) << kind << ended.err;
+            EXPECT_EQ(ended.code, 3) << kind << ended.err;
             EXPECT_NE(ended.err.find(kind), std::string::npos) << ended.err;
             continue;
         }
