@@ -74,6 +74,7 @@ TEST(CgroupBytes, KnowBothWaysOfSayingNoLimit) {
 
 std::vector<std::string> paths(const std::vector<CgroupDirectory>& directories) {
     std::vector<std::string> all;
+    all.reserve(directories.size());
     for (const CgroupDirectory& directory : directories) {
         all.push_back((directory.unified ? "2:" : "1:") + directory.path);
     }

@@ -24,7 +24,7 @@ HostPlacement on(Locality locality, int node = -1, bool strict = false) {
 }
 
 Result<PlacementPlan> plan(const HostPlacement& placement, int near = 0,
-                           std::optional<std::vector<int>> allowed = std::nullopt) {
+                           const std::optional<std::vector<int>>& allowed = std::nullopt) {
     return plan_placement(placement, near, coherent_machine(), allowed);
 }
 

@@ -6,12 +6,14 @@ usage: command_test.py ISTHMUS KNOWN_RECORDS_FOLDER [MACHINE...]
 import json
 import os
 import pathlib
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import unittest
 
-COMMAND = ""
+COMMAND = []  # under emulation: the wrapper that Meson names, then the program
 RECORDS = pathlib.Path()
 MACHINES = []
 
@@ -19,7 +21,7 @@ MACHINES = []
 def run(*arguments, **environment):
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ISTHMUS_")}
     clean.update(environment)
-    return subprocess.run([COMMAND, *arguments], env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+    return subprocess.run([*COMMAND, *arguments], env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=120)
 
 
@@ -42,8 +44,8 @@ class BadInput(unittest.TestCase):
         self.refused("caps", "--all", "--machine", "orin", says="--all")
 
     def test_unknown_machines_name_the_known_ones(self):
-        for command in ("caps", "doctor"):
-            self.refused(command, "--machine", "pdp11", says="orin")
+        for command in (("caps",), ("doctor",), ("run", str(RECORDS / "orin.json"))):
+            self.refused(*command, "--machine", "pdp11", says="orin")
 
     def test_records_that_are_absent_or_damaged(self):
         self.refused("caps", "--machine", "/no/such/record.json", says="/no/such/record.json")
@@ -69,7 +71,7 @@ class BadInput(unittest.TestCase):
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full here")
         with open("/dev/full", "w") as full:
-            done = subprocess.run([COMMAND, "caps", "--all"], stdout=full, stderr=subprocess.PIPE, text=True)
+            done = subprocess.run([*COMMAND, "caps", "--all"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 2)
         self.assertIn("No space left", done.stderr)
 
@@ -80,6 +82,12 @@ class ThisMachine(unittest.TestCase):
             done = run(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("isthmus" if "--version" in arguments else "--", done.stdout)
+
+    def test_every_option_is_described(self):
+        text = (RECORDS.parent.parent / "docs" / "command.md").read_text()
+        for command in ((), ("caps",), ("doctor",), ("run",)):
+            for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", run(*command, "--help").stdout):
+                self.assertRegex(text, r"(?<![\w-])" + option + r"(?![\w-])")
 
     def test_caps_always_has_the_cpu(self):
         document = json.loads(run("caps", "--json").stdout)
@@ -112,7 +120,8 @@ class ThisMachine(unittest.TestCase):
         self.assertIn("D001", [finding["id"] for finding in document["findings"]])
 
     def test_the_doctor_finds_limits(self):
-        done = subprocess.run(["sh", "-c", 'ulimit -n 40 && exec "$0" doctor --json', COMMAND], capture_output=True,
+        limited = ["sh", "-c", 'ulimit -n 40 && exec "$@" doctor --json', "sh", *COMMAND]
+        done = subprocess.run(limited, capture_output=True,
                               text=True)
         self.assertEqual(done.returncode, 1, done)
         found = {finding["id"]: finding for finding in json.loads(done.stdout)["findings"]}
@@ -188,7 +197,7 @@ class PlayedMachines(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    COMMAND = sys.argv[1]
+    COMMAND = [*shlex.split(os.environ.get("MESON_EXE_WRAPPER", "")), sys.argv[1]]
     RECORDS = pathlib.Path(sys.argv[2])
     MACHINES = sys.argv[3:]
     unittest.main(argv=sys.argv[:1], verbosity=1)

@@ -23,7 +23,7 @@ void expect_no_child_left() {
 
 TEST(Probes, HandBackWhatTheyReturnHoweverLong) {
     const std::string large(300000, 'x');  // more than a pipe holds
-    const ProbeOutcome outcome = run_probe([&] { return large; }, milliseconds(30000));
+    const ProbeOutcome outcome = run_probe([&] { return std::string(large); }, milliseconds(30000));
     EXPECT_EQ(outcome.end, ProbeEnd::finished);
     EXPECT_EQ(outcome.text, large);
     expect_no_child_left();
