@@ -245,7 +245,7 @@ TEST(SimAccess, GraphReplayIsCheckedLikeALaunch) {
         const Address memory = device_memory(4096);
         GraphObject* graph = nullptr;
         GraphExec* instance = nullptr;
-        REQUIRE_CODE(cuMemsetD32_v2(memory, 1, 1024), 0);
+        REQUIRE_CODE(cuMemsetD32Async(memory, 1, 1024, stream), 0);
         REQUIRE_CODE(launch_multiply(stream, memory, 1024, 1), 0);
         REQUIRE_CODE(cuStreamBeginCapture_v2(stream, 0), 0);
         REQUIRE_CODE(launch_multiply(stream, memory, 1024, 3), 0);
