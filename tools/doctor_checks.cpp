@@ -257,6 +257,7 @@ Found probe_died(const DoctorFacts& facts) {
     std::string evidence;
     if (facts.opening.end != ProbeEnd::finished) {
         evidence = "opening the driver " + end_of(facts.opening.end, facts.opening.signal);
+        if (!facts.opening.message.empty()) evidence += ": " + facts.opening.message;
     } else if (facts.use.tried && facts.use.end != ProbeEnd::finished) {
         evidence = "creating a context and allocating 1 MiB " + end_of(facts.use.end, facts.use.signal);
     }

@@ -118,6 +118,10 @@ const std::vector<Case>& cases() {
         {"D019", Weight::problem, "/dev/nvidiactl", [](DoctorFacts& f) { f.forbidden_files = {"/dev/nvidiactl"}; }},
         {"D020", Weight::problem, "signal 11",
          [](DoctorFacts& f) { f.opening = {}, f.opening.end = ProbeEnd::crashed, f.opening.signal = 11, f.use = {}; }},
+        {"D020", Weight::problem, "could not be run: fork",
+         [](DoctorFacts& f) {
+             f.opening = {}, f.opening.end = ProbeEnd::failed, f.opening.message = "fork: no", f.use = {};
+         }},
         {"D020", Weight::problem, "deadline", [](DoctorFacts& f) { f.use.end = ProbeEnd::hung; }},
         {"D021", Weight::problem, "PCI bus", [](DoctorFacts& f) { fail_init(f, Code::no_device, 100); }},
         {"D022", Weight::problem, "returned 3", [](DoctorFacts& f) { fail_init(f, Code::driver_mismatch, 3); }},
