@@ -1,3 +1,4 @@
+// A temporary file beside the target, and the rename that makes it the target.
 #include "atomic_file.hpp"
 
 #include <cerrno>

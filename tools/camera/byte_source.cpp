@@ -1,3 +1,4 @@
+// Bytes from descriptors, which a signal may interrupt, and from memory.
 #include "byte_source.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The order of a run: read a frame, hand it to the device, finish the one before it.
 #include "camera_run.hpp"
 
 #include "stop_signal.hpp"

@@ -1,3 +1,4 @@
+// Drawing, pixel by pixel.
 #include "canvas.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Which memory the camera kernels get, and the order of their launches.
 #include "corner_finder.hpp"
 
 #include <isthmus/stream.hpp>

@@ -1,3 +1,4 @@
+// The text of the corner list.
 #include "corner_list_writer.hpp"
 
 namespace isthmus::tools::camera {

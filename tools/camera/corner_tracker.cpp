@@ -1,3 +1,4 @@
+// Matching by patches: the nearest in content among the near in place.
 #include "corner_tracker.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Sizes of frames, computed so that nothing overflows.
 #include "frame_shape.hpp"
 
 #include <array>

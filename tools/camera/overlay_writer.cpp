@@ -1,3 +1,4 @@
+// Videos in 4:4:4, and pictures in PPM and PGM.
 #include "overlay_writer.hpp"
 
 #include <cstdio>

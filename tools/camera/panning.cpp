@@ -1,3 +1,4 @@
+// The window over a picture, and where it is.
 #include "panning.hpp"
 
 #include <algorithm>

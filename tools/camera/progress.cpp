@@ -1,3 +1,4 @@
+// The line of progress, at most ten times a second.
 #include "progress.hpp"
 
 #include <cstdio>

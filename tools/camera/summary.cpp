@@ -1,3 +1,4 @@
+// The report of a run, as text and as JSON.
 #include "summary.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// Starting the built command, and what it said.
 #include "command.hpp"
 
 #include <algorithm>
