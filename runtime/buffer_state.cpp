@@ -45,11 +45,7 @@ void BufferState::touch(StreamState& stream, std::uint64_t position, bool writes
     if (writes) use->last_write = std::max(use->last_write, position);
 }
 
-void BufferState::touch_device_only(StreamState& stream, std::uint64_t position) {
-    if (only_stream_.load(std::memory_order_relaxed) == &stream) {
-        only_position_.store(position, std::memory_order_relaxed);
-        return;
-    }
+void BufferState::change_only_stream(StreamState& stream, std::uint64_t position) {
     const std::lock_guard lock(mutex);
     if (StreamState* previous = only_stream_.load(std::memory_order_relaxed)) {
         touch(*previous, only_position_.load(std::memory_order_relaxed), true);

@@ -69,7 +69,13 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     Result<void> refuse_open_views(bool device_writes) const;
 
     // Device-only memory on one stream takes no lock: nobody can view it, only release() wants to know.
-    void touch_device_only(StreamState& stream, std::uint64_t position);
+    void touch_device_only(StreamState& stream, std::uint64_t position) {
+        if (only_stream_.load(std::memory_order_relaxed) == &stream) {
+            only_position_.store(position, std::memory_order_relaxed);
+        } else {
+            change_only_stream(stream, position);
+        }
+    }
 
     // What a release, or a view, must wait for.
     std::vector<Use> conflicting(bool host_writes);
@@ -81,6 +87,8 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     Result<void> free_memory();
 
 private:
+    void change_only_stream(StreamState& stream, std::uint64_t position);
+
     std::atomic<StreamState*> only_stream_{nullptr};
     std::atomic<std::uint64_t> only_position_{0};
 };

@@ -100,10 +100,15 @@ Result<void> place(const StreamState& stream, const KernelInfo& kernel, const La
             return Error(Code::invalid_handle, who(kernel, at) + " is an empty, moved-from or released buffer",
                          "pass the buffer that it was moved to");
         }
-        const Judged judged = judge(*stream.device, *buffer, mode);
-        if (judged.code != Code::ok) return refusal(kernel, at, *stream.device, *buffer, judged);
-        std::memcpy(static_cast<unsigned char*>(pack) + kernel.parameter[at].offset_bytes, &judged.address,
-                    sizeof judged.address);
+        std::uint64_t address = buffer->device_address;
+        // The device's own memory, used in place, is lawful in every mode: nothing to judge.
+        const bool own = buffer->device.get() == stream.device.get() && buffer->path == LaunchPath::pass;
+        if (!own || stream.device->synchronous) {
+            const Judged judged = judge(*stream.device, *buffer, mode);
+            if (judged.code != Code::ok) return refusal(kernel, at, *stream.device, *buffer, judged);
+            address = judged.address;
+        }
+        std::memcpy(static_cast<unsigned char*>(pack) + kernel.parameter[at].offset_bytes, &address, sizeof address);
     }
     return {};
 }

@@ -3,7 +3,6 @@
 
 #include <isthmus/parameter_name.hpp>
 
-#include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "stream_state.hpp"
 
@@ -26,23 +25,13 @@ bool writes(ArgumentUse use) {
 Operation::Operation(StreamState& stream, const char* name, const KernelInfo* kernel)
     : stream_(stream), device_(*stream.device), name_(name), kernel_(kernel) {}
 
-void Operation::uses(BufferState& buffer, ArgumentUse use, std::uint32_t argument) {
-    if (many_.empty() && count_ == few_.size()) many_.assign(few_.begin(), few_.end());
-    if (many_.empty()) {
-        few_[count_] = {&buffer, use, argument};
-    } else {
-        many_.push_back({&buffer, use, argument});
-    }
-    ++count_;
-    if (buffer.host == nullptr) return;
+void Operation::add_viewable(BufferState& buffer) {
     special_ |= buffer.path != LaunchPath::pass;
-    if (many_viewable_.empty() && viewable_count_ == few_viewable_.size()) {
-        many_viewable_.assign(few_viewable_.begin(), few_viewable_.end());
-    }
-    if (many_viewable_.empty()) {
-        few_viewable_[viewable_count_] = &buffer;
-    } else {
+    if (viewable_count_ == few_viewable_.size()) many_viewable_.assign(few_viewable_.begin(), few_viewable_.end());
+    if (viewable_count_ >= few_viewable_.size()) {
         many_viewable_.push_back(&buffer);
+    } else {
+        few_viewable_[viewable_count_] = &buffer;
     }
     ++viewable_count_;
 }

@@ -6,6 +6,8 @@
 
 #include <platform/driver.hpp>
 
+#include "buffer_state.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +16,6 @@
 
 namespace isthmus::inline v0::detail {
 
-struct BufferState;
 struct DeviceState;
 struct FenceEvent;
 struct StreamState;
@@ -27,7 +28,16 @@ public:
     // `name` has static storage and is what messages call it; `kernel` names the arguments, or is nullptr.
     Operation(StreamState& stream, const char* name, const KernelInfo* kernel);
 
-    void uses(BufferState& buffer, ArgumentUse use, std::uint32_t argument);
+    void uses(BufferState& buffer, ArgumentUse use, std::uint32_t argument) {
+        if (count_ == few_.size()) many_.assign(few_.begin(), few_.end());
+        if (count_ >= few_.size()) {
+            many_.push_back({&buffer, use, argument});
+        } else {
+            few_[count_] = {&buffer, use, argument};
+        }
+        ++count_;
+        if (buffer.host != nullptr) add_viewable(buffer);
+    }
 
     // Calls action(), a platform::Status(), with the stream's lock held and its handle open. Returns the position.
     template <class Action>
@@ -55,6 +65,7 @@ private:
     };
     using Action = platform::Status (*)(void*);
 
+    void add_viewable(BufferState& buffer);
     Result<std::uint64_t> issue_erased(Action action, void* erased);
     Result<bool> attempt(Action action, void* erased);
     Result<void> order_uploads();
@@ -65,7 +76,7 @@ private:
     void restore_sides();
     void drop_waits();
     std::string who(std::uint32_t argument) const;
-    Entry* entries() noexcept { return many_.empty() ? few_.data() : many_.data(); }
+    const Entry* entries() const noexcept { return count_ <= few_.size() ? few_.data() : many_.data(); }
 
     StreamState& stream_;
     DeviceState& device_;
