@@ -59,7 +59,7 @@ Result<void> BufferBase::release(Wait wait) {
         }
     }
     if (buffer.device->usable()) {
-        if (Result<void> waited = buffer.wait_for_uses(true, wait); !waited && !buffer.device->is_lost()) {
+        if (Result<void> waited = buffer.wait_until_unused(wait); !waited && !buffer.device->is_lost()) {
             return waited;  // still ours: the caller may try again
         }
     }

@@ -32,10 +32,25 @@ Result<void> BufferState::wait_for_release() {
     constexpr int tries = 3;
     Result<void> waited;
     for (int attempt = 0; attempt < tries && device->usable(); ++attempt) {
-        waited = wait_for_uses(true, Wait{});
+        waited = wait_until_unused(Wait{});
         if (waited || waited.code() == Code::timed_out) return waited;
     }
     return device->is_lost() ? Result<void>() : waited;
+}
+
+Result<void> BufferState::wait_until_unused(Wait wait) {
+    for (const Use& use : conflicting(true)) {
+        if (use.stream->device->is_lost()) continue;
+        Result<void> waited = use.stream->wait_until(use.last, wait);
+        if (!waited && !use.stream->device->is_lost()) return waited;
+    }
+    return {};
+}
+
+bool BufferState::touched_by_loss() {
+    const std::lock_guard lock(mutex);
+    return device->is_lost() ||
+           std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.stream->device->is_lost(); });
 }
 
 void BufferState::touch(StreamState& stream, std::uint64_t position, bool writes) {
@@ -45,14 +60,12 @@ void BufferState::touch(StreamState& stream, std::uint64_t position, bool writes
     if (writes) use->last_write = std::max(use->last_write, position);
 }
 
-void BufferState::change_only_stream(StreamState& stream, std::uint64_t position) {
+void BufferState::touch_locked(StreamState& stream, std::uint64_t position) {
     const std::lock_guard lock(mutex);
-    if (StreamState* previous = only_stream_.load(std::memory_order_relaxed)) {
-        touch(*previous, only_position_.load(std::memory_order_relaxed), true);
-    }
     touch(stream, position, true);
-    only_position_.store(position, std::memory_order_relaxed);
-    only_stream_.store(&stream, std::memory_order_relaxed);
+    if (first_stream_.load(std::memory_order_relaxed) != nullptr) return;
+    first_position_.store(position, std::memory_order_relaxed);
+    first_stream_.store(&stream, std::memory_order_release);
 }
 
 Result<void> BufferState::refuse_open_views(bool device_writes) const {
@@ -66,8 +79,8 @@ Result<void> BufferState::refuse_open_views(bool device_writes) const {
 std::vector<BufferState::Use> BufferState::conflicting(bool host_writes) {
     std::vector<Use> found;
     const std::lock_guard lock(mutex);
-    if (StreamState* stream = only_stream_.load(std::memory_order_relaxed)) {
-        touch(*stream, only_position_.load(std::memory_order_relaxed), true);
+    if (StreamState* stream = first_stream_.load(std::memory_order_relaxed)) {
+        touch(*stream, first_position_.load(std::memory_order_relaxed), true);
     }
     for (const Use& use : uses) {
         if (!use.stream->reached(host_writes ? use.last : use.last_write)) found.push_back(use);
@@ -109,6 +122,7 @@ Result<void> BufferState::download(Wait wait) {
         const platform::Status status = device->driver->memory().copy(
             host_address, device_address, bytes, platform::CopyDirection::device_to_host, stream->handle);
         position = stream->advance("the copy to the host's side");
+        touch(*stream, position, true);  // should its wait run out: later views and the release wait for it
         if (!status.ok()) return device->failure(status, "copying a staged buffer to the host's side");
     }
     if (Result<void> copied = stream->wait_until(position, wait); !copied) return copied;

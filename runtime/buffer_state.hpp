@@ -68,12 +68,13 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     // is).
     Result<void> refuse_open_views(bool device_writes) const;
 
-    // Device-only memory on one stream takes no lock: nobody can view it, only release() wants to know.
+    // Device-only memory takes no lock on the first stream that uses it: nobody can view it, only release() wants to
+    // know. The place stays that stream's: were it handed on, a late store could pass for another stream's position.
     void touch_device_only(StreamState& stream, std::uint64_t position) {
-        if (only_stream_.load(std::memory_order_relaxed) == &stream) {
-            only_position_.store(position, std::memory_order_relaxed);
+        if (first_stream_.load(std::memory_order_relaxed) == &stream) {
+            first_position_.store(position, std::memory_order_relaxed);
         } else {
-            change_only_stream(stream, position);
+            touch_locked(stream, position);
         }
     }
 
@@ -81,16 +82,20 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     std::vector<Use> conflicting(bool host_writes);
     Result<void> wait_for_uses(bool host_writes, Wait wait);
     Result<void> wait_for_release();
+    // As wait_for_uses(true), past what was lost with its device: a lost device runs nothing any more.
+    Result<void> wait_until_unused(Wait wait);
+    // Was the owner, or a device that used the buffer, lost?
+    bool touched_by_loss();
     // Copies the device's side to the host's where it is newer, and waits for the copy.
     Result<void> download(Wait wait);
     // Frees everything; the caller has waited. Tries all parts and reports the first failure.
     Result<void> free_memory();
 
 private:
-    void change_only_stream(StreamState& stream, std::uint64_t position);
+    void touch_locked(StreamState& stream, std::uint64_t position);
 
-    std::atomic<StreamState*> only_stream_{nullptr};
-    std::atomic<std::uint64_t> only_position_{0};
+    std::atomic<StreamState*> first_stream_{nullptr};
+    std::atomic<std::uint64_t> first_position_{0};
 };
 
 // Opens the buffer for the CPU: read, write (every byte) or read_write. Refuses conflicting views, waits for

@@ -85,7 +85,7 @@ Result<void> Device::synchronize(Wait wait) {
     for (const std::shared_ptr<detail::StreamState>& stream : state_->live_streams()) {
         if (Result<void> waited = Stream(stream).synchronize(wait); !waited) return waited;
     }
-    return {};
+    return state_->wait_for_ended_streams(wait);
 }
 
 Device::Untyped Device::allocate_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,

@@ -105,7 +105,33 @@ void DeviceState::drop_event(FenceEvent* event) noexcept {
 
 void DeviceState::outlive(FenceEvent* last_work) {
     const std::lock_guard lock(events_mutex_);
+    // Streams may come and go for as long as the process runs: what has ended meanwhile is not kept.
+    std::erase_if(last_works_, [&](FenceEvent* earlier) {
+        const bool ended = driver->execution().query_event(earlier->handle).ok();
+        if (ended && earlier->references.fetch_sub(1, std::memory_order_acq_rel) == 1) idle_events_.push_back(earlier);
+        return ended;
+    });
     last_works_.push_back(last_work);
+}
+
+Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
+    std::vector<FenceEvent*> works;
+    {
+        const std::lock_guard lock(events_mutex_);
+        works = last_works_;
+        for (FenceEvent* work : works) work->references.fetch_add(1, std::memory_order_relaxed);
+    }
+    platform::Status status;
+    const std::chrono::nanoseconds timeout =
+        wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(config->wait_timeout);
+    for (FenceEvent* work : works) {
+        if (status.ok() && usable()) status = poll_event(driver->execution(), work->handle, timeout);
+        drop_event(work);
+    }
+    if (status.ok()) return {};
+    if (status.code != Code::timed_out) return failure(status, "waiting for a destroyed stream's work");
+    return Error(wait.refuse ? Code::not_ready : Code::timed_out, "the work of a destroyed stream is still running",
+                 "allow a longer wait if its kernels are meant to take that long");
 }
 
 bool DeviceState::all_work_ended() {

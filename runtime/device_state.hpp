@@ -72,6 +72,8 @@ struct DeviceState {
     // Takes over the reference to an event behind a destroyed stream's last work: the device does not close before
     // it, because closing a driver waits for its kernels, and a hung one would never let go.
     void outlive(FenceEvent* last_work);
+    // Waits for the last work of destroyed streams.
+    Result<void> wait_for_ended_streams(Wait wait);
 
     void add_stream(const std::shared_ptr<StreamState>& stream);
     std::vector<std::shared_ptr<StreamState>> live_streams();

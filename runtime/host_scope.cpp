@@ -68,7 +68,7 @@ Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, Argument
 
 Result<ViewScope> open_salvage(const std::shared_ptr<BufferState>& state) {
     BufferState& buffer = *state;
-    if (!buffer.device->is_lost()) return open_scope(state, ArgumentUse::read, Wait{});
+    if (!buffer.touched_by_loss()) return open_scope(state, ArgumentUse::read, Wait{});
     if (buffer.device->config->forked()) return buffer.device->unusable("salvaging a buffer");
     if (buffer.host == nullptr && buffer.bytes > 0) {
         return Error(Code::device_lost, "the buffer's content was in device memory and is lost with the device",

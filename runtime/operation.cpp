@@ -126,6 +126,11 @@ Result<bool> Operation::claim() {
 }
 
 Result<bool> Operation::claim_staged(BufferState& buffer, ArgumentUse use) {
+    // Also before a further upload: one that a refused operation left elsewhere must not land behind ours.
+    if (buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_) {
+        Result<bool> waited = wait_for_upload(buffer);
+        if (!waited || !*waited) return waited;
+    }
     sides_.push_back({&buffer, buffer.host_newer, buffer.device_newer});
     if (buffer.host_newer && reads(use)) {
         const platform::Status status =
@@ -137,9 +142,6 @@ Result<bool> Operation::claim_staged(BufferState& buffer, ArgumentUse use) {
         if (!status.ok()) return device_.failure(status, "copying a staged buffer to the device's side");
         buffer.staged_bytes.fetch_add(buffer.bytes, std::memory_order_relaxed);
         staged_bytes_ += buffer.bytes;
-    } else if (buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_) {
-        Result<bool> waited = wait_for_upload(buffer);
-        if (!waited || !*waited) return waited;
     }
     buffer.host_newer = false;
     if (writes(use)) buffer.device_newer = true;
@@ -170,6 +172,9 @@ Result<void> Operation::claim_attached(BufferState& buffer) {
         device_.driver->memory().attach(buffer.allocation, platform::Attachment::stream, stream_.handle);
     if (!status.ok()) return device_.failure(status, "attaching managed memory to a stream");
     buffer.attached_to = &stream_;
+    // An operation of its own: even if ours is refused, the next fence gives the memory back and views wait for that.
+    buffer.touch(stream_, stream_.advance("the attachment of managed memory"), true);
+    stream_.tail.push_back(&buffer);
     return {};
 }
 

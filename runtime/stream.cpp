@@ -138,10 +138,13 @@ Result<void> Stream::wait(const Event& event) {
     StreamState& stream = *state_;
     DeviceState& device = *stream.device;
     if (!device.usable()) return device.unusable("waiting for an event");
+    if (!event.state()->device->usable()) return event.state()->device->unusable("waiting for an event");
     if (event.state()->device->synchronous) return {};   // the CPU device is always done
     if (device.synchronous) return event.synchronize();  // its work happens on this very thread
     const std::lock_guard lock(stream.mutex);
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
+    // Views of what was used so far do not wait for the event.
+    if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
     const platform::Status status = device.driver->execution().wait_event(stream.handle, event.state()->handle);
     if (!status.ok()) return device.failure(status, "waiting for an event");
     // What the stream does from here on ends after the event: an operation of its own, so that a synchronise of this

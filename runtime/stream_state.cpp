@@ -188,7 +188,11 @@ Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t po
     const platform::Status status = poll_event(device->driver->execution(), event, timeout);
     if (status.ok()) return {};
     if (status.code != Code::timed_out) return device->failure(status, "waiting for a stream");
-    const char* operation = operation_name(position);
+    const char* operation = nullptr;
+    // Not waited for: whoever holds the lock may stand in the driver behind the very work that hangs.
+    if (const std::unique_lock lock(mutex, std::try_to_lock); lock && issued - position < names_.size()) {
+        operation = names_[position % names_.size()];
+    }
     const std::string who = std::string(operation != nullptr ? operation : "an operation") + " (position " +
                             std::to_string(position) + " of stream " + std::to_string(id) + ")";
     if (wait.refuse) {

@@ -66,7 +66,6 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     }
     void note_reached(std::uint64_t position);
     void forget(const BufferState* buffer) noexcept;
-    const char* operation_name(std::uint64_t position) const noexcept { return names_[position % names_.size()]; }
 
 private:
     struct Fence {

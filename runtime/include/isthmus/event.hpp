@@ -13,11 +13,15 @@ namespace detail {
 struct EventState;
 }
 
-// Made by Device::create_event or Stream::record. Movable. Thread-safe. Never recorded counts as complete.
+// Made by Device::create_event or Stream::record. A handle: copies name the same event, and one that was moved from
+// still does. Thread-safe. Never recorded counts as complete.
 // Destroying an event that others still wait for is fine: the driver keeps what they need.
 class ISTHMUS_API Event {
 public:
     explicit Event(std::shared_ptr<detail::EventState> state);
+    Event(const Event&) = default;  // no move: an event is never empty
+    Event& operator=(const Event&) = default;
+    ~Event() = default;
 
     // Has all work before the last record finished? Code::device_lost after a fault.
     Result<bool> finished() const;

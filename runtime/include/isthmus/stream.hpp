@@ -31,11 +31,15 @@ struct LaunchReport {
     std::uint64_t staged_bytes = 0;          // copied to the device for this launch
 };
 
-// Made by Device::create_stream; every device has one from the start. Movable; thread-safe. Destroying it waits for
-// nothing: its work goes on, and buffers know what they still wait for.
+// Made by Device::create_stream; every device has one from the start. A handle: copies name the same stream, and one
+// that was moved from still does. Thread-safe. Destroying the last waits for nothing: its work goes on, and buffers
+// know what they still wait for.
 class ISTHMUS_API Stream {
 public:
     explicit Stream(std::shared_ptr<detail::StreamState> state);
+    Stream(const Stream&) = default;  // no move: a stream is never empty
+    Stream& operator=(const Stream&) = default;
+    ~Stream() = default;
 
     // Runs the kernel over the index space. Arguments are checked at compile time: Buffer<T> where the kernel has
     // View<T>, View<const T> or Out<T>, values without narrowing. One driver call; where the CPU may view an

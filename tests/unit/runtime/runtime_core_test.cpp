@@ -3,15 +3,19 @@
 #include "fake_driver.hpp"
 
 #include "device_state.hpp"
+#include "event_state.hpp"
 #include "process.hpp"
+#include "stream_state.hpp"
 
 #include <isthmus/isthmus.hpp>
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 namespace {
 
@@ -19,6 +23,9 @@ ISTHMUS_KERNEL(add_one, isthmus::Index i, isthmus::View<int> data) {
     data[i] += 1;
 }
 ISTHMUS_KERNEL(copy_over, isthmus::Index i, isthmus::Out<int> out, isthmus::View<const int> in) {
+    out[i] = in[i];
+}
+ISTHMUS_KERNEL(copy_into, isthmus::Index i, isthmus::View<const int> in, isthmus::Out<int> out) {
     out[i] = in[i];
 }
 ISTHMUS_KERNEL(narrow, isthmus::Index i, isthmus::Out<int> out, std::uint8_t value) {
@@ -54,6 +61,14 @@ isthmus::DeviceFacts integrated_gpu() {
     for (isthmus::AttributeFact& fact : facts.attributes) {
         if (fact.id == 18) fact.value = 1;
         if (fact.id == 89) fact.value = 0;
+    }
+    return facts;
+}
+
+isthmus::DeviceFacts coherent_gpu() {  // reads the host's page tables
+    isthmus::DeviceFacts facts = discrete_gpu();
+    for (isthmus::AttributeFact& fact : facts.attributes) {
+        if (fact.id == 88 || fact.id == 100) fact.value = 1;
     }
     return facts;
 }
@@ -254,6 +269,137 @@ TEST(Core, ManagedMemoryOfPhaseGuardedMachinesIsAttachedAndGivenBack) {  // keep
     EXPECT_EQ(other.launch(add_one, 8, a).code(), Code::in_use);
     EXPECT_EQ(a.read_on_host().value()[0], 6);
     EXPECT_TRUE(other.launch(add_one, 8, a).ok());
+}
+
+TEST(Core, ACopyToTheHostThatWasGivenUpNeverLandsOnWhatTheHostWroteSince) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = staged(device, 8);
+    Buffer<int> y = shared(device, 8, MemoryKind::pinned);
+    number(a, 1);
+    (void)device.stream().launch(add_one, 8, a).value();
+    (void)device.stream().launch(add_one, 8, y).value();       // the fence behind a
+    world.fail_at = static_cast<int>(world.calls.size()) + 4;  // ask, copy down, record, ask
+    EXPECT_FALSE(a.read_on_host().ok());
+    world.fail_at = 0;
+    ASSERT_EQ(world.count("copy down"), 1u);
+    number(a, 100);
+    (void)device.stream().synchronize().value();
+    EXPECT_EQ(a.read_on_host().value()[0], 100);
+}
+
+TEST(Core, AnUploadForARefusedLaunchNeverLandsOnALaterResult) {  // keeps G9
+    FakeWorld world;
+    Device device = open(world);
+    Stream other = device.create_stream().value();
+    Buffer<int> a = staged(device, 8);
+    Buffer<int> b = shared(device, 8, MemoryKind::pinned);
+    number(a, 1);
+    {
+        const auto held = b.read_on_host().value();
+        EXPECT_EQ(other.launch(copy_into, 8, a, b).code(), Code::in_use);
+    }
+    (void)device.stream().launch(add_one, 8, a).value();
+    (void)device.stream().synchronize().value();
+    (void)other.synchronize().value();
+    EXPECT_EQ(a.read_on_host().value()[0], 2);
+}
+
+TEST(Core, ARefusedLaunchDoesNotKeepManagedMemoryOnItsStream) {  // keeps K6, G9
+    FakeWorld world;
+    Device device = open(world, integrated_gpu());
+    Stream other = device.create_stream().value();
+    Buffer<int> a = shared(device, 8, MemoryKind::managed);
+    Buffer<int> b = shared(device, 8, MemoryKind::managed);
+    {
+        const auto held = b.read_on_host().value();
+        EXPECT_EQ(device.stream().launch(copy_into, 8, a, b).code(), Code::in_use);
+    }
+    (void)a.read_on_host().value();
+    EXPECT_EQ(world.count("attach host"), world.count("attach stream")) << "the host may touch it now";
+    EXPECT_TRUE(other.launch(add_one, 8, a).ok());
+}
+
+TEST(Core, AViewDoesNotWaitForAnEventThatItsStreamWaitsForSince) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Stream other = device.create_stream().value();
+    Buffer<int> a = shared(device, 8, MemoryKind::pinned);
+    Buffer<int> b = shared(device, 8, MemoryKind::pinned);
+    number(a, 0);
+    (void)other.launch(add_one, 8, b).value();
+    const isthmus::Event event = other.record().value();
+    (void)device.stream().launch(add_one, 8, a).value();
+    (void)device.stream().wait(event).value();
+    EXPECT_EQ(a.read_on_host().value()[0], 1);
+    EXPECT_FALSE(other.state()->reached(1));
+    EXPECT_EQ(world.pending.count(static_cast<std::uintptr_t>(event.state()->handle)), 1u)
+        << "the other stream's work has not been waited for";
+}
+
+TEST(Core, SynchronizingADeviceCoversStreamsThatAreGone) {  // keeps S9
+    FakeWorld world;
+    Device device = open(world);
+    std::array<int, 4> memory{};
+    {
+        Stream passing = device.create_stream().value();
+        (void)passing.launch(add_one, 4, isthmus::View<int>{memory.data(), 4}).value();
+    }
+    EXPECT_EQ(memory[0], 0);
+    EXPECT_TRUE(device.synchronize().ok());
+    EXPECT_EQ(memory[3], 1);
+}
+
+TEST(Core, StreamsThatComeAndGoLeaveNoEventsBehind) {
+    FakeWorld world;
+    Device device = open(world);
+    std::array<int, 4> memory{};
+    for (int round = 0; round < 100; ++round) {
+        Stream passing = device.create_stream().value();
+        (void)passing.launch(add_one, 4, isthmus::View<int>{memory.data(), 4}).value();
+    }
+    EXPECT_LE(world.events.size(), 4u);
+}
+
+TEST(Core, HandlesThatWereMovedFromStillWork) {
+    FakeWorld world;
+    Device device = open(world);
+    Stream first = device.create_stream().value();
+    const Stream second = std::move(first);
+    EXPECT_EQ(first.id(), second.id());
+    EXPECT_TRUE(first.synchronize().ok());
+    isthmus::Event event = first.record().value();
+    const isthmus::Event moved = std::move(event);
+    EXPECT_TRUE(event.synchronize().ok());
+    EXPECT_TRUE(moved.finished().ok());
+}
+
+TEST(Core, HostMemoryUsedByAnotherDeviceThatWasLostCanBeSalvagedAndReleased) {  // keeps R2
+    FakeWorld here;
+    FakeWorld there;
+    Device owner = open(here, coherent_gpu());
+    Device user = open(there, coherent_gpu());
+    Buffer<int> a = owner.allocate_host<int>(8).value();
+    number(a, 4);
+    (void)user.stream().launch(add_one, 8, a).value();
+    there.fail_at = static_cast<int>(there.calls.size()) + 1;
+    there.fail_code = Code::device_lost;
+    there.sticky = true;
+    EXPECT_EQ(a.read_on_host().code(), Code::device_lost);
+    EXPECT_EQ(a.salvage_on_host().value()[0], 4);
+    EXPECT_TRUE(a.release().ok());
+}
+
+TEST(Core, DeviceMemoryOnTwoStreamsIsReleasedBehindBoth) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Stream other = device.create_stream().value();
+    Buffer<int> a = device.allocate<int>(8).value();
+    (void)device.stream().launch(add_one, 8, a).value();
+    (void)other.launch(add_one, 8, a).value();
+    (void)device.stream().launch(add_one, 8, a).value();
+    EXPECT_TRUE(a.release().ok());
+    for (const auto& [stream, work] : world.queue) EXPECT_TRUE(work.empty());
 }
 
 TEST(Core, AHungKernelIsNamedWhenTheDeadlinePasses) {  // keeps R5
