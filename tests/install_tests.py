@@ -15,7 +15,8 @@ RUNNER = '''#!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
 ISTHMUS_CUDA_LIBRARY=$here/platform/sim/libcuda.so.1
 export ISTHMUS_CUDA_LIBRARY
-if [ "${1:-}" = --real ]; then unset ISTHMUS_CUDA_LIBRARY; shift; fi
+real=
+if [ "${1:-}" = --real ]; then real=yes ISTHMUS_TEST_REAL=1; export ISTHMUS_TEST_REAL; unset ISTHMUS_CUDA_LIBRARY; shift; fi
 chosen=${1:-}
 passed=0 failed=0 skipped=0
 run() {
@@ -58,8 +59,20 @@ def main(libexec):
             copy(build, destination, program)
             copied.add(program)
         arguments = test['cmd'][test['cmd'].index(next(w for w in test['cmd'] if os.path.realpath(w) == program)) + 1:]
-        variables = ' '.join(shlex.quote(f'{key}={value}') for key, value in test['env'].items())
-        lines.append(f'run {shlex.quote(test["name"])} {variables} "$here"/{shlex.quote(os.path.relpath(program, build))} '
+        variables = []
+        for key, value in test['env'].items():
+            places = []
+            for part in value.split(os.pathsep):
+                inside = part.startswith(build + os.sep)
+                if inside and os.path.isfile(part) and part not in copied:
+                    copy(build, destination, part)
+                    copied.add(part)
+                places.append('"$here"/' + shlex.quote(os.path.relpath(part, build)) if inside else shlex.quote(part))
+            variables.append(f'{key}={os.pathsep.join(places)}')
+        # Simulated machines have nothing to say of a real driver.
+        simulated = any(suite.split(':')[-1] == 'simulated' for suite in test['suite'])
+        lines.append(('[ -n "$real" ] || ' if simulated else '') + f'run {shlex.quote(test["name"])} '
+                     f'{" ".join(variables)} "$here"/{shlex.quote(os.path.relpath(program, build))} '
                      f'{shlex.join(arguments)}'.rstrip())
     for folder in ('runtime', 'platform/sim'):
         top = os.path.join(build, folder)
@@ -70,7 +83,7 @@ def main(libexec):
     with open(script, 'w', encoding='utf-8') as file:
         file.write(RUNNER + '\n'.join(lines) + '\n' + ENDING)
     os.chmod(script, 0o755)
-    print(f'Installing {len(copied)} test programs to {destination}')
+    print(f'Installing {len(copied)} programs for tests to {destination}')
 
 
 main(sys.argv[1])

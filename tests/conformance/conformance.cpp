@@ -1,7 +1,11 @@
 // The machine under test.
 #include "conformance.hpp"
 
+#include <gtest/gtest.h>
+
 #include <dlfcn.h>
+
+#include <cstdlib>
 
 namespace conformance {
 
@@ -9,7 +13,13 @@ isthmus::Runtime& runtime() {
     static isthmus::Runtime opened = [] {
         isthmus::RuntimeOptions options;
         options.launch_mode = isthmus::LaunchMode::checked;
-        return isthmus::Runtime::open(options).value();
+        isthmus::Runtime made = isthmus::Runtime::open(options).value();
+        // Without this, a machine whose driver is missing would pass on its CPU.
+        if (std::getenv("ISTHMUS_TEST_REAL") != nullptr && std::getenv("ISTHMUS_CUDA_LIBRARY") == nullptr) {
+            EXPECT_TRUE(!made.default_device().is_cpu() && !made.machine().simulated)
+                << "--setup real is for machines with a GPU of their own";
+        }
+        return made;
     }();
     return opened;
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Asks a built library or program what it needs and what it shows, with readelf and nm.
 
-usage: product_test.py needs|exports|versions READELF FILE...
+usage: product_test.py needs|exports|imports|versions READELF FILE...
 needs:    shared libraries beyond those that every machine has
 exports:  dynamic symbols outside namespace isthmus and the prefix isthmus_
+imports:  functions that print, end the process or start a thread, which a library leaves to its user
 versions: symbol versions newer than glibc 2.35 and GLIBCXX_3.4.30 (JetPack 6)
 """
 import re
@@ -12,6 +13,9 @@ import sys
 
 ALLOWED_NEEDS = re.compile(r'^(libc|libm|libgcc_s|libstdc\+\+|libdl|libpthread|libnuma|ld-linux[\w-]*)\.so')
 ALLOWED_EXPORT = re.compile(r'^(isthmus_|_ZN[KRO]*7isthmus|_ZT[IVS]N7isthmus|ISTHMUS_\d+)')
+FORBIDDEN_IMPORT = re.compile(r'^(stdout|stderr|_ZSt4(cout|cerr|clog)|(__)?(printf|fprintf|vprintf|vfprintf|dprintf)(_chk)?|'
+                              r'puts|putchar|fputs|fputc|fwrite|perror|syslog|exit|_exit|_Exit|quick_exit|abort|__assert_fail|'
+                              r'pthread_create|_ZNSt6thread\w*)$')
 NEWEST = {'GLIBC': (2, 35), 'GLIBCXX': (3, 4, 30), 'CXXABI': (1, 3, 13), 'GCC': (12, 0, 0)}
 
 
@@ -35,6 +39,12 @@ def unlawful_exports(text):
     return found
 
 
+def unlawful_imports(text):
+    rows = [line.split() for line in text.splitlines()]
+    names = [row[7].split('@')[0] for row in rows if len(row) >= 8 and row[6] == 'UND']
+    return [name for name in names if FORBIDDEN_IMPORT.match(name)]
+
+
 def too_new(text):
     found = []
     for family, number in re.findall(r'Name: ([A-Z]+)_([0-9.]+)', text):
@@ -48,6 +58,8 @@ CHECKS = {
     'needs': (['-d', '-W'], unlawful_needs, '(NEEDED) [libcuda.so.1]', '(NEEDED) [libc.so.6]'),
     'exports': (['--dyn-syms', '-W'], unlawful_exports, ' 7: 0 0 FUNC WEAK DEFAULT 12 _ZNSt6vectorIiE4sizeEv',
                 ' 7: 0 0 FUNC GLOBAL DEFAULT 12 _ZN7isthmus2v04nameEv@@ISTHMUS_0'),
+    'imports': (['--dyn-syms', '-W'], unlawful_imports, ' 7: 0 0 OBJECT GLOBAL DEFAULT UND stderr@GLIBC_2.2.5 (3)',
+                ' 7: 0 0 FUNC GLOBAL DEFAULT UND dlopen@GLIBC_2.34 (3)'),
     'versions': (['--version-info', '-W'], too_new, '  Name: GLIBC_2.36  Flags', '  Name: GLIBC_2.35  Flags'),
 }
 
