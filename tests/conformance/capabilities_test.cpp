@@ -48,12 +48,15 @@ TEST(Capabilities, FeaturesAreTheAttributesThemselves) {  // keeps D3, D10
     };
     on_every_device([&](Device& device) {
         if (device.is_cpu()) return;
+        int compared = 0;
         for (const auto& [feature, attribute] : deciding) {
             const Capability& capability = device.capabilities().feature(feature);
             if (capability.origin != Origin::attribute) continue;
+            ++compared;
             EXPECT_EQ(static_cast<bool>(capability), device.facts().attribute(attribute).value_or(0) != 0)
                 << isthmus::name(feature);
         }
+        EXPECT_GE(compared, 8) << "features answered by their attributes";
     });
 }
 
@@ -85,7 +88,7 @@ TEST(Capabilities, EverySimulatedMachineClassifiesToItsName) {  // keeps D6, D8,
         {"old-driver", {}},
     };
     const char* machine = std::getenv("ISTHMUS_SIM");
-    if (machine == nullptr || !runtime().machine().simulated) GTEST_SKIP() << "no simulated machine";
+    if (machine == nullptr) GTEST_SKIP() << "no simulated machine";
     std::vector<Model> models;
     for (std::size_t at = 0; at + 1 < runtime().device_count(); ++at) {
         models.push_back(runtime().device(at).value()->capabilities().model);
