@@ -17,6 +17,10 @@
 namespace isthmus::testing {
 
 struct FakeWorld {
+    FakeWorld() = default;
+    FakeWorld(const FakeWorld&) = delete;
+    FakeWorld& operator=(const FakeWorld&) = delete;
+
     std::vector<std::string> calls;
     int fail_at = 0;  // 1: the first call fails; 0: none
     Code fail_code = Code::driver_error;
@@ -53,6 +57,10 @@ struct FakeWorld {
             work.pop_front();
             first();
         }
+    }
+    // What was given up on purpose is nobody's: the world ends here.
+    ~FakeWorld() {
+        for (const std::uint64_t address : memory) std::free(reinterpret_cast<void*>(address));
     }
     bool clean() const { return memory.empty() && registrations.empty() && streams.empty() && events.empty(); }
 };
