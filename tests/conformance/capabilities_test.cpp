@@ -10,7 +10,6 @@ namespace {
 
 using conformance::on_every_device;
 using conformance::runtime;
-using isthmus::Capabilities;
 using isthmus::Capability;
 using isthmus::Device;
 using isthmus::Feature;

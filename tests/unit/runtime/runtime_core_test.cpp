@@ -361,6 +361,7 @@ TEST(Core, StreamsThatComeAndGoLeaveNoEventsBehind) {
     EXPECT_LE(world.events.size(), 4u);
 }
 
+// NOLINTBEGIN(bugprone-use-after-move, performance-move-const-arg): that is the question here
 TEST(Core, HandlesThatWereMovedFromStillWork) {
     FakeWorld world;
     Device device = open(world);
@@ -373,6 +374,7 @@ TEST(Core, HandlesThatWereMovedFromStillWork) {
     EXPECT_TRUE(event.synchronize().ok());
     EXPECT_TRUE(moved.finished().ok());
 }
+// NOLINTEND(bugprone-use-after-move, performance-move-const-arg)
 
 TEST(Core, HostMemoryUsedByAnotherDeviceThatWasLostCanBeSalvagedAndReleased) {  // keeps R2
     FakeWorld here;
