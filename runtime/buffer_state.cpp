@@ -97,21 +97,18 @@ Result<void> BufferState::wait_for_uses(bool host_writes, Wait wait) {
 }
 
 Result<void> BufferState::download(Wait wait) {
-    std::shared_ptr<StreamState> stream;
+    const std::lock_guard one_at_a_time(downloading);  // a second view waits for the first one's copy
     {
         const std::lock_guard lock(mutex);
         if (!device_newer) return {};
-        const auto latest = std::max_element(uses.begin(), uses.end(),
-                                             [](const Use& a, const Use& b) { return a.last_write < b.last_write; });
-        if (latest == uses.end()) return {};
-        stream = latest->stream;
     }
     if (wait.refuse) {
         return Error(Code::not_ready, "the buffer's content still lies on the device's side and waiting was ruled out",
                      "allow a wait: a copy is needed on this machine");
     }
-    // Several streams may have written it: all of them first, then one copy.
+    // All that wrote it, on whichever stream; then one copy, which therefore needs no order with them.
     if (Result<void> written = wait_for_uses(false, wait); !written) return written;
+    const std::shared_ptr<StreamState> stream = device->download_stream();
     std::uint64_t position = 0;
     {
         const std::lock_guard stream_lock(stream->mutex);

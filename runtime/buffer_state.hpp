@@ -44,11 +44,13 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     void* host = nullptr;             // nullptr: the CPU may not view it
     std::uint64_t device_address = 0;
 
-    std::mutex mutex;  // guards what follows, but the atomics
-    int readers = 0;   // open host views
+    std::mutex downloading;  // held for a copy to the host's side; before all other locks
+    std::mutex mutex;        // guards what follows, but the atomics
+    int readers = 0;         // open host views
     bool writer = false;
     bool host_newer = false;    // stage: the host wrote, the device's side is stale
     bool device_newer = false;  // stage: the device wrote, the host's side is stale
+    std::uint64_t claims = 0;   // stage: operations that looked at the two, so that only the last one undoes itself
     StreamState* attached_to = nullptr;
     std::atomic<std::uint64_t> staged_bytes{0};
 

@@ -8,14 +8,11 @@
 #include "event_state.hpp"
 #include "stream_state.hpp"
 
-#include <atomic>
-
 namespace isthmus::inline v0 {
 namespace {
 
 std::shared_ptr<detail::StreamState> new_stream(const std::shared_ptr<detail::DeviceState>& device, int priority) {
-    static std::atomic<std::uint64_t> next{1};
-    auto stream = std::make_shared<detail::StreamState>(device, priority, next.fetch_add(1, std::memory_order_relaxed));
+    auto stream = std::make_shared<detail::StreamState>(device, priority);
     device->add_stream(stream);
     return stream;
 }

@@ -143,6 +143,17 @@ bool DeviceState::all_work_ended() {
     return true;
 }
 
+std::shared_ptr<StreamState> DeviceState::download_stream() {
+    const std::lock_guard lock(streams_mutex_);
+    std::shared_ptr<StreamState> stream = download_stream_.lock();
+    if (!stream) {
+        stream = std::make_shared<StreamState>(shared_from_this(), 0);
+        download_stream_ = stream;
+        streams_.push_back(stream);
+    }
+    return stream;
+}
+
 void DeviceState::add_stream(const std::shared_ptr<StreamState>& stream) {
     const std::lock_guard lock(streams_mutex_);
     std::erase_if(streams_, [](const std::weak_ptr<StreamState>& known) { return known.expired(); });

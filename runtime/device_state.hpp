@@ -45,7 +45,7 @@ struct FenceEvent {
     std::atomic<int> references{0};
 };
 
-struct DeviceState {
+struct DeviceState : std::enable_shared_from_this<DeviceState> {
     DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::unique_ptr<platform::Driver> opened,
                 std::size_t position);
     ~DeviceState();
@@ -75,6 +75,9 @@ struct DeviceState {
     // Waits for the last work of destroyed streams.
     Result<void> wait_for_ended_streams(Wait wait);
 
+    // Where staged content is brought to the host's side: a stream of its own, so that a view waits behind nobody's
+    // later work. Lives as long as a buffer that used it.
+    std::shared_ptr<StreamState> download_stream();
     void add_stream(const std::shared_ptr<StreamState>& stream);
     std::vector<std::shared_ptr<StreamState>> live_streams();
 
@@ -88,6 +91,7 @@ private:
     std::vector<FenceEvent*> last_works_;
     std::mutex streams_mutex_;
     std::vector<std::weak_ptr<StreamState>> streams_;
+    std::weak_ptr<StreamState> download_stream_;
 };
 
 }  // namespace isthmus::inline v0::detail

@@ -131,7 +131,7 @@ Result<bool> Operation::claim_staged(BufferState& buffer, ArgumentUse use) {
         Result<bool> waited = wait_for_upload(buffer);
         if (!waited || !*waited) return waited;
     }
-    sides_.push_back({&buffer, buffer.host_newer, buffer.device_newer});
+    sides_.push_back({&buffer, buffer.host_newer, buffer.device_newer, ++buffer.claims});
     if (buffer.host_newer && reads(use)) {
         const platform::Status status =
             device_.driver->memory().copy(buffer.device_address, reinterpret_cast<std::uintptr_t>(buffer.host),
@@ -182,6 +182,7 @@ Result<void> Operation::claim_attached(BufferState& buffer) {
 void Operation::restore_sides() {
     for (auto side = sides_.rbegin(); side != sides_.rend(); ++side) {
         const std::lock_guard lock(side->buffer->mutex);
+        if (side->buffer->claims != side->claim) continue;  // another stream's operation has built on it
         side->buffer->host_newer = side->host_newer;
         side->buffer->device_newer = side->device_newer;
     }

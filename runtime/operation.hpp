@@ -62,6 +62,7 @@ private:
         BufferState* buffer;
         bool host_newer;
         bool device_newer;
+        std::uint64_t claim;
     };
     using Action = platform::Status (*)(void*);
 

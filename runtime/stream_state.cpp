@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::size_t most_fences = 64;
 
+std::uint64_t next_id() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 }  // namespace
 
 // Queries the event until it is done or the time is up. Queries cost about 0.1 µs, so the first hundred microseconds
@@ -34,10 +39,10 @@ platform::Status poll_event(platform::Execution& execution, platform::EventHandl
     }
 }
 
-StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority, std::uint64_t number)
+StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority)
     : device(std::move(owner)),
       priority(std::clamp(wanted_priority, -1, 0)),
-      id(number),
+      id(next_id()),
       mode(device->config->launch_mode) {}
 
 StreamState::~StreamState() {

@@ -32,7 +32,7 @@ platform::Status poll_event(platform::Execution& execution, platform::EventHandl
 // use of its buffer and for nothing behind it, and a launch costs one driver call otherwise.
 // Locks: a stream's mutex is taken before a buffer's, never two streams' at once.
 struct StreamState : std::enable_shared_from_this<StreamState> {
-    StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority, std::uint64_t number);
+    StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority);
     ~StreamState();
 
     const std::shared_ptr<DeviceState> device;

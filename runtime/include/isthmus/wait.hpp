@@ -7,7 +7,7 @@
 namespace isthmus::inline v0 {
 
 // Default: wait, at most RuntimeOptions::wait_timeout. A wait that runs out answers Code::timed_out and leaves the
-// work running.
+// work running. Where several streams have to be waited for, each may take that long.
 struct Wait {
     std::optional<std::chrono::nanoseconds> timeout{};  // nothing: the runtime's default
     bool refuse = false;                                // do not wait: Code::not_ready where one would have to

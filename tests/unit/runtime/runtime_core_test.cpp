@@ -217,6 +217,21 @@ TEST(Core, StagedBuffersAreCopiedOnceEachWay) {  // keeps G8
     EXPECT_EQ(a.read_on_host().value()[1], 102);
 }
 
+TEST(Core, AViewOfAStagedBufferWaitsForNothingBehindItsLastUseEither) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = staged(device, 8);
+    Buffer<int> b = shared(device, 8, MemoryKind::pinned);
+    number(a, 0);
+    number(b, 0);
+    (void)device.stream().launch(add_one, 8, a).value();
+    for (int i = 0; i < 5; ++i) (void)device.stream().launch(add_one, 8, b).value();
+    EXPECT_EQ(a.read_on_host().value()[7], 8);
+    std::size_t waiting = 0;
+    for (const auto& [stream, work] : world.queue) waiting += work.size();
+    EXPECT_EQ(waiting, 5u);
+}
+
 TEST(Core, AnUploadOnOneStreamIsWaitedForOnAnother) {
     FakeWorld world;
     Device device = open(world);
