@@ -104,7 +104,8 @@ void add_caps_command(CLI::App& app, CommandContext& context) {
         {"text", CapsFormat::text}, {"json", CapsFormat::json}, {"markdown", CapsFormat::markdown}};
     caps->add_flag("--all", options->all, "all known machines side by side");
     caps->add_option("--record", options->record, "save the machine's record as JSON (-: print it alone)")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check([](const std::string& file) { return std::string(file.empty() ? "names no file" : ""); });
     caps->add_option("--format", options->format, "text, json or markdown")
         ->type_name("FORMAT")
         ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case).description(""));

@@ -65,6 +65,7 @@ class BadInput(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             self.refused("caps", "--record", os.path.join(folder, "no", "such", "folder.json"), says="No such file")
             self.refused("caps", "--record", folder, says=folder)
+            self.refused("caps", "--record", "", says="names no file")
             self.assertEqual(os.listdir(folder), [])
 
     def test_a_full_disk_is_an_error(self):
