@@ -21,7 +21,7 @@ std::string text_of(const AllocationPlan& plan) {
     return std::string(name(plan.kind)) + " " + std::string(name(plan.path)) + " " + std::string(name(plan.host_kind));
 }
 
-bool in(Use use, std::set<Use> set) {
+bool in(Use use, const std::set<Use>& set) {
     return set.count(use) != 0;
 }
 

@@ -17,7 +17,6 @@ using namespace isthmus;
 using platform::apply_probe;
 using platform::detect;
 using platform::feature_row;
-using platform::Probe;
 
 constexpr std::array<int, 9> deciding = {18, 41, 83, 86, 88, 89, 100, 101, 147};
 constexpr int unknown_to_driver = -1;
@@ -97,7 +96,7 @@ TEST(Detect, AgreesWithTheOracleOnEveryCombinationOfAnswers) {  // keeps D3, D4,
 }
 
 TEST(Detect, AgreesWithTheOracleWhereTheDriverDoesNotKnowOrRefuses) {  // keeps D6, D7
-    for_every_combination({1, 0}, [](oracle::Said said) {
+    for_every_combination({1, 0}, [](const oracle::Said& said) {
         // Every no becomes "unknown" or "refused": all of one, all of the other, and mixed both ways.
         for (unsigned pattern : {0u, ~0u, 0x155u, 0x0aau}) {
             oracle::Said variant = said;
