@@ -1,9 +1,9 @@
 // A launch: judges the arguments, puts their addresses into the pack, and hands the kernel to the device.
-#include <isthmus/parameter_name.hpp>
 #include <isthmus/stream.hpp>
 
 #include "buffer_state.hpp"
 #include "device_state.hpp"
+#include "kernel_argument.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
 
@@ -15,15 +15,11 @@
 namespace isthmus::inline v0 {
 namespace {
 
+using detail::argument_text;
 using detail::BufferState;
 using detail::DeviceState;
 using detail::LaunchArgument;
 using detail::StreamState;
-
-std::string who(const KernelInfo& kernel, std::uint32_t argument) {
-    return "kernel '" + std::string(kernel.name) + "', argument '" + std::string(parameter_name(kernel, argument)) +
-           "',";
-}
 
 bool is_empty(const Extent& extent) {
     return extent.x == 0 || extent.y == 0 || extent.z == 0;
@@ -70,7 +66,7 @@ Judged judge(const DeviceState& device, const BufferState& buffer, LaunchMode mo
 Error refusal(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device, const BufferState& buffer,
               const Judged& judged) {
     return {judged.code,
-            who(kernel, argument) + " is " + std::string(name(buffer.kind)) + " memory of " +
+            argument_text(kernel, argument) + " is " + std::string(name(buffer.kind)) + " memory of " +
                 std::string(buffer.device->driver->facts().name) + " and was given to " +
                 std::string(device.driver->facts().name) + ": " + std::string(judged.reason),
             std::string(judged.remedy)};
@@ -83,13 +79,15 @@ Result<void> place(const StreamState& stream, const KernelInfo& kernel, const La
     for (std::uint32_t at = 0; at < count; ++at) {
         const LaunchArgument& argument = arguments[at];
         if (!argument.fits) {
-            return Error(Code::invalid_argument, who(kernel, at) + " was given a number that its type does not hold",
+            return Error(Code::invalid_argument,
+                         argument_text(kernel, at) + " was given a number that its type does not hold",
                          "pass a number within the parameter's range");
         }
         if (!argument.is_view) continue;
         if (argument.buffer == nullptr) {
             if (mode == LaunchMode::strict) {
-                return Error(Code::unverified, who(kernel, at) + " is a raw pointer and the launch mode is strict",
+                return Error(Code::unverified,
+                             argument_text(kernel, at) + " is a raw pointer and the launch mode is strict",
                              "pass a Buffer, or use LaunchMode::checked");
             }
             if (mode == LaunchMode::checked && argument.raw != nullptr) ++report.unverified_arguments;
@@ -97,7 +95,8 @@ Result<void> place(const StreamState& stream, const KernelInfo& kernel, const La
         }
         const BufferState* buffer = argument.buffer->get();
         if (buffer == nullptr) {
-            return Error(Code::invalid_handle, who(kernel, at) + " is an empty, moved-from or released buffer",
+            return Error(Code::invalid_handle,
+                         argument_text(kernel, at) + " is an empty, moved-from or released buffer",
                          "pass the buffer that it was moved to");
         }
         std::uint64_t address = buffer->device_address;
@@ -135,15 +134,15 @@ Result<void> launch_on_gpu(StreamState& stream, const KernelInfo& kernel, const 
 // The same buffer may stand in several places: what the launch does with it altogether.
 ArgumentUse combined_use(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count,
                          const BufferState* buffer) {
-    bool reads = false;
-    bool writes = false;
+    bool read = false;
+    bool written = false;
     for (std::size_t at = 0; at < count; ++at) {
         if (arguments[at].buffer == nullptr || arguments[at].buffer->get() != buffer) continue;
         const ArgumentUse use = kernel.parameter[at].use;
-        reads |= use == ArgumentUse::read || use == ArgumentUse::read_write;
-        writes |= use == ArgumentUse::write || use == ArgumentUse::read_write;
+        read |= detail::reads(use);
+        written |= detail::writes(use);
     }
-    return reads && writes ? ArgumentUse::read_write : writes ? ArgumentUse::write : ArgumentUse::read;
+    return read && written ? ArgumentUse::read_write : written ? ArgumentUse::write : ArgumentUse::read;
 }
 
 // On the CPU device every buffer is opened as a host view would be, for the length of the launch: a GPU's buffers are
@@ -163,7 +162,8 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
             detail::open_scope(buffer, combined_use(kernel, arguments, count, buffer.get()), Wait{});
         if (!scope) {
             const Error& error = scope.error();
-            return Error(error.code(), who(kernel, at) + " cannot be used now: " + std::string(error.message()),
+            return Error(error.code(),
+                         argument_text(kernel, at) + " cannot be used now: " + std::string(error.message()),
                          std::string(error.remedy()));
         }
         scopes.push_back(std::move(scope).value());

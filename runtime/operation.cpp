@@ -1,9 +1,8 @@
 // Operation: departure, claims, staging, the call.
 #include "operation.hpp"
 
-#include <isthmus/parameter_name.hpp>
-
 #include "device_state.hpp"
+#include "kernel_argument.hpp"
 #include "stream_state.hpp"
 
 #include <algorithm>
@@ -11,17 +10,6 @@
 #include <mutex>
 
 namespace isthmus::inline v0::detail {
-namespace {
-
-bool reads(ArgumentUse use) {
-    return use == ArgumentUse::read || use == ArgumentUse::read_write;
-}
-bool writes(ArgumentUse use) {
-    return use == ArgumentUse::write || use == ArgumentUse::read_write;
-}
-
-}  // namespace
-
 Operation::Operation(StreamState& stream, const char* name, const KernelInfo* kernel)
     : stream_(stream), device_(*stream.device), name_(name), kernel_(kernel) {}
 
@@ -37,9 +25,7 @@ void Operation::add_viewable(BufferState& buffer) {
 }
 
 std::string Operation::who(std::uint32_t argument) const {
-    if (kernel_ == nullptr) return name_;
-    return "kernel '" + std::string(kernel_->name) + "', argument '" + std::string(parameter_name(*kernel_, argument)) +
-           "',";
+    return kernel_ == nullptr ? std::string(name_) : argument_text(*kernel_, argument);
 }
 
 Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {

@@ -1,0 +1,25 @@
+// A kernel's argument in words and by use, for the launches and operations that judge it.
+#pragma once
+
+#include <isthmus/kernel_info.hpp>
+#include <isthmus/parameter_name.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+
+inline bool reads(ArgumentUse use) noexcept {
+    return use == ArgumentUse::read || use == ArgumentUse::read_write;
+}
+inline bool writes(ArgumentUse use) noexcept {
+    return use == ArgumentUse::write || use == ArgumentUse::read_write;
+}
+
+// "kernel 'scale', argument 'out',": how a message about it begins.
+inline std::string argument_text(const KernelInfo& kernel, std::uint32_t argument) {
+    return "kernel '" + std::string(kernel.name) + "', argument '" + std::string(parameter_name(kernel, argument)) +
+           "',";
+}
+
+}  // namespace isthmus::inline v0::detail
