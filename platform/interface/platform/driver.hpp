@@ -8,22 +8,15 @@
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/result.hpp>
 
+#include <platform/captures.hpp>
+#include <platform/pools.hpp>
+#include <platform/status.hpp>
+#include <platform/transfers.hpp>
+
 #include <cstddef>
 #include <cstdint>
 
 namespace isthmus::platform {
-
-// What a call returned. driver_code is the CUresult or errno, call the function's name (static storage).
-struct [[nodiscard]] Status {
-    Code code = Code::ok;
-    int driver_code = 0;
-    const char* call = "";
-    bool ok() const noexcept { return code == Code::ok; }
-};
-
-enum class StreamHandle : std::uintptr_t { none = 0 };
-enum class EventHandle : std::uintptr_t { none = 0 };
-enum class FunctionHandle : std::uintptr_t { none = 0 };
 
 // One piece of memory as its driver sees it: release() needs exactly this.
 struct Allocation {
@@ -99,13 +92,21 @@ public:
     virtual Status launch(const LaunchRequest& request) = 0;
 };
 
-// One device. Facets that a device lacks will be null; memory and execution are always there.
+// One device. Facets that a device lacks are null; memory and execution are always there.
 class Driver {
 public:
     virtual ~Driver() = default;
     virtual const DeviceFacts& facts() const noexcept = 0;
     virtual Memory& memory() noexcept = 0;
     virtual Execution& execution() noexcept = 0;
+    virtual Pools* pools() noexcept { return nullptr; }
+    virtual Transfers* transfers() noexcept { return nullptr; }
+    virtual Captures* captures() noexcept { return nullptr; }
+    // Was the context that owns this driver's memory and handles destroyed behind its back (a foreign
+    // cuDevicePrimaryCtxReset)? Then device, managed, pinned and registered memory is gone, and its addresses may be
+    // somebody else's by now; pool memory survives and is still to be released. One driver call, none before the
+    // first use.
+    virtual bool context_died() noexcept { return false; }
     // Work is finished when a call returns (the CPU device): nothing has to be waited for.
     virtual bool synchronous() const noexcept = 0;
     // The typed error for a Status: names the call, the driver's own name and text for the code, and a remedy.
