@@ -53,6 +53,7 @@ struct Faults {
     std::atomic<bool> any{false};
     std::mutex mutex;  // plans
     std::vector<Plan> plans;
+    std::vector<CallId> answered;  // by a plan, in order
 };
 
 bool number(std::string_view text, std::uint64_t& value) {
@@ -143,6 +144,7 @@ Result play_plans(Faults& state, CallId id) {
             code = plan.code;
             sticky = plan.sticky;
         }
+        if (code != 0) state.answered.push_back(id);
     }
     if (delay_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
     Driver* d = driver();
@@ -174,6 +176,11 @@ extern "C" {
 
 __attribute__((visibility("default"))) int isthmus_sim_fault_plan(const char* plan) {
     return replace_plans(faults(), plan);
+}
+
+__attribute__((visibility("default"))) const char* isthmus_sim_fault_at(std::uint64_t index) {
+    const std::lock_guard lock(faults().mutex);
+    return index < faults().answered.size() ? name(faults().answered[index]) : nullptr;
 }
 
 __attribute__((visibility("default"))) std::uint64_t isthmus_sim_call_count(const char* wanted) {

@@ -6,22 +6,37 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <mutex>
+#include <optional>
 
 namespace conformance {
 
+namespace {
+
+std::optional<isthmus::Runtime>& opened() {
+    static std::optional<isthmus::Runtime> instance;
+    return instance;
+}
+
+}  // namespace
+
 isthmus::Runtime& runtime() {
-    static isthmus::Runtime opened = [] {
-        isthmus::RuntimeOptions options;
-        options.launch_mode = isthmus::LaunchMode::checked;
-        isthmus::Runtime made = isthmus::Runtime::open(options).value();
-        // Without this, a machine whose driver is missing would pass on its CPU.
-        if (std::getenv("ISTHMUS_TEST_REAL") != nullptr && std::getenv("ISTHMUS_CUDA_LIBRARY") == nullptr) {
-            EXPECT_TRUE(!made.default_device().is_cpu() && !made.machine().simulated)
-                << "--setup real is for machines with a GPU of their own";
-        }
-        return made;
-    }();
-    return opened;
+    static std::mutex mutex;  // threads of a scenario may be the first to ask
+    const std::lock_guard lock(mutex);
+    if (opened()) return *opened();
+    isthmus::RuntimeOptions options;
+    options.launch_mode = isthmus::LaunchMode::checked;
+    isthmus::Runtime& made = opened().emplace(isthmus::Runtime::open(options).value());
+    // Without this, a machine whose driver is missing would pass on its CPU.
+    if (std::getenv("ISTHMUS_TEST_REAL") != nullptr && std::getenv("ISTHMUS_CUDA_LIBRARY") == nullptr) {
+        EXPECT_TRUE(!made.default_device().is_cpu() && !made.machine().simulated)
+            << "--setup real is for machines with a GPU of their own";
+    }
+    return made;
+}
+
+void close_runtime() {
+    opened().reset();
 }
 
 long driver_calls() {

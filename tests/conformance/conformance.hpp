@@ -2,6 +2,8 @@
 // the public headers, so that the same suite runs on the CPU device, every simulated machine and real hardware.
 #pragma once
 
+#include "expectations.hpp"
+
 #include <isthmus/isthmus.hpp>
 
 #include <gtest/gtest.h>
@@ -24,6 +26,8 @@ ISTHMUS_DECLARE_KERNEL(churn, isthmus::Index i, isthmus::View<std::int32_t> data
 
 // One runtime for the whole process, in checked mode.
 isthmus::Runtime& runtime();
+// Closes it; main() does, so that what the scenarios left behind can be counted.
+void close_runtime();
 
 // Runs the body for every device, the CPU included, and says which one it was when something fails.
 template <class Body>

@@ -21,6 +21,9 @@ extern "C" {
  * Returns 0, or 1 where the text is not understood (nothing changes then; a line on stderr says why). */
 typedef int (*isthmus_sim_fault_plan_fn)(const char* plan);
 
+/* The function that the planned faults answered in place of, the first at 0; NULL where there were no more. */
+typedef const char* (*isthmus_sim_fault_at_fn)(uint64_t index);
+
 /* How often a driver function was called since the start or the last reset; NULL: all of them together. The name is
  * the exported symbol ("cuMemAlloc_v2"); without its version it counts every version. */
 typedef uint64_t (*isthmus_sim_call_count_fn)(const char* name);

@@ -1,0 +1,216 @@
+// main() of the scenarios: an ordinary run, or (ISTHMUS_FAULT_RUN) one under planned faults, judged afterwards.
+//
+// A fault run plays one scenario: --gtest_filter names it, and --gtest_catch_exceptions=0 lets a failed call end it.
+// ISTHMUS_FAULT_DRIVER is a plan for the simulator, ISTHMUS_FAULT_SYSTEM one for the preloaded module that fails system
+// calls; both count from the opened runtime, or with ISTHMUS_FAULT_FROM=start from before. The last line of the output
+// says what happened, for tests/faults/run_faults.
+#include "conformance.hpp"
+
+#include <platform/sim_control.h>
+
+#include <dirent.h>
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace conformance {
+namespace {
+
+// What tests/faults/run_faults understands besides a signal.
+enum Outcome : int { good = 0, wrong_value = 1, leak = 3, unexplained_error = 4, no_harness = 5 };
+
+template <class Function>
+Function find(void* library, const char* name) {
+    return reinterpret_cast<Function>(dlsym(library, name));
+}
+
+// Either may be missing: real drivers plan no faults, and nothing is preloaded in ordinary runs.
+struct Harness {
+    isthmus_sim_fault_plan_fn plan_driver = nullptr;
+    isthmus_sim_fault_at_fn fault_at = nullptr;
+    isthmus_sim_live_fn live = nullptr;
+    int (*plan_system)(const char*) = find<int (*)(const char*)>(RTLD_DEFAULT, "failing_system_plan");
+    long (*system_calls)() = find<long (*)()>(RTLD_DEFAULT, "failing_system_calls");
+    const char* (*system_failed)() = find<const char* (*)()>(RTLD_DEFAULT, "failing_system_failed");
+    long (*system_mapped_bytes)() = find<long (*)()>(RTLD_DEFAULT, "failing_system_mapped_bytes");
+
+    // Once the runtime has opened it: the simulator answers to the driver's own name, and stays.
+    void find_simulator() {
+        void* library = live != nullptr ? nullptr : dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+        if (library == nullptr) return;
+        plan_driver = find<isthmus_sim_fault_plan_fn>(library, "isthmus_sim_fault_plan");
+        fault_at = find<isthmus_sim_fault_at_fn>(library, "isthmus_sim_fault_at");
+        live = find<isthmus_sim_live_fn>(library, "isthmus_sim_live");
+    }
+    const char* system_fault() const { return system_failed != nullptr ? system_failed() : nullptr; }
+};
+
+Harness& harness() {
+    static Harness instance;
+    return instance;
+}
+
+const char* environment(const char* name) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? "" : text;
+}
+
+bool is_fault_run() noexcept {
+    static const bool answer = *environment("ISTHMUS_FAULT_RUN") != 0;
+    return answer;
+}
+
+bool explains_itself(const isthmus::Error& error) {
+    return error.code() != isthmus::Code::ok && !error.message().empty() && !error.remedy().empty();
+}
+
+long open_files() {
+    DIR* directory = opendir("/proc/self/fd");
+    if (directory == nullptr) return -1;
+    long count = 0;
+    while (readdir(directory) != nullptr) ++count;
+    closedir(directory);
+    return count;
+}
+
+// A call that gives something back and was answered by a plan left that one thing with the driver.
+long failed_undos() {
+    constexpr std::array undos = {"Free", "Destroy", "Unload", "Unregister", "Release", "Unmap"};
+    long count = 0;
+    for (std::uint64_t at = 0; const char* name = harness().fault_at(at); ++at) {
+        for (const char* undo : undos) {
+            if (std::string_view(name).find(undo) == std::string_view::npos) continue;
+            ++count;
+            break;
+        }
+    }
+    return count;
+}
+
+// What is still alive in the simulator, in words; empty: nothing beyond what failed undos explain.
+std::string left_in_simulator() {
+    if (harness().live == nullptr) return {};
+    long sum = 0;
+    std::string words;
+    for (const char* what : {"contexts", "streams", "events", "modules", "pools", "graphs", "allocations"}) {
+        const auto left = static_cast<long>(harness().live(what));
+        sum += left;
+        if (left != 0) words += " " + std::string(what) + "=" + std::to_string(left);
+    }
+    return sum > failed_undos() ? words : std::string();
+}
+
+bool may_keep_driver_objects() {
+    // After a sticky error the driver gives nothing back; it ends with the process.
+    return std::string_view(environment("ISTHMUS_FAULT_DRIVER")).find("sticky") != std::string_view::npos;
+}
+
+// The number of calls answered by a plan, and the first of them.
+const char* first_driver_fault() {
+    return harness().fault_at != nullptr ? harness().fault_at(0) : nullptr;
+}
+
+void arm() {
+    const char* driver = environment("ISTHMUS_FAULT_DRIVER");
+    if (harness().plan_driver != nullptr) (void)harness().plan_driver(driver);
+    if (harness().plan_system != nullptr) (void)harness().plan_system(environment("ISTHMUS_FAULT_SYSTEM"));
+}
+
+// Runs the scenario; how it ended, in a word.
+Outcome play(std::string& ending) {
+    try {
+        const int failed = RUN_ALL_TESTS();
+        ending = failed != 0 ? "wrong" : "passed";
+        return failed != 0 ? wrong_value : good;
+    } catch (const ScenarioEnded&) {
+        ending = "ended";
+    } catch (const isthmus::BadResult& thrown) {
+        ending = std::string(isthmus::name(thrown.error().code()));
+        if (!fault_happened()) {
+            std::printf("failed without a fault: %s\n", thrown.what());
+            return wrong_value;
+        }
+        if (!explains_itself(thrown.error())) {
+            std::printf("an error that explains nothing: %s\n", thrown.what());
+            return unexplained_error;
+        }
+    }
+    // What failed before the end was no answer to a fault.
+    const auto* unit = testing::UnitTest::GetInstance();
+    return unit->ad_hoc_test_result().Failed() ||
+                   (unit->current_test_info() != nullptr && unit->current_test_info()->result()->Failed())
+               ? wrong_value
+               : good;
+}
+
+int run_under_faults() {
+    const bool from_start = std::string_view(environment("ISTHMUS_FAULT_FROM")) == "start";
+    const long files_before = open_files();
+    if (from_start) {
+        setenv("ISTHMUS_SIM_FAULTS", environment("ISTHMUS_FAULT_DRIVER"), 1);
+        arm();
+    }
+    Outcome outcome = good;
+    std::string ending;
+    long calls_before = 0;
+    (void)runtime();
+    harness().find_simulator();
+    if (!from_start) {
+        calls_before = driver_calls();
+        arm();
+    }
+    outcome = play(ending);
+    close_runtime();
+    const long calls = driver_calls() - calls_before;
+    const long system_calls = harness().system_calls != nullptr ? harness().system_calls() : 0;
+    const std::string system_fault = harness().system_fault() != nullptr ? harness().system_fault() : "";
+    if (harness().plan_driver != nullptr) (void)harness().plan_driver("");
+    if (harness().plan_system != nullptr) (void)harness().plan_system("");
+    std::string left = may_keep_driver_objects() ? std::string() : left_in_simulator();
+    // The simulator's library stays open and keeps no file; what it maps for pinned memory is in its ledger.
+    if (open_files() != files_before) left += " files=" + std::to_string(open_files() - files_before);
+    if (harness().system_mapped_bytes != nullptr && harness().system_mapped_bytes() != 0) {
+        left += " mapped_bytes=" + std::to_string(harness().system_mapped_bytes());
+    }
+    if (outcome == good && !left.empty()) outcome = leak;
+    const char* driver_fault = first_driver_fault();
+    std::printf("fault-run: driver=%ld system=%ld fault=%s ending=%s left=[%s]\n", calls, system_calls,
+                driver_fault != nullptr ? driver_fault : system_fault.c_str(), ending.c_str(),
+                left.empty() ? "" : left.c_str() + 1);
+    std::fflush(stdout);
+    return outcome;
+}
+
+}  // namespace
+
+bool fault_happened() noexcept {
+    return is_fault_run() && (first_driver_fault() != nullptr || harness().system_fault() != nullptr);
+}
+
+testing::AssertionResult detail::judge(const isthmus::Error* answer, isthmus::Code wanted) {
+    const isthmus::Code code = answer == nullptr ? isthmus::Code::ok : answer->code();
+    if (code == wanted) return testing::AssertionSuccess();
+    if (answer != nullptr && fault_happened()) throw isthmus::BadResult(*answer);
+    return testing::AssertionFailure() << (answer == nullptr ? "it worked" : answer->text());
+}
+
+testing::AssertionResult unless_fault(bool holds) {
+    if (holds) return testing::AssertionSuccess();
+    if (fault_happened()) throw ScenarioEnded{};
+    return testing::AssertionFailure();
+}
+
+}  // namespace conformance
+
+int main(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    if (conformance::is_fault_run()) return conformance::run_under_faults();
+    const int result = RUN_ALL_TESTS();
+    conformance::close_runtime();
+    return result;
+}
