@@ -27,9 +27,10 @@ bool RuntimeConfig::forked() const noexcept {
     return process::generation() != generation;
 }
 
-DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::unique_ptr<platform::Driver> opened,
-                         std::size_t position)
+DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::shared_ptr<Books> memory_books,
+                         std::unique_ptr<platform::Driver> opened, std::size_t position)
     : config(std::move(shared)),
+      books(std::move(memory_books)),
       driver(std::move(opened)),
       index(position),
       capabilities(platform::detect(config->machine, driver->facts())),

@@ -9,6 +9,7 @@
 
 #include <platform/driver.hpp>
 
+#include "books.hpp"
 #include "launch_path.hpp"
 
 #include <array>
@@ -46,11 +47,12 @@ struct FenceEvent {
 };
 
 struct DeviceState : std::enable_shared_from_this<DeviceState> {
-    DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::unique_ptr<platform::Driver> opened,
-                std::size_t position);
+    DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::shared_ptr<Books> memory_books,
+                std::unique_ptr<platform::Driver> opened, std::size_t position);
     ~DeviceState();
 
     const std::shared_ptr<const RuntimeConfig> config;
+    const std::shared_ptr<Books> books;
     const std::shared_ptr<platform::Driver> driver;
     const std::size_t index;
     const Capabilities capabilities;

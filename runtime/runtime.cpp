@@ -33,6 +33,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     config->wait_timeout = options.wait_timeout;
     config->log = options.log;
     config->generation = process::generation();
+    auto books = std::make_shared<detail::Books>();
     auto state = std::make_shared<detail::RuntimeState>();
     state->config = config;
     state->cuda_absence = std::move(opened.cuda_absence);
@@ -41,7 +42,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     }
     for (std::unique_ptr<platform::Driver>& driver : opened.drivers) {
         const std::size_t index = state->devices.size();
-        auto device = std::make_shared<detail::DeviceState>(config, std::move(driver), index);
+        auto device = std::make_shared<detail::DeviceState>(config, books, std::move(driver), index);
         state->devices.push_back(std::make_unique<Device>(std::move(device)));
     }
     return Runtime(std::move(state));

@@ -82,6 +82,9 @@ std::string_view name(Code code) noexcept {
         case Code::system_error: return "system_error";
         case Code::capture_error: return "capture_error";
         case Code::unverified: return "unverified";
+        case Code::already_released: return "already_released";
+        case Code::interior_pointer: return "interior_pointer";
+        case Code::unknown_pointer: return "unknown_pointer";
     }
     return "unknown";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isthmus/access.hpp>
+#include <isthmus/allocator.hpp>
 #include <isthmus/buffer.hpp>
 #include <isthmus/capability.hpp>
 #include <isthmus/device.hpp>

@@ -16,28 +16,31 @@ namespace isthmus::inline v0 {
 // What kind of failure it is. Values are stable: new codes are appended. docs/errors.md lists them.
 enum class Code : int {
     ok = 0,
-    invalid_argument = 1,  // a value that no machine accepts (zero, overflow, null, misaligned)
-    wrong_device = 2,      // the object belongs to another device or another runtime
-    not_accessible = 3,    // the agent may not touch this memory on this machine
-    in_use = 4,            // refused because another use is open or still running
-    unsupported = 5,       // this machine, driver or build lacks it
-    out_of_memory = 6,     // device, host or budget exhausted
-    not_permitted = 7,     // the operating system or the driver forbids it
-    timed_out = 8,         // a deadline passed; the work may still be running
-    not_ready = 9,         // asked not to wait, and the work is still running
-    device_lost = 10,      // a sticky error: the device answers nothing else in this process
-    no_driver = 11,        // no libcuda.so.1 could be opened
-    driver_too_old = 12,   // a driver is there, but older than what is needed
-    driver_mismatch = 13,  // kernel module and library disagree, or a stub library was found
-    no_device = 14,        // the driver works, but shows no device
-    system_limit = 15,     // a resource limit of the process or the container
-    no_gpu_code = 16,      // a kernel has no code for this GPU
-    invalid_handle = 17,   // unknown, stale, moved-from or already released
-    forked = 18,           // the runtime was opened before fork(); a child cannot use it
-    driver_error = 19,     // any other answer of the driver; see driver_code()
-    system_error = 20,     // any other answer of the operating system; see driver_code() (errno)
-    capture_error = 21,    // refused because a capture is open, or the capture was lost
-    unverified = 22,       // the check could not be made, and the caller asked for certainty
+    invalid_argument = 1,   // a value that no machine accepts (zero, overflow, null, misaligned)
+    wrong_device = 2,       // the object belongs to another device or another runtime
+    not_accessible = 3,     // the agent may not touch this memory on this machine
+    in_use = 4,             // refused because another use is open or still running
+    unsupported = 5,        // this machine, driver or build lacks it
+    out_of_memory = 6,      // device, host or budget exhausted
+    not_permitted = 7,      // the operating system or the driver forbids it
+    timed_out = 8,          // a deadline passed; the work may still be running
+    not_ready = 9,          // asked not to wait, and the work is still running
+    device_lost = 10,       // a sticky error: the device answers nothing else in this process
+    no_driver = 11,         // no libcuda.so.1 could be opened
+    driver_too_old = 12,    // a driver is there, but older than what is needed
+    driver_mismatch = 13,   // kernel module and library disagree, or a stub library was found
+    no_device = 14,         // the driver works, but shows no device
+    system_limit = 15,      // a resource limit of the process or the container
+    no_gpu_code = 16,       // a kernel has no code for this GPU
+    invalid_handle = 17,    // unknown, stale, moved-from or already released
+    forked = 18,            // the runtime was opened before fork(); a child cannot use it
+    driver_error = 19,      // any other answer of the driver; see driver_code()
+    system_error = 20,      // any other answer of the operating system; see driver_code() (errno)
+    capture_error = 21,     // refused because a capture is open, or the capture was lost
+    unverified = 22,        // the check could not be made, and the caller asked for certainty
+    already_released = 23,  // memory that was given back before (a double free, a stale handle)
+    interior_pointer = 24,  // an address inside an allocation where its beginning is needed
+    unknown_pointer = 25,   // an address that this runtime never handed out
 };
 
 // "out_of_memory" for Code::out_of_memory. Static storage; "unknown" for a value outside the enumeration.

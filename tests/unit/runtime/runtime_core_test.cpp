@@ -79,7 +79,7 @@ Device open(FakeWorld& world, isthmus::DeviceFacts facts = discrete_gpu()) {
     config->wait_timeout = std::chrono::milliseconds(200);
     config->generation = isthmus::process::generation();
     return Device(std::make_shared<isthmus::detail::DeviceState>(
-        config, std::make_unique<FakeDriver>(world, std::move(facts)), 0));
+        config, std::make_shared<isthmus::detail::Books>(), std::make_unique<FakeDriver>(world, std::move(facts)), 0));
 }
 
 Buffer<int> shared(Device& device, std::size_t count, MemoryKind kind) {

@@ -1,0 +1,26 @@
+// Books: what one runtime knows about memory, and what changes while it runs. Shared by its devices and by every
+// buffer, because memory may outlive the Runtime object.
+#pragma once
+
+#include "address_map.hpp"
+#include "open_captures.hpp"
+#include "peer_table.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+namespace isthmus::inline v0::detail {
+
+struct Books {
+    provenance::AddressMap addresses;  // live allocations by address, foreign ones once they were asked about
+    OpenCaptures captures;
+    PeerTable peers;
+
+    // Identities are never reused in a process, so that a stale handle of another runtime is recognised too.
+    static std::uint64_t next_id() noexcept {
+        static std::atomic<std::uint64_t> last{0};
+        return last.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
+};
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,47 @@
+// PeerTable: which device was given access to which other one's memory. Written by whoever switches it through the
+// runtime, read by access queries and launches, also in captures: no driver call answers them (L6).
+#pragma once
+
+#include "access_rules.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace isthmus::inline v0::detail {
+
+// Thread-safe; devices are named by their index in the runtime. Indices of 64 and more have no access to anybody.
+class PeerTable {
+public:
+    static constexpr std::size_t most_devices = 64;
+
+    // What `device` may do with memory of `owner`.
+    rules::PeerState state(std::size_t device, std::size_t owner) const noexcept {
+        if (device >= most_devices || owner >= most_devices) return {};
+        return {((peers_[device].load(std::memory_order_acquire) >> owner) & 1u) != 0,
+                ((pools_[device].load(std::memory_order_acquire) >> owner) & 1u) != 0};
+    }
+    void record_peer(std::size_t device, std::size_t owner, bool allowed) noexcept {
+        record(peers_, device, owner, allowed);
+    }
+    void record_pool(std::size_t device, std::size_t owner, bool allowed) noexcept {
+        record(pools_, device, owner, allowed);
+    }
+
+private:
+    using Table = std::array<std::atomic<std::uint64_t>, most_devices>;
+    static void record(Table& table, std::size_t device, std::size_t owner, bool allowed) noexcept {
+        if (device >= most_devices || owner >= most_devices) return;
+        const std::uint64_t bit = std::uint64_t{1} << owner;
+        if (allowed) {
+            table[device].fetch_or(bit, std::memory_order_release);
+        } else {
+            table[device].fetch_and(~bit, std::memory_order_release);
+        }
+    }
+    Table peers_{};
+    Table pools_{};
+};
+
+}  // namespace isthmus::inline v0::detail
