@@ -14,7 +14,7 @@ bool concurrent(const Driver& d, int device) {
     return d.fact(device, attribute::concurrent_managed) != 0;
 }
 
-std::string check_owner(const Driver& d, const GpuAgent& agent, const Region& region) {
+std::string check_owner(const Driver& d, const GpuAgent& agent, const Region& region, bool writes) {
     if (region.kind == Kind::managed) {
         if (concurrent(d, agent.device)) return {};
         if (region.attachment == 2) {
@@ -25,12 +25,14 @@ std::string check_owner(const Driver& d, const GpuAgent& agent, const Region& re
         }
         return {};
     }
-    if (region.kind == Kind::pinned || region.kind == Kind::registered || region.device == agent.device) return {};
-    if (region.kind == Kind::pool) {
-        return region.pool && region.pool->peers.count(agent.device) != 0
-                   ? std::string()
-                   : "it belongs to a pool of another device that gives this one no access (cuMemPoolSetAccess)";
+    if (region.kind == Kind::pinned || region.kind == Kind::registered) return {};
+    if (region.pool) {
+        const int access = region.pool->access(agent.device);
+        if (access == 3 || (access == 1 && !writes)) return {};
+        return access == 1 ? "its pool lets this device read only (cuMemPoolSetAccess)"
+                           : "its pool gives this device no access (cuMemPoolSetAccess)";
     }
+    if (region.device == agent.device) return {};
     return agent.context && agent.context->peers.count(region.device) != 0
                ? std::string()
                : "it belongs to another device, and peer access is not enabled (cuCtxEnablePeerAccess)";
@@ -53,12 +55,12 @@ GpuAccess check_gpu_access(const Driver& d, const GpuAgent& agent, Address addre
     if (found.by_host_name) {
         return refuse("the GPU has another address for it: ask cuMemHostGetDevicePointer");
     }
-    if (region.freed) return refuse("it was freed");
+    if (region.absent) return refuse("its graph has not allocated it yet, or it was freed");
     if (bytes > region.bytes - found.offset_bytes) return refuse("it leaves its allocation");
     if (writes && region.kind == Kind::registered && (region.flags & 8) != 0) {
         return refuse("it was registered as read-only");
     }
-    std::string owner = check_owner(d, agent, region);
+    std::string owner = check_owner(d, agent, region, writes);
     if (!owner.empty()) return refuse(std::move(owner));
     return {true, found.pointer(), {}};
 }

@@ -1,6 +1,8 @@
 // Regions with their mappings and their share of a device's memory.
 #include "allocate.hpp"
 
+#include "pools.hpp"
+
 #include <unistd.h>
 
 namespace isthmus::sim {
@@ -8,12 +10,6 @@ namespace {
 
 // Half of the address space and more is refused before anything is tried.
 constexpr std::size_t absurd_bytes = std::size_t{1} << 46;
-
-bool has_room(const Driver& d, int device, std::size_t bytes) {
-    const std::uint64_t total = d.machine.device(device).facts.total_memory_bytes;
-    const std::uint64_t used = d.devices[static_cast<std::size_t>(device)].used_bytes;
-    return bytes < absurd_bytes && bytes <= total && used <= total - bytes;
-}
 
 // Another address for memory that the CPU knows by region.host; the offset within a page is kept.
 bool reserve_alias(Driver& d, Region& region, std::size_t bytes) {
@@ -25,14 +21,15 @@ bool reserve_alias(Driver& d, Region& region, std::size_t bytes) {
     return true;
 }
 
-bool counts(Kind kind) {
-    return kind == Kind::device || kind == Kind::pool || kind == Kind::graph;
-}
-
 }  // namespace
 
-Region* allocate_device_memory(Driver& d, Kind kind, int device, Context* context, std::size_t bytes, Pool* pool) {
-    if (!has_room(d, device, bytes)) return nullptr;
+bool has_room(const Driver& d, int device, std::size_t bytes) {
+    const DeviceState& state = d.devices[static_cast<std::size_t>(device)];
+    return bytes < absurd_bytes && bytes <= state.total_bytes && state.used_bytes <= state.total_bytes - bytes;
+}
+
+Region* map_region(Driver& d, Kind kind, int device, Context* context, std::size_t bytes) {
+    if (bytes >= absurd_bytes) return nullptr;
     Region region;
     region.host = d.protection.map(bytes, region.mapped_bytes);
     if (!region.host) return nullptr;
@@ -41,32 +38,30 @@ Region* allocate_device_memory(Driver& d, Kind kind, int device, Context* contex
     region.bytes = bytes;
     region.device = device;
     region.context = context;
-    region.pool = pool;
-    if (!d.machine.device(device).host_reads_device_memory) {
-        region.closed = true;
-        d.protection.close(region.host, region.mapped_bytes, device, Why::device_memory);
-    }
-    d.devices[static_cast<std::size_t>(device)].used_bytes += bytes;
-    if (pool) {
-        pool->used_bytes += bytes;
-        if (pool->used_bytes > pool->used_high) pool->used_high = pool->used_bytes;
-    }
     return d.regions.add(region);
 }
 
+void close_to_host(Driver& d, Region* region) {
+    if (region->device < 0 || d.machine.device(region->device).host_reads_device_memory) return;
+    region->closed = true;
+    d.protection.close(region->host, region->mapped_bytes, region->device, Why::device_memory);
+}
+
+Region* allocate_device_memory(Driver& d, int device, Context* context, std::size_t bytes) {
+    if (!has_room(d, device, bytes)) return nullptr;
+    Region* region = map_region(d, Kind::device, device, context, bytes);
+    if (!region) return nullptr;
+    close_to_host(d, region);
+    d.devices[static_cast<std::size_t>(device)].used_bytes += bytes;
+    return region;
+}
+
 Region* allocate_managed(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags) {
-    if (bytes >= absurd_bytes) return nullptr;  // more than the GPU has is lawful: pages move
-    Region region;
-    region.host = d.protection.map(bytes, region.mapped_bytes);
-    if (!region.host) return nullptr;
-    region.kind = Kind::managed;
-    region.base = reinterpret_cast<Address>(region.host);
-    region.bytes = bytes;
-    region.device = device;
-    region.context = context;
-    region.flags = flags;
-    region.attachment = flags;
-    return d.regions.add(region);
+    Region* region = map_region(d, Kind::managed, device, context, bytes);  // more than the GPU has: pages move
+    if (!region) return nullptr;
+    region->flags = flags;
+    region->attachment = flags;
+    return region;
 }
 
 Region* allocate_pinned(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags) {
@@ -109,8 +104,8 @@ Region* add_registered(Driver& d, int device, Context* context, void* host, std:
 }
 
 void release_region(Driver& d, Region* region) {
-    if (counts(region->kind)) d.devices[static_cast<std::size_t>(region->device)].used_bytes -= region->bytes;
-    if (region->pool) region->pool->used_bytes -= region->bytes;
+    if (region->kind == Kind::device) d.devices[static_cast<std::size_t>(region->device)].used_bytes -= region->bytes;
+    if (region->pool) give_back(d, *region);
     if (region->alias_start) d.protection.unmap(region->alias_start, region->alias_bytes);
     void* const host = region->host;
     const std::size_t mapped_bytes = region->mapped_bytes;

@@ -5,8 +5,13 @@
 
 namespace isthmus::sim {
 
-// Memory of the device itself (device, pool, graph), closed to the CPU; nullptr: the device or the system has no room.
-Region* allocate_device_memory(Driver& d, Kind kind, int device, Context* context, std::size_t bytes, Pool* pool);
+// Whether the device has that much left.
+bool has_room(const Driver& d, int device, std::size_t bytes);
+// A region over pages of its own, open to all and not in any books; nullptr: the system has none.
+Region* map_region(Driver& d, Kind kind, int device, Context* context, std::size_t bytes);
+void close_to_host(Driver& d, Region* region);
+// nullptr: the device or the system has no room. Device memory is closed to the CPU.
+Region* allocate_device_memory(Driver& d, int device, Context* context, std::size_t bytes);
 Region* allocate_managed(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags);
 Region* allocate_pinned(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags);
 Region* add_registered(Driver& d, int device, Context* context, void* host, std::size_t bytes, unsigned flags);

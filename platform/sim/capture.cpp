@@ -1,6 +1,7 @@
 // Stream capture, and graphs as far as capture makes them.
 #include "access.hpp"
 #include "call.hpp"
+#include "graph_memory.hpp"
 #include "graph_objects.hpp"
 
 namespace isthmus::sim {
@@ -61,13 +62,6 @@ Result info(Driver& d, Stream* handle, int* status, std::uint64_t* id, bool want
     return result::ok;
 }
 
-bool allocates(const engine::Graph& graph) {
-    for (engine::NodeIndex i = 0; i < graph.size(); ++i) {
-        if (graph.node(i).operation.kind == engine::Kind::allocate) return true;
-    }
-    return false;
-}
-
 Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned long long flags) {
     constexpr unsigned long long auto_free_on_launch = 1, use_node_priority = 8;
     if (!instance) return result::invalid_value;
@@ -78,25 +72,34 @@ Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned
     const std::lock_guard lock(d.mutex);
     if (!d.graphs.alive(graph)) return result::invalid_value;
     // Memory that a graph allocates has one address: documented as one live instance.
-    if (allocates(*graph->graph) && graph->live_instance.lock()) return result::not_supported;
+    if (has_memory_nodes(*graph->graph) && graph->live_instance.lock()) return result::not_supported;
     auto made = std::make_shared<engine::GraphInstance>();
     made->graph = *graph->graph;
     graph->live_instance = made;
     *instance = d.instances.create();
     (*instance)->instance = std::move(made);
+    (*instance)->auto_free = (flags & auto_free_on_launch) != 0;
     return result::ok;
 }
 
 Result launch(Driver& d, GraphExec* handle, Stream* stream_handle) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, stream_handle, stream)) return code;
     std::shared_ptr<engine::GraphInstance> instance;
+    const bool captured = d.engine().capture_info(stream.id).state != engine::CaptureState::none;
     {
         const std::lock_guard lock(d.mutex);
         if (!d.instances.alive(handle)) return result::invalid_value;
         instance = handle->instance;
+        // Documented: such a graph is a child only where it is moved into its parent.
+        if (captured && has_memory_nodes(instance->graph)) return result::not_supported;
+        if (!captured) {
+            if (const Result code = check_launch(d, instance->graph, handle->auto_free)) return code;
+            if (const Result code = d.engine().launch(stream.id, *instance)) return code;
+            note_launch(d, instance->graph);
+        }
     }
-    StreamTarget stream;
-    if (const Result code = resolve_for_work(d, stream_handle, stream)) return code;
-    const Result code = d.engine().launch(stream.id, *instance);
+    const Result code = captured ? d.engine().launch(stream.id, *instance) : result::ok;
     update_managed_access(d);
     return code;
 }
@@ -143,6 +146,19 @@ Result cuGraphCreate(GraphObject** graph, unsigned flags) {
         const std::lock_guard lock(d.mutex);
         *graph = d.graphs.create();
         (*graph)->graph = std::make_shared<engine::Graph>();
+        return result::ok;
+    });
+}
+
+Result cuGraphClone(GraphObject** clone, GraphObject* original) {
+    return call(CallId::cuGraphClone, [&](Driver& d) -> Result {
+        if (!clone) return result::invalid_value;
+        const std::lock_guard lock(d.mutex);
+        if (!d.graphs.alive(original)) return result::invalid_value;
+        if (has_memory_nodes(*original->graph)) return result::not_supported;  // documented as unsupported
+        const engine::Graph copied = *original->graph;
+        *clone = d.graphs.create();
+        (*clone)->graph = std::make_shared<engine::Graph>(copied);
         return result::ok;
     });
 }

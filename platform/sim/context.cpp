@@ -2,6 +2,7 @@
 #include "access.hpp"
 #include "allocate.hpp"
 #include "call.hpp"
+#include "pools.hpp"
 
 #include <algorithm>
 
@@ -35,6 +36,7 @@ Result synchronize_context(Driver& d, int device) {
     if (d.engine().invalidate_captures(device)) return result::capture_unsupported;
     const Result code = d.engine().synchronize_device(device);
     update_managed_access(d);
+    release_idle_reserves(d);
     return code;
 }
 
@@ -97,12 +99,12 @@ std::set<int> peers_of_device(const Driver& d, int device) {
     for (const Context* context : d.contexts.all()) {
         if (context->device == device) peers.insert(context->peers.begin(), context->peers.end());
     }
-    for (const Pool* pool : d.pools.all()) {
-        if (pool->peers.count(device) != 0) peers.insert(pool->device);
-    }
-    for (const DeviceState& state : d.devices) {
-        if (state.default_pool.peers.count(device) != 0) peers.insert(state.default_pool.device);
-    }
+    const auto add = [&](const Pool& pool) {
+        if (pool.device >= 0 && pool.access(device) != 0) peers.insert(pool.device);
+    };
+    for (const Pool* pool : d.pools.all()) add(*pool);
+    for (const Pool& pool : d.retired_pools) add(pool);
+    for (const DeviceState& state : d.devices) add(state.default_pool);
     return peers;
 }
 
@@ -132,9 +134,9 @@ void release_context_resources(Driver& d, Context* context) {
     }
     // Device, managed and pinned memory is gone; pool memory survives and must still be freed (observed).
     for (Region* region : d.regions.all()) {
-        if (region->context == context && region->kind != Kind::pool && region->kind != Kind::graph) {
-            release_region(d, region);
-        }
+        if (region->context != context) continue;
+        region->context = nullptr;
+        if (!region->pool) release_region(d, region);
     }
     context->peers.clear();
 }

@@ -88,7 +88,8 @@ Result cuDeviceGetUuid_v2(Uuid* uuid, DeviceOrdinal device) {
 Result cuDeviceTotalMem_v2(std::size_t* bytes, DeviceOrdinal device) {
     return call_for_device(CallId::cuDeviceTotalMem_v2, device, [&](Driver& d) -> Result {
         if (!bytes) return result::invalid_value;
-        *bytes = d.machine.device(device).facts.total_memory_bytes;
+        const std::lock_guard lock(d.mutex);
+        *bytes = d.devices[static_cast<std::size_t>(device)].total_bytes;
         return result::ok;
     });
 }

@@ -61,6 +61,14 @@ engine::Options engine_options(const Machine& machine) {
     return options;
 }
 
+// How much memory a device has: the record's figure, or less where a test asks for less.
+std::uint64_t memory_bytes(const Machine& machine, int device) {
+    const std::uint64_t recorded = machine.device(device).facts.total_memory_bytes;
+    const char* wanted = ::secure_getenv("ISTHMUS_SIM_MEMORY_BYTES");
+    const std::uint64_t bytes = wanted ? std::strtoull(wanted, nullptr, 0) : 0;
+    return bytes != 0 && bytes < recorded ? bytes : recorded;
+}
+
 }  // namespace
 
 Driver::Driver(const Machine& played) : machine(played), protection(played.device_count()) {
@@ -70,7 +78,9 @@ Driver::Driver(const Machine& played) : machine(played), protection(played.devic
         state.primary.device = device;
         state.primary.primary = true;
         state.primary.id = next_context_id++;
+        state.total_bytes = memory_bytes(played, device);
         state.default_pool.device = device;
+        state.default_pool.location = {1, device};
         state.default_pool.by_default = true;
         state.pool = &state.default_pool;
     }

@@ -9,8 +9,10 @@
 #include "regions.hpp"
 #include "types.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,12 +44,27 @@ struct Event {
 };
 
 struct Pool {
-    int device = 0;
+    Location location{1, 0};
+    int allocation_type = 1;  // 1 pinned in its location, 2 managed
+    int device = 0;           // -1: of the host, or nowhere in particular
     bool by_default = false;
+    std::uint64_t max_bytes = 0;  // 0: as much as there is
     std::uint64_t release_threshold = 0;
     int reuse[3] = {1, 1, 1};
-    std::uint64_t used_bytes = 0, used_high = 0, reserved_high = 0;
-    std::set<int> peers;  // devices with access (cuMemPoolSetAccess)
+    std::uint64_t used_bytes = 0, used_high = 0, reserved_bytes = 0, reserved_high = 0;
+    std::size_t regions = 0;     // allocations that still name it, graphs' included
+    std::map<int, int> devices;  // access of other devices than its own: 1 read, 3 read and write
+
+    int access(int of_device) const {
+        const auto found = devices.find(of_device);
+        return of_device == device ? 3 : found == devices.end() ? 0 : found->second;
+    }
+};
+
+// The pool that a location gives out by default, and the one that is current there (cuMemSetMemPool).
+struct PoolSlot {
+    Pool standard;
+    Pool* current = nullptr;
 };
 
 struct DeviceState {
@@ -56,7 +73,9 @@ struct DeviceState {
     unsigned primary_flags = 0;
     Pool default_pool;
     Pool* pool = nullptr;
-    std::uint64_t used_bytes = 0;
+    std::uint64_t total_bytes = 0;  // the record's, unless a test made it smaller
+    std::uint64_t used_bytes = 0;   // allocations, what pools reserve, what graphs own
+    std::uint64_t graph_bytes = 0, graph_high = 0;
 };
 
 class Driver {
@@ -74,6 +93,8 @@ public:
     Handles<Module> modules;
     Handles<Function> functions;
     Handles<Pool> pools;
+    std::map<std::array<int, 3>, PoolSlot> location_pools;  // allocation type, location type, id; not of devices
+    std::list<Pool> retired_pools;                          // destroyed, while memory of them is in use
     Handles<GraphObject> graphs;
     Handles<GraphExec> instances;
     std::uint64_t next_context_id = 1;

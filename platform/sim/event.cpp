@@ -1,6 +1,7 @@
 // Events: handles over the engine's events.
 #include "access.hpp"
 #include "call.hpp"
+#include "pools.hpp"
 
 namespace isthmus::sim {
 namespace {
@@ -130,6 +131,7 @@ Result cuEventSynchronize(Event* event) {
         if (const Result code = check_waiting(d, found)) return code;
         const Result code = d.engine().synchronize_event(found.id);
         update_managed_access(d);
+        release_idle_reserves(d);
         return code;
     });
 }

@@ -195,40 +195,4 @@ __attribute__((visibility("default"))) std::uint64_t isthmus_sim_call_count(cons
 __attribute__((visibility("default"))) void isthmus_sim_reset_counts() {
     for (auto& count : faults().counts) count.store(0, std::memory_order_relaxed);
 }
-
-__attribute__((visibility("default"))) std::int64_t isthmus_sim_live(const char* what) {
-    Driver* d = driver();
-    const std::string_view word = what ? what : "";
-    const auto count = [&]() -> std::size_t {
-        if (!d) return 0;
-        if (word == "contexts") return count_contexts(*d);
-        if (word == "streams") return d->streams.count();
-        if (word == "events") return d->events.count();
-        if (word == "modules") return d->modules.count();
-        if (word == "pools") return d->pools.count();
-        if (word == "graphs") return d->graphs.count();
-        if (word == "graph_instances") return d->instances.count();
-        if (word == "allocations") return d->regions.count();
-        if (word == "device") return d->regions.count(Kind::device);
-        if (word == "pool") return d->regions.count(Kind::pool) + d->regions.count(Kind::graph);
-        if (word == "managed") return d->regions.count(Kind::managed);
-        if (word == "gpu_work") return static_cast<std::size_t>(d->gpu_work.load(std::memory_order_acquire));
-        if (word == "pinned") return d->regions.count(Kind::pinned);
-        return d->regions.count(Kind::registered);
-    };
-    constexpr std::string_view words[] = {"contexts", "streams",         "events",      "modules", "pools",
-                                          "graphs",   "graph_instances", "allocations", "device",  "pool",
-                                          "managed",  "pinned",          "registered",  "gpu_work"};
-    for (const std::string_view known : words) {
-        if (known != word) continue;
-        std::unique_lock<std::mutex> lock;
-        if (d) lock = std::unique_lock(d->mutex);
-        return static_cast<std::int64_t>(count());
-    }
-    return -1;
-}
-
-__attribute__((visibility("default"))) const char* isthmus_sim_protection() {
-    return driver() ? driver()->protection.means() : "off";
-}
 }

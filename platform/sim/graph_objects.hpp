@@ -14,6 +14,7 @@ struct GraphObject {
 
 struct GraphExec {
     std::shared_ptr<engine::GraphInstance> instance;
+    bool auto_free = false;  // a launch frees what the one before it left allocated
 };
 
 }  // namespace isthmus::sim

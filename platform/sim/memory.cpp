@@ -2,7 +2,10 @@
 #include "access.hpp"
 #include "allocate.hpp"
 #include "call.hpp"
+#include "graph_memory.hpp"
+#include "pools.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace isthmus::sim {
@@ -34,11 +37,18 @@ Pages pages_of(const void* pointer, std::size_t bytes) {
 }
 
 // Waits for the work of the device, as the driver does before memory goes away; then forgets the region.
-Result wait_and_release(Driver& d, Region* region) {
-    const Result lost = d.engine().synchronize_device(region->device);
+Result wait_and_release(Driver& d, Region* region, int device) {
+    const Result lost = d.engine().synchronize_device(region->device >= 0 ? region->device : device);
     update_managed_access(d);
-    const std::lock_guard lock(d.mutex);
-    release_region(d, region);
+    {
+        const std::lock_guard lock(d.mutex);
+        if (region->of_graph) {
+            leave_graph_memory(d, region);
+        } else {
+            release_region(d, region);
+        }
+    }
+    release_idle_reserves(d);
     return lost;
 }
 
@@ -47,6 +57,9 @@ Result claim(Driver& d, Address address, bool (*fits)(const Region&), Region*& r
     const std::lock_guard lock(d.mutex);
     const Found found = d.regions.find(address);
     if (!found || found.offset_bytes != 0 || found.region->freed || !fits(*found.region)) return result::invalid_value;
+    if (found.region->of_graph) {
+        if (const Result code = claim_from_graph(*found.region)) return code;
+    }
     found.region->freed = true;
     region = found.region;
     return result::ok;
@@ -97,7 +110,7 @@ Result unregister_host(Driver& d, void* pointer) {
         region = found.region;
         region->freed = true;
     }
-    return wait_and_release(d, region);
+    return wait_and_release(d, region, region->device);
 }
 
 Result attach(Driver& d, Stream* handle, Address address, std::size_t bytes, unsigned flags) {
@@ -172,8 +185,9 @@ Result cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
     return call_in_context(CallId::cuMemGetInfo_v2, [&](Driver& d, Context& context) -> Result {
         if (!free_bytes || !total_bytes) return result::invalid_value;
         const std::lock_guard lock(d.mutex);
-        *total_bytes = d.machine.device(context.device).facts.total_memory_bytes;
-        *free_bytes = *total_bytes - d.devices[static_cast<std::size_t>(context.device)].used_bytes;
+        const DeviceState& state = d.devices[static_cast<std::size_t>(context.device)];
+        *total_bytes = state.total_bytes;
+        *free_bytes = state.total_bytes - std::min(state.total_bytes, state.used_bytes);
         return result::ok;
     });
 }
@@ -183,7 +197,7 @@ Result cuMemAlloc_v2(Address* address, std::size_t bytes) {
         if (!address || bytes == 0) return result::invalid_value;
         if (const Result code = d.engine().unsafe_call()) return code;
         const std::lock_guard lock(d.mutex);
-        const Region* region = allocate_device_memory(d, Kind::device, context.device, &context, bytes, nullptr);
+        const Region* region = allocate_device_memory(d, context.device, &context, bytes);
         if (!region) return result::out_of_memory;
         *address = region->base;
         return result::ok;
@@ -191,15 +205,13 @@ Result cuMemAlloc_v2(Address* address, std::size_t bytes) {
 }
 
 Result cuMemFree_v2(Address address) {
-    return call_in_context(CallId::cuMemFree_v2, [&](Driver& d, Context&) -> Result {
+    return call_in_context(CallId::cuMemFree_v2, [&](Driver& d, Context& context) -> Result {
         if (const Result code = d.engine().unsafe_call()) return code;
         if (address == 0) return result::ok;
         Region* region = nullptr;
-        const auto fits = [](const Region& r) {
-            return r.kind == Kind::device || r.kind == Kind::managed || r.kind == Kind::pool;
-        };
+        const auto fits = [](const Region& r) { return r.kind == Kind::device || r.kind == Kind::managed || r.pool; };
         if (const Result code = claim(d, address, fits, region)) return code;
-        return wait_and_release(d, region);
+        return wait_and_release(d, region, context.device);
     });
 }
 
@@ -248,7 +260,7 @@ Result cuMemFreeHost(void* pointer) {
         Region* region = nullptr;
         const auto fits = [](const Region& r) { return r.kind == Kind::pinned; };
         if (const Result code = claim(d, reinterpret_cast<Address>(pointer), fits, region)) return code;
-        return wait_and_release(d, region);
+        return wait_and_release(d, region, region->device);
     });
 }
 

@@ -20,13 +20,14 @@ bool on_device(Kind kind) {
 Result answer(const Found& found, int id, Address address, void* out) {
     const Region& region = *found.region;
     constexpr int type_host = 1, type_device = 2;
-    const bool host_memory = region.kind == Kind::pinned || region.kind == Kind::registered;
+    // Memory of the host's pools has no device (assumed: CU_DEVICE_CPU).
+    const bool host_memory = region.kind == Kind::pinned || region.kind == Kind::registered || region.device < 0;
     switch (id) {
         case 1: return write<Context*>(out, region.context);
         case 2: return write<unsigned>(out, host_memory ? type_host : type_device);
         case 3: return write<Address>(out, region.base + found.offset_bytes);
         case 4:
-            if (on_device(region.kind)) return result::invalid_value;
+            if (on_device(region.kind) && region.device >= 0) return result::invalid_value;
             return write<void*>(out, found.pointer());
         case 6: return write<unsigned char>(out, 0);
         case 7: return write<unsigned long long>(out, region.id);
@@ -39,7 +40,7 @@ Result answer(const Found& found, int id, Address address, void* out) {
         case 14: return write<std::uint64_t>(out, 0);
         case 15: return write<unsigned char>(out, region.kind == Kind::device);
         case 16: return write<unsigned>(out, (region.flags & 8) != 0 && region.kind == Kind::registered ? 1u : 3u);
-        case 17: return write<Pool*>(out, region.pool);
+        case 17: return write<Pool*>(out, region.of_graph ? nullptr : region.pool);  // the graph's, not the pool's
         default: return result::not_supported;
     }
 }

@@ -1,119 +1,17 @@
-// Stream-ordered allocation: pools, and memory that a captured graph owns.
-#include "allocate.hpp"
+// Pools as the program sees them: making and destroying, attributes, who may reach their memory, which is current.
 #include "call.hpp"
+#include "pools.hpp"
 
 #include <cstring>
 
 namespace isthmus::sim {
 namespace {
 
-// Memory that lives as long as any graph or instance holds the operation that allocates it.
-struct GraphMemory {
-    Driver& d;
-    Region* region;
-    ~GraphMemory() {
-        const std::lock_guard lock(d.mutex);
-        release_region(d, region);
-    }
-};
+constexpr int pinned_type = 1, managed_type = 2;
+constexpr int nowhere = 0, on_device = 1, on_host = 2, on_node = 3;
 
 DeviceState& state_of(Driver& d, int device) {
     return d.devices[static_cast<std::size_t>(device)];
-}
-
-bool known(const Driver& d, const Pool* pool) {
-    for (const DeviceState& state : d.devices) {
-        if (pool == &state.default_pool) return true;
-    }
-    return d.pools.alive(pool);
-}
-
-Result capture_allocation(Driver& d, const StreamTarget& stream, Region* region) {
-    const std::shared_ptr<GraphMemory> memory(new GraphMemory{d, region});
-    engine::Operation operation;
-    operation.kind = engine::Kind::allocate;
-    operation.label = "cuMemAllocAsync";
-    operation.body = [memory] {
-        const std::lock_guard lock(memory->d.mutex);
-        memory->region->freed = false;
-        return 0;
-    };
-    return d.engine().submit(stream.id, std::move(operation));
-}
-
-Result allocate_async(Driver& d, Address* address, std::size_t bytes, Pool* pool, bool current_pool, Stream* handle) {
-    StreamTarget stream;
-    if (const Result code = resolve_for_work(d, handle, stream)) return code;
-    if (!address) return result::invalid_value;
-    if (d.fact(stream.device, attribute::memory_pools) == 0) return result::not_supported;
-    *address = 0;
-    if (bytes == 0) return result::ok;
-    const auto capture = d.engine().capture_info(stream.id).state;
-    Region* region = nullptr;
-    {
-        const std::lock_guard lock(d.mutex);
-        if (current_pool) pool = state_of(d, stream.device).pool;
-        if (!known(d, pool)) return result::invalid_value;
-        const bool of_graph = capture == engine::CaptureState::active;
-        region =
-            allocate_device_memory(d, of_graph ? Kind::graph : Kind::pool, pool->device, stream.context, bytes, pool);
-        if (!region) return result::out_of_memory;
-    }
-    *address = region->base;
-    if (capture == engine::CaptureState::active) return capture_allocation(d, stream, region);
-    engine::Operation operation;
-    operation.kind = engine::Kind::allocate;
-    operation.label = "cuMemAllocAsync";
-    const Result code = d.engine().submit(stream.id, std::move(operation));
-    if (code != 0) {
-        const std::lock_guard lock(d.mutex);
-        release_region(d, region);
-        *address = 0;
-    }
-    return code;
-}
-
-// Marks the memory as freed in the program's order; the pages go in the stream's order.
-Result claim(Driver& d, Address address, bool capturing, Region*& region, bool& of_graph) {
-    const std::lock_guard lock(d.mutex);
-    const Found found = d.regions.find(address);
-    if (!found || found.offset_bytes != 0 || found.region->freed) return result::invalid_value;
-    if (found.region->kind == Kind::managed) return result::not_supported;  // observed
-    of_graph = found.region->kind == Kind::graph;
-    const bool lawful = of_graph || found.region->kind == Kind::pool || found.region->kind == Kind::device;
-    if (!lawful || (capturing && !of_graph)) return result::invalid_value;
-    region = found.region;
-    if (!capturing) region->freed = true;
-    return result::ok;
-}
-
-Result free_async(Driver& d, Address address, Stream* handle) {
-    if (handle > reinterpret_cast<Stream*>(2)) {
-        const std::lock_guard lock(d.mutex);
-        if (d.streams.was_alive(handle)) die_like_the_driver("cuMemFreeAsync on a destroyed stream");
-    }
-    StreamTarget stream;
-    if (const Result code = resolve_for_work(d, handle, stream)) return code;
-    if (address == 0) return result::ok;
-    const bool capturing = d.engine().capture_info(stream.id).state == engine::CaptureState::active;
-    Region* region = nullptr;
-    bool of_graph = false;
-    if (const Result code = claim(d, address, capturing, region, of_graph)) return code;
-    engine::Operation operation;
-    operation.kind = engine::Kind::free;
-    operation.label = "cuMemFreeAsync";
-    operation.body = [&d, address, id = region->id, of_graph] {
-        const std::lock_guard lock(d.mutex);
-        const Found found = d.regions.find(address);
-        if (!found || found.region->id != id) return 0;
-        if (of_graph) {
-            found.region->freed = true;  // until the graph's next launch; the pages belong to the graph
-        } else {
-            release_region(d, found.region);
-        }
-        return 0;
-    };
-    return d.engine().submit(stream.id, std::move(operation));
 }
 
 // Numbers of CUmemPool_attribute: 1..3 are ints, the others 64 bits.
@@ -125,10 +23,10 @@ Result get_attribute(const Pool& pool, int id, void* value) {
     std::uint64_t wide = 0;
     switch (id) {
         case 4: wide = pool.release_threshold; break;
-        case 5: wide = pool.used_bytes; break;
-        case 6:
-        case 8: wide = pool.used_high; break;
+        case 5: wide = pool.reserved_bytes; break;
+        case 6: wide = pool.reserved_high; break;
         case 7: wide = pool.used_bytes; break;
+        case 8: wide = pool.used_high; break;
         default: return result::invalid_value;
     }
     std::memcpy(value, &wide, sizeof(wide));
@@ -142,31 +40,111 @@ Result set_attribute(Pool& pool, int id, const void* value) {
     }
     std::uint64_t wide = 0;
     std::memcpy(&wide, value, sizeof(wide));
-    if (id == 4) {
-        pool.release_threshold = wide;
-        return result::ok;
+    switch (id) {
+        case 4: pool.release_threshold = wide; return result::ok;
+        case 6:  // high-water marks can only be reset
+            if (wide != 0) return result::invalid_value;
+            pool.reserved_high = pool.reserved_bytes;
+            return result::ok;
+        case 8:
+            if (wide != 0) return result::invalid_value;
+            pool.used_high = pool.used_bytes;
+            return result::ok;
+        default: return result::invalid_value;
     }
-    if ((id != 6 && id != 8) || wide != 0) return result::invalid_value;  // high-water marks can only be reset
-    pool.used_high = pool.used_bytes;
-    return result::ok;
+}
+
+bool any_device_says(const Driver& d, int attribute) {
+    for (int device = 0; d.valid(device); ++device) {
+        if (d.fact(device, attribute) != 0) return true;
+    }
+    return false;
+}
+
+bool is_node(const Driver& d, int id) {
+    for (const NumaNode& node : d.machine.record().facts.numa_nodes) {
+        if (node.id == id) return true;
+    }
+    return false;
+}
+
+// Whether this machine has pools of that type there.
+Result check_place(const Driver& d, int allocation_type, Location where) {
+    constexpr int node_pools = 142, host_pools = 144, with_managed_pools = 13000;
+    if (allocation_type == managed_type) {
+        // Older drivers do not know the type (assumed: as any other unknown one).
+        if (d.machine.record().facts.driver_version < with_managed_pools) return result::invalid_value;
+        if (!any_device_says(d, attribute::managed)) return result::not_supported;
+    } else if (allocation_type != pinned_type) {
+        return result::invalid_value;
+    }
+    switch (where.type) {
+        case nowhere: return allocation_type == managed_type ? result::ok : result::invalid_value;
+        case on_device:
+            if (!d.valid(where.id)) return result::invalid_device;
+            return d.fact(where.id, attribute::memory_pools) != 0 ? result::ok : result::not_supported;
+        case on_host: return any_device_says(d, host_pools) ? result::ok : result::not_supported;
+        case on_node:
+            if (!any_device_says(d, node_pools)) return result::not_supported;
+            return is_node(d, where.id) ? result::ok : result::invalid_value;
+        default: return result::invalid_value;  // the calling thread's node: documented
+    }
+}
+
+Pool pool_at(int allocation_type, Location where) {
+    Pool pool;
+    pool.allocation_type = allocation_type;
+    pool.location = {where.type, where.type == on_device || where.type == on_node ? where.id : 0};
+    pool.device = where.type == on_device ? where.id : -1;
+    return pool;
 }
 
 Result create_pool(Driver& d, Pool** pool, const PoolProperties* properties) {
-    constexpr int pinned_type = 1, on_device = 1, supported_handles = 119;
+    constexpr int supported_handles = 119;
     if (!pool || !properties) return result::invalid_value;
     if (const Result code = d.engine().unsafe_call()) return code;
-    if (properties->allocation_type != pinned_type || properties->location.type != on_device) {
-        say("cuMemPoolCreate: pools of managed and of host memory are not modelled");
-        return result::not_supported;
+    const Location where = properties->location;
+    if (const Result code = check_place(d, properties->allocation_type, where)) return code;
+    if (properties->handle_types != 0) {
+        if (where.type == on_host || properties->allocation_type == managed_type) return result::invalid_value;
+        const int sharing = where.type == on_device ? d.fact(where.id, supported_handles) : 0;
+        if ((properties->handle_types & ~sharing) != 0) return result::not_supported;
     }
-    if (!d.valid(properties->location.id)) return result::invalid_device;
-    const int device = properties->location.id;
-    if (d.fact(device, attribute::memory_pools) == 0) return result::not_supported;
-    if ((properties->handle_types & ~d.fact(device, supported_handles)) != 0) return result::not_supported;
     const std::lock_guard lock(d.mutex);
     Pool* made = d.pools.create();
-    made->device = device;
+    *made = pool_at(properties->allocation_type, where);
+    made->max_bytes = properties->max_bytes;
     *pool = made;
+    return result::ok;
+}
+
+// The slot of a location, made at the first question; nullptr: a device's pinned memory, which DeviceState keeps.
+PoolSlot* slot_of(Driver& d, int allocation_type, Location where) {
+    if (allocation_type == pinned_type && where.type == on_device) return nullptr;
+    const Pool standard = pool_at(allocation_type, where);
+    PoolSlot& slot = d.location_pools[{allocation_type, standard.location.type, standard.location.id}];
+    if (!slot.current) {
+        slot.standard = standard;
+        slot.standard.by_default = true;
+        slot.current = &slot.standard;
+    }
+    return &slot;
+}
+
+Result set_access(Driver& d, Pool& pool, const AccessDescription& one) {
+    if (one.location.type != on_device || !d.valid(one.location.id)) return result::invalid_device;
+    if (one.flags != 0 && one.flags != 1 && one.flags != 3) return result::invalid_value;
+    const int device = one.location.id;
+    if (device == pool.device) return one.flags == 3 ? result::ok : result::invalid_device;  // its own stays
+    if (pool.device >= 0) {
+        const auto* way = d.machine.peer(device, pool.device);
+        if (!way || !way->access) return result::invalid_device;
+    }
+    if (one.flags == 0) {
+        pool.devices.erase(device);
+    } else {
+        pool.devices[device] = one.flags;
+    }
     return result::ok;
 }
 
@@ -192,6 +170,17 @@ Result call_for_device_pool(CallId id, Pool** pool, DeviceOrdinal device, Body&&
     });
 }
 
+// Body: Result(Driver&); the machine has pools there, the driver's mutex is held.
+template <class Body>
+Result call_for_location(CallId id, const Location* location, int allocation_type, Body&& body) {
+    return call(id, [&](Driver& d) -> Result {
+        if (!location) return result::invalid_value;
+        if (const Result code = check_place(d, allocation_type, *location)) return code;
+        const std::lock_guard lock(d.mutex);
+        return body(d);
+    });
+}
+
 }  // namespace
 
 extern "C" {
@@ -208,24 +197,42 @@ Result cuDeviceGetMemPool(Pool** pool, DeviceOrdinal device) {
 
 Result cuDeviceSetMemPool(DeviceOrdinal device, Pool* pool) {
     return call_for_pool(CallId::cuDeviceSetMemPool, pool, [&](Driver& d) -> Result {
-        if (!d.valid(device) || pool->device != device) return result::invalid_device;
+        if (!d.valid(device)) return result::invalid_device;
+        if (pool->device != device || pool->allocation_type != pinned_type) return result::invalid_value;
         state_of(d, device).pool = pool;
         return result::ok;
     });
 }
 
-Result cuMemAllocAsync(Address* address, std::size_t bytes, Stream* stream) {
-    return call(CallId::cuMemAllocAsync,
-                [&](Driver& d) { return allocate_async(d, address, bytes, nullptr, true, stream); });
+Result cuMemGetDefaultMemPool(Pool** pool, Location* location, int allocation_type) {
+    return call_for_location(CallId::cuMemGetDefaultMemPool, location, allocation_type, [&](Driver& d) -> Result {
+        if (!pool) return result::invalid_value;
+        PoolSlot* const slot = slot_of(d, allocation_type, *location);
+        *pool = slot ? &slot->standard : &state_of(d, location->id).default_pool;
+        return result::ok;
+    });
 }
 
-Result cuMemAllocFromPoolAsync(Address* address, std::size_t bytes, Pool* pool, Stream* stream) {
-    return call(CallId::cuMemAllocFromPoolAsync,
-                [&](Driver& d) { return allocate_async(d, address, bytes, pool, false, stream); });
+Result cuMemGetMemPool(Pool** pool, Location* location, int allocation_type) {
+    return call_for_location(CallId::cuMemGetMemPool, location, allocation_type, [&](Driver& d) -> Result {
+        if (!pool) return result::invalid_value;
+        PoolSlot* const slot = slot_of(d, allocation_type, *location);
+        *pool = slot ? slot->current : state_of(d, location->id).pool;
+        return result::ok;
+    });
 }
 
-Result cuMemFreeAsync(Address address, Stream* stream) {
-    return call(CallId::cuMemFreeAsync, [&](Driver& d) { return free_async(d, address, stream); });
+Result cuMemSetMemPool(Location* location, int allocation_type, Pool* pool) {
+    return call_for_location(CallId::cuMemSetMemPool, location, allocation_type, [&](Driver& d) -> Result {
+        const Pool like = pool_at(allocation_type, *location);
+        if (!known(d, pool) || pool->allocation_type != allocation_type || pool->location.type != like.location.type ||
+            pool->location.id != like.location.id) {
+            return result::invalid_value;
+        }
+        PoolSlot* const slot = slot_of(d, allocation_type, *location);
+        (slot ? slot->current : state_of(d, location->id).pool) = pool;
+        return result::ok;
+    });
 }
 
 Result cuMemPoolCreate(Pool** pool, const PoolProperties* properties) {
@@ -235,23 +242,16 @@ Result cuMemPoolCreate(Pool** pool, const PoolProperties* properties) {
 Result cuMemPoolDestroy(Pool* pool) {
     return call_for_pool(CallId::cuMemPoolDestroy, pool, [&](Driver& d) -> Result {
         if (pool->by_default) return result::invalid_value;
-        for (DeviceState& state : d.devices) {
-            if (state.pool == pool) state.pool = &state.default_pool;
-        }
-        // Its memory lives on until it is freed; the books follow to the default pool.
-        Pool& heir = state_of(d, pool->device).default_pool;
-        for (Region* region : d.regions.all()) {
-            if (region->pool != pool) continue;
-            region->pool = &heir;
-            heir.used_bytes += region->bytes;
-        }
-        d.pools.destroy(pool);
+        retire(d, pool);
         return result::ok;
     });
 }
 
-Result cuMemPoolTrimTo(Pool* pool, std::size_t) {
-    return call_for_pool(CallId::cuMemPoolTrimTo, pool, [](Driver&) -> Result { return result::ok; });
+Result cuMemPoolTrimTo(Pool* pool, std::size_t keep_bytes) {
+    return call_for_pool(CallId::cuMemPoolTrimTo, pool, [&](Driver& d) -> Result {
+        trim(d, *pool, keep_bytes);
+        return result::ok;
+    });
 }
 
 Result cuMemPoolSetAttribute(Pool* pool, int id, void* value) {
@@ -270,28 +270,21 @@ Result cuMemPoolSetAccess(Pool* pool, const AccessDescription* descriptions, std
     return call_for_pool(CallId::cuMemPoolSetAccess, pool, [&](Driver& d) -> Result {
         if (!descriptions) return result::invalid_value;
         for (std::size_t i = 0; i < count; ++i) {
-            const AccessDescription& one = descriptions[i];
-            if (one.location.type != 1 || !d.valid(one.location.id)) return result::invalid_device;
-            if (one.location.id == pool->device) {
-                if (one.flags != 3) return result::invalid_device;  // the owner's access cannot be taken away
-                continue;
-            }
-            const auto* way = d.machine.peer(one.location.id, pool->device);
-            if (!way || !way->access) return result::invalid_device;
-            if (one.flags == 0) {
-                pool->peers.erase(one.location.id);
-            } else {
-                pool->peers.insert(one.location.id);
-            }
+            if (const Result code = set_access(d, *pool, descriptions[i])) return code;
         }
         return result::ok;
     });
 }
 
 Result cuMemPoolGetAccess(int* flags, Pool* pool, Location* location) {
-    return call_for_pool(CallId::cuMemPoolGetAccess, pool, [&](Driver&) -> Result {
-        if (!flags || !location || location->type != 1) return result::invalid_value;
-        *flags = location->id == pool->device || pool->peers.count(location->id) != 0 ? 3 : 0;
+    return call_for_pool(CallId::cuMemPoolGetAccess, pool, [&](Driver& d) -> Result {
+        if (!flags || !location) return result::invalid_value;
+        if (location->type == on_host || location->type == on_node) {  // assumed: what the CPU may do
+            *flags = pool->device < 0 || pool->allocation_type == managed_type ? 3 : 0;
+            return result::ok;
+        }
+        if (location->type != on_device || !d.valid(location->id)) return result::invalid_value;
+        *flags = pool->access(location->id);
         return result::ok;
     });
 }

@@ -19,7 +19,7 @@ Region* Regions::add(Region region) {
     region.id = next_id_++;
     auto owned = std::make_unique<Region>(region);
     Region* result = owned.get();
-    regions_.emplace(result, std::move(owned));
+    regions_.emplace(region.id, std::move(owned));
     spans_[region.base] = {region.base + region.bytes, result, false};
     if (region.aliased()) {
         const Address host = reinterpret_cast<Address>(region.host);
@@ -31,7 +31,12 @@ Region* Regions::add(Region region) {
 void Regions::remove(Region* region) {
     spans_.erase(region->base);
     if (region->aliased()) spans_.erase(reinterpret_cast<Address>(region->host));
-    regions_.erase(region);
+    regions_.erase(region->id);
+}
+
+Region* Regions::find_id(std::uint64_t id) const {
+    const auto found = regions_.find(id);
+    return found == regions_.end() ? nullptr : found->second.get();
 }
 
 Found Regions::find(Address address) const {
@@ -49,13 +54,13 @@ bool Regions::overlaps(Address address, std::size_t bytes) const {
 
 std::vector<Region*> Regions::all() const {
     std::vector<Region*> result;
-    for (const auto& [region, owned] : regions_) result.push_back(region);
+    for (const auto& [id, region] : regions_) result.push_back(region.get());
     return result;
 }
 
 std::size_t Regions::count(Kind kind) const {
     std::size_t result = 0;
-    for (const auto& [region, owned] : regions_) result += region->kind == kind;
+    for (const auto& [id, region] : regions_) result += region->kind == kind;
     return result;
 }
 

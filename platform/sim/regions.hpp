@@ -30,7 +30,13 @@ struct Region {
     unsigned flags = 0;  // as given to the call that made it
     std::uint64_t id = 0;
     bool closed = false;  // the CPU may not look at the moment
-    bool freed = false;   // a pool free is on its way in stream order
+    bool freed = false;   // the program gave it up; it goes when work that was asked for before has ended
+    // Memory that a graph allocates: its address is fixed, its contents come and go in stream order.
+    bool of_graph = false;
+    bool live = false;           // in the program's order: a launch allocated it, nothing freed it since
+    bool absent = false;         // in the stream's order: before its allocation node, or after its free
+    bool freed_by_node = false;  // a captured free exists, and there can be one only
+    bool ownerless = false;      // its graph is gone; the next free releases it
     // Managed memory where attribute 89 is 0: who may touch it (CU_MEM_ATTACH_GLOBAL 1, HOST 2, SINGLE 4).
     unsigned attachment = 1;
     engine::StreamId attached_to = engine::StreamId::none;
@@ -52,6 +58,7 @@ public:
     Region* add(Region region);
     void remove(Region* region);
     Found find(Address address) const;
+    Region* find_id(std::uint64_t id) const;  // nullptr: gone
     bool overlaps(Address address, std::size_t bytes) const;
     std::vector<Region*> all() const;
     std::size_t count(Kind kind) const;
@@ -64,7 +71,7 @@ private:
         bool host_name;
     };
     std::map<Address, Span> spans_;
-    std::map<Region*, std::unique_ptr<Region>> regions_;
+    std::map<std::uint64_t, std::unique_ptr<Region>> regions_;  // by id
     std::uint64_t next_id_ = 1;
 };
 

@@ -1,6 +1,7 @@
 // Streams: handles over the engine's streams, and host functions in them.
 #include "access.hpp"
 #include "call.hpp"
+#include "pools.hpp"
 
 #include <algorithm>
 
@@ -41,6 +42,7 @@ Result wait_for(Driver& d, Stream* handle) {
     if (const Result code = check_waiting(d, stream)) return code;
     const Result code = d.engine().synchronize(stream.id);
     update_managed_access(d);
+    release_idle_reserves(d);
     return code;
 }
 

@@ -30,9 +30,15 @@ typedef uint64_t (*isthmus_sim_call_count_fn)(const char* name);
 typedef void (*isthmus_sim_reset_counts_fn)(void);
 
 /* How many objects are alive: "contexts", "streams", "events", "modules", "pools", "graphs", "graph_instances",
- * "allocations" (all memory), "device", "pool", "managed", "pinned", "registered"; "gpu_work": operations
- * that GPU workers run at this moment. -1: unknown word. */
+ * "allocations" (all memory), "device", "pool" (with "graph": what captured graphs own), "managed" (with
+ * "managed_pool"), "pinned", "registered"; "gpu_work": operations that GPU workers run at this moment.
+ * -1: unknown word. */
 typedef int64_t (*isthmus_sim_live_fn)(const char* what);
+
+/* Makes a device's memory smaller than the record says, or as the record says again (0); what is allocated stays.
+ * Pools reserve in steps of 2 MiB. ISTHMUS_SIM_MEMORY_BYTES does the same for all devices from the start.
+ * Returns 0, or 1 before cuInit and for a device that is not there. */
+typedef int (*isthmus_sim_set_memory_bytes_fn)(int device, uint64_t bytes);
 
 /* How memory is closed to CPU threads: "keys", "pages" (closed only while no GPU work runs) or "off". */
 typedef const char* (*isthmus_sim_protection_fn)(void);

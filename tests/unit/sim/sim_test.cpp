@@ -88,6 +88,22 @@ Address device_memory(std::size_t bytes) {
     return address;
 }
 
+Address pool_memory(std::size_t bytes, Stream* stream, Pool* pool) {
+    Address address = 0;
+    if (pool) {
+        REQUIRE_CODE(cuMemAllocFromPoolAsync(&address, bytes, pool, stream), 0);
+    } else {
+        REQUIRE_CODE(cuMemAllocAsync(&address, bytes, stream), 0);
+    }
+    return address;
+}
+
+std::uint64_t pool_figure(Pool* pool, int id) {
+    std::uint64_t value = ~std::uint64_t{0};
+    REQUIRE_CODE(cuMemPoolGetAttribute(pool, id, &value), 0);
+    return value;
+}
+
 Stream* new_stream(unsigned flags) {
     Stream* stream = nullptr;
     REQUIRE_CODE(cuStreamCreate(&stream, flags), 0);

@@ -22,6 +22,7 @@ int isthmus_sim_fault_plan(const char* plan);
 std::uint64_t isthmus_sim_call_count(const char* name);
 void isthmus_sim_reset_counts(void);
 std::int64_t isthmus_sim_live(const char* what);
+int isthmus_sim_set_memory_bytes(int device, std::uint64_t bytes);
 const char* isthmus_sim_protection(void);
 }
 
@@ -63,6 +64,11 @@ inline bool pageable() {
 }
 
 Address device_memory(std::size_t bytes);
+Address pool_memory(std::size_t bytes, Stream* stream, Pool* pool = nullptr);  // nullptr: the device's current pool
+inline bool pools() {
+    return fact(attribute::memory_pools) != 0;
+}
+std::uint64_t pool_figure(Pool* pool, int id);  // CUmemPool_attribute 4..8
 Stream* new_stream(unsigned flags = 1);
 Event* new_event(unsigned flags = 2);
 

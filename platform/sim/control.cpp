@@ -1,0 +1,76 @@
+// What tests ask and change beside the driver's own functions: what is alive, how much memory there is.
+#include "driver.hpp"
+
+#include <platform/sim_control.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace isthmus::sim {
+namespace {
+
+std::size_t count_regions(const Driver& d, bool (*counts)(const Region&)) {
+    const std::vector<Region*> all = d.regions.all();
+    return static_cast<std::size_t>(
+        std::count_if(all.begin(), all.end(), [&](const Region* region) { return counts(*region); }));
+}
+
+struct Countable {
+    std::string_view word;
+    std::size_t (*count)(const Driver& d);
+};
+
+constexpr Countable countables[] = {
+    {"contexts", [](const Driver& d) { return count_contexts(d); }},
+    {"streams", [](const Driver& d) { return d.streams.count(); }},
+    {"events", [](const Driver& d) { return d.events.count(); }},
+    {"modules", [](const Driver& d) { return d.modules.count(); }},
+    {"pools", [](const Driver& d) { return d.pools.count(); }},
+    {"graphs", [](const Driver& d) { return d.graphs.count(); }},
+    {"graph_instances", [](const Driver& d) { return d.instances.count(); }},
+    {"allocations", [](const Driver& d) { return d.regions.count(); }},
+    {"device", [](const Driver& d) { return d.regions.count(Kind::device); }},
+    {"pool", [](const Driver& d) { return d.regions.count(Kind::pool) + d.regions.count(Kind::graph); }},
+    {"graph", [](const Driver& d) { return count_regions(d, [](const Region& r) { return r.of_graph; }); }},
+    {"managed", [](const Driver& d) { return d.regions.count(Kind::managed); }},
+    {"managed_pool",
+     [](const Driver& d) {
+         return count_regions(d, [](const Region& r) { return r.kind == Kind::managed && r.pool; });
+     }},
+    {"pinned", [](const Driver& d) { return d.regions.count(Kind::pinned); }},
+    {"registered", [](const Driver& d) { return d.regions.count(Kind::registered); }},
+    {"gpu_work", [](const Driver& d) { return static_cast<std::size_t>(d.gpu_work.load(std::memory_order_acquire)); }},
+};
+
+}  // namespace
+}  // namespace isthmus::sim
+
+using namespace isthmus::sim;
+
+extern "C" {
+
+__attribute__((visibility("default"))) std::int64_t isthmus_sim_live(const char* what) {
+    const std::string_view word = what ? what : "";
+    for (const Countable& known : countables) {
+        if (known.word != word) continue;
+        Driver* const d = driver();
+        if (!d) return 0;
+        const std::lock_guard lock(d->mutex);
+        return static_cast<std::int64_t>(known.count(*d));
+    }
+    return -1;
+}
+
+__attribute__((visibility("default"))) int isthmus_sim_set_memory_bytes(int device, std::uint64_t bytes) {
+    Driver* const d = driver();
+    if (!d || !d->valid(device)) return 1;
+    const std::lock_guard lock(d->mutex);
+    const std::uint64_t recorded = d->machine.device(device).facts.total_memory_bytes;
+    d->devices[static_cast<std::size_t>(device)].total_bytes = bytes == 0 ? recorded : std::min(bytes, recorded);
+    return 0;
+}
+
+__attribute__((visibility("default"))) const char* isthmus_sim_protection() {
+    return driver() ? driver()->protection.means() : "off";
+}
+}
