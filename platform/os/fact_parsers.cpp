@@ -1,5 +1,7 @@
-// Parsers of /proc, /sys and cgroup texts. They meet truncated and foreign input, and leave out what they do not know.
+// Parsers of /proc and /sys texts. They meet truncated and foreign input, and leave out what they do not know.
 #include "fact_parsers.hpp"
+
+#include "text_pieces.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,30 +9,6 @@
 
 namespace isthmus::platform::os {
 namespace {
-
-constexpr std::string_view blanks = " \t\r\n";
-
-std::string_view trim(std::string_view text) {
-    const std::size_t first = text.find_first_not_of(blanks);
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
-// Cuts the text up to the next separator off `rest`.
-std::string_view next(std::string_view& rest, char separator) {
-    const std::size_t end = std::min(rest.find(separator), rest.size());
-    const std::string_view part = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    return part;
-}
-
-template <class Number>
-std::optional<Number> number(std::string_view text, int base = 10) {
-    Number value{};
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return value;
-}
 
 struct ArmCore {
     unsigned implementer;
@@ -74,57 +52,6 @@ std::string arm_name(unsigned implementer, unsigned part) {
 std::optional<unsigned> hexadecimal(std::string_view text) {
     if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) text.remove_prefix(2);
     return number<unsigned>(text, 16);
-}
-
-bool has_word(std::string_view list, std::string_view word) {
-    while (!list.empty()) {
-        if (next(list, ',') == word) return true;
-    }
-    return false;
-}
-
-struct CgroupMount {
-    std::string root;   // the cgroup that the mount shows at its top
-    std::string point;  // where it is mounted
-};
-
-// mountinfo: id parent major:minor root point options [tags] - type source super_options
-std::optional<CgroupMount> find_mount(std::string_view mountinfo, bool unified) {
-    while (!mountinfo.empty()) {
-        const std::string_view line = next(mountinfo, '\n');
-        const std::size_t dash = line.find(" - ");
-        if (dash == std::string_view::npos) continue;
-        std::string_view tail = line.substr(dash + 3);
-        const std::string_view type = next(tail, ' ');
-        next(tail, ' ');
-        const bool fits = unified ? type == "cgroup2" : type == "cgroup" && has_word(tail, "memory");
-        if (!fits) continue;
-        std::string_view head = line.substr(0, dash);
-        for (int field = 0; field < 3; ++field) next(head, ' ');
-        const std::string_view root = next(head, ' ');
-        const std::string_view point = next(head, ' ');
-        if (!point.empty()) return CgroupMount{std::string(root), std::string(point)};
-    }
-    return std::nullopt;
-}
-
-// From the innermost directory to the mount point. A container may see a path that its mount does not show
-// (no cgroup namespace): then only the mount point is left, and it is the container's own cgroup.
-void add_directories(std::vector<CgroupDirectory>& out, const CgroupMount& mount, std::string_view path, bool unified) {
-    std::string_view below = path;
-    if (mount.root != "/") {
-        if (below.substr(0, mount.root.size()) == mount.root) {
-            below.remove_prefix(mount.root.size());
-        } else {
-            below = {};
-        }
-    }
-    if (below.find("..") != std::string_view::npos) below = {};
-    while (below.size() > 1) {
-        out.push_back({mount.point + std::string(below), unified});
-        below = below.substr(0, below.rfind('/'));
-    }
-    out.push_back({mount.point, unified});
 }
 
 }  // namespace
@@ -205,29 +132,6 @@ int parse_device_major(std::string_view devices, std::string_view name) {
         if (character && major && trim(line) == name) return *major;
     }
     return -1;
-}
-
-std::optional<std::uint64_t> parse_cgroup_bytes(std::string_view text) {
-    const std::optional<std::uint64_t> bytes = number<std::uint64_t>(trim(text));
-    // Version 1 says "no limit" with the largest page-aligned 63-bit number.
-    if (!bytes || *bytes >= (std::uint64_t{1} << 62)) return std::nullopt;
-    return bytes;
-}
-
-std::vector<CgroupDirectory> cgroup_directories(std::string_view self_cgroup, std::string_view mountinfo) {
-    std::vector<CgroupDirectory> directories;
-    while (!self_cgroup.empty()) {
-        std::string_view line = next(self_cgroup, '\n');
-        const std::string_view hierarchy = next(line, ':');
-        const std::string_view controllers = next(line, ':');
-        if (line.empty()) continue;
-        const bool unified = hierarchy == "0" && controllers.empty();
-        if (!unified && !has_word(controllers, "memory")) continue;
-        if (const std::optional<CgroupMount> mount = find_mount(mountinfo, unified)) {
-            add_directories(directories, *mount, line, unified);
-        }
-    }
-    return directories;
 }
 
 bool mapping_is_huge(std::string_view smaps, std::uint64_t address) {

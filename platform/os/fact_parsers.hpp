@@ -3,6 +3,8 @@
 
 #include <isthmus/facts.hpp>
 
+#include <platform/os.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,6 +39,29 @@ struct CgroupDirectory {
     bool unified = false;
 };
 std::vector<CgroupDirectory> cgroup_directories(std::string_view self_cgroup, std::string_view mountinfo);
+
+// "inactive_file 123" of memory.stat.
+std::optional<std::uint64_t> parse_memory_stat(std::string_view stat, std::string_view key);
+
+// The files of one such directory, as read; empty: absent.
+struct CgroupTexts {
+    bool unified = false;
+    std::string limit;  // memory.max, or memory.limit_in_bytes
+    std::string high;   // memory.high: above it the group is slowed down and reclaimed; version 2 only
+    std::string usage;  // memory.current, or memory.usage_in_bytes
+    std::string stat;   // memory.stat
+};
+struct CgroupMemory {
+    std::uint64_t limit_bytes = 0;
+    std::uint64_t available_bytes = 0;  // what is left, and the file cache that is given up first
+};
+// Nothing: no limit stands there.
+std::optional<CgroupMemory> cgroup_memory(const CgroupTexts& texts);
+
+// What ordinary host memory there is, from /proc/meminfo, the meminfo of each node without CPUs (memory of a GPU: the
+// system counts it in its totals, and ordinary memory does not go there) and the limits that hold: the tightest counts.
+HostMemory combine_host_memory(std::string_view meminfo, const std::vector<std::string>& memory_only_nodes,
+                               const std::vector<CgroupTexts>& cgroups);
 
 // From /proc/self/smaps: whether the mapping at `address` consists of huge pages only.
 bool mapping_is_huge(std::string_view smaps, std::uint64_t address);

@@ -3,6 +3,7 @@
 
 #include "fact_parsers.hpp"
 #include "page_checks.hpp"
+#include "page_mapping.hpp"
 #include "placement_plan.hpp"
 #include "text_file.hpp"
 
@@ -17,11 +18,6 @@
 
 namespace isthmus::platform::os {
 namespace {
-
-std::string words(int error) {
-    std::array<char, 128> text{};
-    return ::strerror_r(error, text.data(), text.size());
-}
 
 void add_reason(PlacementReport& report, const std::string& reason) {
     if (!reason.empty()) report.reason.append(report.reason.empty() ? "" : "; ").append(reason);
@@ -67,93 +63,36 @@ Error bind_error(int error, const PlacementPlan& plan) {
     }
 }
 
-struct Mapping {
-    void* data = nullptr;
-    std::size_t bytes = 0;
-    std::size_t page_bytes = 0;
-    bool transparent_huge = false;  // asked for with madvise: granted or not when the pages are touched
-    bool touched = false;
-    std::string reason;  // why no huge pages
-};
-
-constexpr int protection = PROT_READ | PROT_WRITE;
-constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-
-bool round_up(std::size_t bytes, std::size_t unit, std::size_t& out) {
-    if (bytes > std::numeric_limits<std::size_t>::max() - unit) return false;
-    out = (bytes + unit - 1) / unit * unit;
-    return out <= static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
-}
-
-// Anonymous memory that begins at a multiple of `alignment`: maps more and gives the ends back.
-void* map_aligned(std::size_t bytes, std::size_t alignment, const SystemCalls& calls) {
-    std::size_t wide = 0;
-    if (!round_up(bytes, alignment, wide) || !round_up(wide + alignment, alignment, wide)) return MAP_FAILED;
-    void* whole = calls.mmap(nullptr, wide, protection, flags, -1, 0);
-    if (whole == MAP_FAILED) return MAP_FAILED;
-    const auto begin = reinterpret_cast<std::uintptr_t>(whole);
-    const std::uintptr_t data = (begin + alignment - 1) / alignment * alignment;
-    if (data != begin) calls.munmap(whole, data - begin);
-    const std::uintptr_t end = data + bytes;
-    if (end != begin + wide) calls.munmap(reinterpret_cast<void*>(end), begin + wide - end);
-    return reinterpret_cast<void*>(data);
-}
-
-// `bound`: hugetlb pages come from a pool per node, and a bound mapping that finds its pool empty is killed by SIGBUS
-// when touched; so bound memory uses transparent huge pages, which fall back by themselves.
-bool map_huge(Mapping& mapping, std::size_t bytes, std::size_t huge, bool bound, const SystemCalls& calls) {
-    std::size_t rounded = 0;
-    if (huge == 0) {
-        mapping.reason = "huge pages were asked for, but this system has none";
-        return false;
+// What looking for the pages showed: in the report always, and where the wish is strict as an Error besides.
+// `nobody_knows`: there was no node to compare with.
+Result<void> judge_places(const Whereabouts& found, bool nobody_knows, bool strict, PlacementReport& report) {
+    std::string unknown;
+    if (found.error != 0) {
+        unknown = "the system does not say where pages lie (move_pages: " + words(found.error) + ")";
+    } else if (found.absent > 0) {
+        unknown = "the system does not say where " + std::to_string(found.absent) + " of " +
+                  std::to_string(found.pages) + " pages lie";
+    } else if (nobody_knows) {
+        unknown = "the system does not say on which node this thread runs";
     }
-    mapping.reason = "huge pages were asked for, but they could not be mapped";
-    if (!round_up(bytes, huge, rounded)) return false;
-    if (!bound) {
-        void* data = calls.mmap(nullptr, rounded, protection, flags | MAP_HUGETLB, -1, 0);
-        if (data != MAP_FAILED) {
-            mapping = {data, rounded, huge, false, false, {}};
-            return true;
-        }
+    if (!unknown.empty()) {
+        if (report.placed != Placed::fallback) report.placed = Placed::unverifiable;
+        add_reason(report, unknown);
+        if (!strict) return {};
+        return Error(Code::unverified, unknown, "docker: --cap-add SYS_NICE; or ask without strict")
+            .from_call("move_pages", found.error);
     }
-    void* data = map_aligned(rounded, huge, calls);
-    if (data == MAP_FAILED) return false;
-    mapping = {data, rounded, page_size_bytes(), true, false, {}};
-    if (calls.madvise(data, rounded, MADV_HUGEPAGE) != 0) {
-        mapping.transparent_huge = false;
-        mapping.reason =
-            "huge pages were asked for, but the pool of huge pages is empty and transparent huge pages "
-            "are refused (madvise: " +
-            words(errno) + ")";
+    report.node = found.node;
+    if (found.outside == 0) {
+        if (report.placed != Placed::fallback) report.placed = Placed::verified;
+        return {};
     }
-    return true;
-}
-
-Result<Mapping> map_pages(std::size_t bytes, const HostPlacement& placement, bool bound, const MachineFacts& machine,
-                          const SystemCalls& calls) {
-    Mapping mapping;
-    if (placement.page_size == PageSize::huge && map_huge(mapping, bytes, machine.huge_page_bytes, bound, calls)) {
-        return mapping;
-    }
-    const std::size_t page = page_size_bytes();
-    std::size_t rounded = 0;
-    if (!round_up(bytes, page, rounded)) {
-        return Error(Code::invalid_argument,
-                     std::to_string(bytes) +
-                         " bytes of host memory were asked for, more than "
-                         "an address space has",
-                     "ask for less");
-    }
-    errno = 0;
-    void* data = calls.mmap(nullptr, rounded, protection, flags, -1, 0);
-    if (data == MAP_FAILED) {
-        const int error = errno;
-        return Error(error == EPERM ? Code::not_permitted : Code::out_of_memory,
-                     std::to_string(rounded) + " bytes of host memory were asked for: " + words(error),
-                     "ask for less, or raise the limit of the address space (ulimit -v)")
-            .from_call("mmap", error);
-    }
-    return Mapping{data, rounded, page, false, false, std::move(mapping.reason)};
+    const std::string why = std::to_string(found.outside) + " of " + std::to_string(found.pages) +
+                            " pages lie elsewhere, the first on node " + std::to_string(found.outside_node);
+    report.placed = Placed::fallback;
+    add_reason(report, why);
+    if (!strict) return {};
+    return Error(Code::system_error, why, "free memory on the node that was asked for");
 }
 
 // The steps of one allocation after its pages are mapped. Each adds to the report, or, where the wish is strict, ends
@@ -165,6 +104,7 @@ struct Steps {
     PlacementPlan& plan;
     Mapping& mapping;
     PlacementReport& report;
+    const Workers& touchers;
 
     bool placed_on_purpose() const { return placement.locality != Locality::anywhere; }
     // Only pages that exist can be looked for. `local` leaves the first touch to its user, unless told otherwise.
@@ -183,13 +123,14 @@ Result<void> Steps::bind() {
     if (plan.policy != Policy::none) {
         if (const int error = bind_pages(mapping.data, mapping.bytes, mode_of(plan.policy), plan.nodes, calls)) {
             Error refused = bind_error(error, plan);
-            if (placement.strict) return refused;
+            // Nobody who asked for no place is refused one; the report says what may happen.
+            if (placement.strict && placed_on_purpose()) return refused;
             plan.reason = std::string(refused.message());
             plan.policy = Policy::none;
         }
     }
     add_reason(report, plan.reason);
-    if (!plan.reason.empty()) report.placed = Placed::fallback;
+    if (!plan.reason.empty() && placed_on_purpose()) report.placed = Placed::fallback;
     return {};
 }
 
@@ -197,7 +138,11 @@ Result<void> Steps::touch() {
     if (!placement.prefault && !placement.lock && !looks()) return {};
     // Touching from here is what "local" means: the node is this thread's, before or after.
     const int before = calls.current_node();
-    if (const int error = touch_pages(mapping.data, mapping.bytes, page_size_bytes(), calls)) {
+    const Workers alone;
+    // Bound pages lie where they were bound, whoever touches them; others follow the thread that does.
+    const bool bound = plan.policy != Policy::none && !plan.nodes.empty();
+    if (const int error =
+            touch_pages(mapping.data, mapping.bytes, calls.page_size_bytes(), calls, bound ? touchers : alone)) {
         return Error(error == ENOMEM ? Code::out_of_memory : Code::system_error,
                      "touching " + std::to_string(mapping.bytes) + " bytes of host memory: " + words(error),
                      "ask for less, or on another node")
@@ -219,7 +164,7 @@ Result<void> Steps::judge_page_size() {
     } else if (mapping.transparent_huge) {
         mapping.reason =
             "transparent huge pages were asked for; whether they come shows when pages are touched (prefault)";
-    } else if (mapping.page_bytes > page_size_bytes()) {
+    } else if (mapping.page_bytes > calls.page_size_bytes()) {
         return {};
     }
     if (placement.strict) {
@@ -263,36 +208,9 @@ Result<void> Steps::verify() {
         }
         return {};
     }
-    const Whereabouts found = find_pages(mapping.data, mapping.bytes, report.page_bytes, plan.nodes, calls);
-    std::string unknown;
-    if (found.error != 0) {
-        unknown = "the system does not say where pages lie (move_pages: " + words(found.error) + ")";
-    } else if (found.absent > 0) {
-        unknown = "the system does not say where " + std::to_string(found.absent) + " of " +
-                  std::to_string(found.pages) + " pages lie";
-    } else if (plan.nodes.empty() && plan.reason.empty()) {
-        unknown = "the system does not say on which node this thread runs";
-    }
-    if (!unknown.empty()) {
-        if (placement.strict) {
-            return Error(Code::unverified, unknown, "docker: --cap-add SYS_NICE; or ask without strict")
-                .from_call("move_pages", found.error);
-        }
-        if (report.placed != Placed::fallback) report.placed = Placed::unverifiable;
-        add_reason(report, unknown);
-        return {};
-    }
-    report.node = found.node;
-    if (found.outside == 0) {
-        if (report.placed != Placed::fallback) report.placed = Placed::verified;
-        return {};
-    }
-    const std::string why = std::to_string(found.outside) + " of " + std::to_string(found.pages) +
-                            " pages lie elsewhere, the first on node " + std::to_string(found.outside_node);
-    if (placement.strict) return Error(Code::system_error, why, "free memory on the node that was asked for");
-    report.placed = Placed::fallback;
-    add_reason(report, why);
-    return {};
+    const bool nobody_knows = plan.nodes.empty() && plan.reason.empty();
+    return judge_places(find_pages(mapping.data, mapping.bytes, report.page_bytes, plan.nodes, calls), nobody_knows,
+                        placement.strict, report);
 }
 
 }  // namespace
@@ -306,6 +224,7 @@ HostPages& HostPages::operator=(HostPages&& other) noexcept {
     std::swap(bytes_, other.bytes_);
     std::swap(mapped_bytes_, other.mapped_bytes_);
     std::swap(report_, other.report_);
+    std::swap(wish_, other.wish_);
     std::swap(calls_, other.calls_);
     return *this;
 }
@@ -315,11 +234,10 @@ HostPages::~HostPages() {
 }
 
 Result<HostPages> HostPages::allocate(std::size_t bytes, const HostPlacement& placement, int near_node,
-                                      const MachineFacts& machine, const SystemCalls& calls) {
+                                      const MachineFacts& machine, const SystemCalls& calls, const Workers& touchers) {
     if (bytes == 0) return Error(Code::invalid_argument, "0 bytes of host memory were asked for", "ask for at least 1");
-    const bool asked = placement.locality != Locality::anywhere;
-    Result<PlacementPlan> plan =
-        plan_placement(placement, near_node, machine, asked ? allowed_nodes(calls) : std::nullopt);
+    Result<PlacementPlan> plan = plan_placement(placement, near_node, machine,
+                                                names_nodes(placement, machine) ? allowed_nodes(calls) : std::nullopt);
     if (!plan) return std::move(plan).error();
     Result<Mapping> mapping = map_pages(bytes, placement, !plan->nodes.empty(), machine, calls);
     if (!mapping) return std::move(mapping).error();
@@ -330,15 +248,23 @@ Result<HostPages> HostPages::allocate(std::size_t bytes, const HostPlacement& pl
     pages.bytes_ = bytes;
     pages.mapped_bytes_ = mapping->bytes;
     pages.report_.page_bytes = mapping->page_bytes;
-    Steps steps{placement, machine, calls, *plan, *mapping, pages.report_};
+    Steps steps{placement, machine, calls, *plan, *mapping, pages.report_, touchers};
     // The policy holds for pages that come later, so it stands before the first touch; locking and looking need the
     // pages. One mbind for the whole mapping.
     using Step = Result<void> (Steps::*)();
-    for (const Step step : {&Steps::bind, &Steps::touch, &Steps::judge_page_size, &Steps::lock, &Steps::verify}) {
-        Result<void> done = (steps.*step)();
-        if (!done) return std::move(done).error();
+    for (const Step step : {&Steps::bind, &Steps::touch, &Steps::judge_page_size, &Steps::lock}) {
+        if (Result<void> done = (steps.*step)(); !done) return std::move(done).error();
     }
+    if (steps.looks()) pages.wish_ = {plan->nodes, pages.report_, placement.strict};
+    if (Result<void> looked = steps.verify(); !looked) return std::move(looked).error();
     return pages;
+}
+
+Result<void> HostPages::verify_again() {
+    if (!data_ || wish_.nodes.empty()) return {};
+    report_ = wish_.before_looking;
+    return judge_places(find_pages(data_, mapped_bytes_, report_.page_bytes, wish_.nodes, *calls_), false, wish_.strict,
+                        report_);
 }
 
 }  // namespace isthmus::platform::os

@@ -15,11 +15,16 @@
 namespace isthmus::platform::os {
 namespace {
 
+constexpr const char* nodes_directory = "/sys/devices/system/node/";
+
+std::string node_directory(int id) {
+    return nodes_directory + ("node" + std::to_string(id)) + "/";
+}
+
 std::vector<NumaNode> numa_nodes() {
-    const std::string base = "/sys/devices/system/node/";
     std::vector<NumaNode> nodes;
-    for (const int id : parse_id_list(read_text(base + "online"))) {
-        const std::string directory = base + "node" + std::to_string(id) + "/";
+    for (const int id : parse_id_list(read_text(nodes_directory + std::string("online")))) {
+        const std::string directory = node_directory(id);
         NumaNode node;
         node.id = id;
         node.cpu_count = static_cast<int>(parse_id_list(read_text(directory + "cpulist")).size());
@@ -56,20 +61,24 @@ std::uint64_t memlock_limit_bytes() {
     return limit.rlim_cur == RLIM_INFINITY ? std::numeric_limits<std::uint64_t>::max() : limit.rlim_cur;
 }
 
-std::vector<CgroupDirectory> own_cgroups() {
-    return cgroup_directories(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo"));
-}
-
-std::optional<std::uint64_t> limit_of(const CgroupDirectory& directory) {
-    return parse_cgroup_bytes(
-        read_text(directory.path + (directory.unified ? "/memory.max" : "/memory.limit_in_bytes")));
+std::vector<CgroupTexts> own_limits() {
+    std::vector<CgroupTexts> all;
+    for (const CgroupDirectory& directory :
+         cgroup_directories(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo"))) {
+        const bool unified = directory.unified;
+        const std::string base = directory.path + "/memory.";
+        all.push_back({unified, read_text(base + (unified ? "max" : "limit_in_bytes")),
+                       unified ? read_text(base + "high") : std::string(),
+                       read_text(base + (unified ? "current" : "usage_in_bytes")), read_text(base + "stat")});
+    }
+    return all;
 }
 
 std::uint64_t memory_limit_bytes() {
     std::uint64_t smallest = 0;
-    for (const CgroupDirectory& directory : own_cgroups()) {
-        const std::optional<std::uint64_t> limit = limit_of(directory);
-        if (limit && (smallest == 0 || *limit < smallest)) smallest = *limit;
+    for (const CgroupTexts& texts : own_limits()) {
+        const std::optional<CgroupMemory> memory = cgroup_memory(texts);
+        if (memory && (smallest == 0 || memory->limit_bytes < smallest)) smallest = memory->limit_bytes;
     }
     return smallest;
 }
@@ -95,21 +104,16 @@ MachineFacts machine_facts() {
 }
 
 HostMemory host_memory() {
-    const std::string meminfo = read_text("/proc/meminfo");
-    HostMemory memory;
-    memory.total_bytes = parse_meminfo(meminfo, "MemTotal").value_or(0);
-    memory.available_bytes = parse_meminfo(meminfo, "MemAvailable").value_or(0);
-    for (const CgroupDirectory& directory : own_cgroups()) {
-        const std::optional<std::uint64_t> limit = limit_of(directory);
-        if (!limit) continue;
-        const std::uint64_t used =
-            parse_cgroup_bytes(
-                read_text(directory.path + (directory.unified ? "/memory.current" : "/memory.usage_in_bytes")))
-                .value_or(0);
-        memory.total_bytes = std::min(memory.total_bytes, *limit);
-        memory.available_bytes = std::min(memory.available_bytes, *limit - std::min(used, *limit));
+    std::vector<std::string> memory_only_nodes;
+    for (const int id : parse_id_list(read_text(nodes_directory + std::string("has_memory")))) {
+        const std::string directory = node_directory(id);
+        // An empty line: no CPUs. Nothing at all: the file cannot be read, and nothing is known.
+        const std::string cpus = read_text(directory + "cpulist");
+        if (!cpus.empty() && parse_id_list(cpus).empty()) {
+            memory_only_nodes.push_back(read_text(directory + "meminfo"));
+        }
     }
-    return memory;
+    return combine_host_memory(read_text("/proc/meminfo"), memory_only_nodes, own_limits());
 }
 
 }  // namespace isthmus::platform::os

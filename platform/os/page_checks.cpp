@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 
@@ -24,9 +25,7 @@ int last_errno() {
     return errno != 0 ? errno : EIO;
 }
 
-}  // namespace
-
-int touch_pages(void* data, std::size_t bytes, std::size_t page_bytes, const SystemCalls& calls) {
+int touch_part(void* data, std::size_t bytes, std::size_t page_bytes, const SystemCalls& calls) {
     // The kernel's own way answers with an error where touching would be a SIGBUS.
     errno = 0;
     if (calls.madvise(data, bytes, MADV_POPULATE_WRITE) == 0) return 0;
@@ -35,6 +34,27 @@ int touch_pages(void* data, std::size_t bytes, std::size_t page_bytes, const Sys
     volatile unsigned char* byte = static_cast<unsigned char*>(data);
     for (std::size_t offset = 0; offset < bytes; offset += page_bytes) byte[offset] = 0;
     return 0;
+}
+
+}  // namespace
+
+int touch_pages(void* data, std::size_t bytes, std::size_t page_bytes, const SystemCalls& calls,
+                const Workers& workers) {
+    const std::size_t useful = bytes / least_touch_bytes;
+    const auto count = static_cast<unsigned>(std::min<std::size_t>(workers.count, useful));
+    if (count < 2 || !workers.run) return touch_part(data, bytes, page_bytes, calls);
+    // Parts end at multiples of the least part, so that no huge page is touched by two.
+    const std::size_t part = (useful + count - 1) / count * least_touch_bytes;
+    std::atomic<int> first_error{0};
+    workers.run(count, [&](unsigned index) {
+        const std::size_t begin = std::min(bytes, part * index);
+        const std::size_t end = index + 1 == count ? bytes : std::min(bytes, begin + part);
+        if (begin == end) return;
+        const int error = touch_part(static_cast<char*>(data) + begin, end - begin, page_bytes, calls);
+        int none = 0;
+        if (error != 0) first_error.compare_exchange_strong(none, error, std::memory_order_relaxed);
+    });
+    return first_error.load(std::memory_order_relaxed);  // run() returned behind every task: it orders the stores
 }
 
 Whereabouts find_pages(void* data, std::size_t bytes, std::size_t page_bytes, const std::vector<int>& wanted,

@@ -8,8 +8,12 @@
 
 namespace isthmus::platform::os {
 
-// Gives every page memory. 0, or errno.
-int touch_pages(void* data, std::size_t bytes, std::size_t page_bytes, const SystemCalls& calls);
+// A worker that gets less than this to touch costs more than it saves.
+inline constexpr std::size_t least_touch_bytes = std::size_t{16} << 20;
+
+// Gives every page memory, by `workers` together where there is enough to do. 0, or errno.
+int touch_pages(void* data, std::size_t bytes, std::size_t page_bytes, const SystemCalls& calls,
+                const Workers& workers);
 
 struct Whereabouts {
     int error = 0;  // errno of move_pages; 0: every page was asked about

@@ -23,6 +23,19 @@ std::string list_of(const std::vector<NumaNode>& nodes) {
     return text.empty() ? "none stated" : text;
 }
 
+bool has_memory_only_nodes(const MachineFacts& machine) {
+    return std::any_of(machine.numa_nodes.begin(), machine.numa_nodes.end(),
+                       [](const NumaNode& node) { return node.cpu_count == 0 && node.memory_bytes > 0; });
+}
+
+std::vector<int> cpu_nodes(const MachineFacts& machine, const std::optional<std::vector<int>>& allowed) {
+    std::vector<int> ids;
+    for (const NumaNode& node : machine.numa_nodes) {
+        if (node.cpu_count > 0 && node.memory_bytes > 0 && is_allowed(allowed, node.id)) ids.push_back(node.id);
+    }
+    return ids;
+}
+
 // What a wish becomes that cannot be granted: an error, or the system's default policy and the reason.
 Result<PlacementPlan> refuse(bool strict, Code code, std::string reason, std::string remedy) {
     if (strict) return Error(code, std::move(reason), std::move(remedy));
@@ -73,13 +86,21 @@ Result<PlacementPlan> near_device(int near_node, bool strict, const MachineFacts
     return on_node(near_node, strict, machine, allowed);
 }
 
+// Where GPUs or expanders are nodes, the system's default policy spills over to them when the CPUs' memory is full; so
+// memory without a wish is bound to the CPUs' nodes (the nearest first, as by default). Elsewhere nothing is asked.
+PlacementPlan anywhere(const MachineFacts& machine, const std::optional<std::vector<int>>& allowed) {
+    PlacementPlan plan;
+    if (!has_memory_only_nodes(machine)) return plan;
+    plan.nodes = cpu_nodes(machine, allowed);
+    if (!plan.nodes.empty()) plan.policy = Policy::bind;
+    return plan;
+}
+
 Result<PlacementPlan> interleaved(bool strict, const MachineFacts& machine,
                                   const std::optional<std::vector<int>>& allowed) {
     PlacementPlan plan;
     plan.policy = Policy::interleave;
-    for (const NumaNode& node : machine.numa_nodes) {
-        if (node.cpu_count > 0 && node.memory_bytes > 0 && is_allowed(allowed, node.id)) plan.nodes.push_back(node.id);
-    }
+    plan.nodes = cpu_nodes(machine, allowed);
     if (!plan.nodes.empty()) return plan;
     return refuse(
         strict, machine.numa_nodes.empty() ? Code::unsupported : Code::not_permitted,
@@ -90,10 +111,18 @@ Result<PlacementPlan> interleaved(bool strict, const MachineFacts& machine,
 
 }  // namespace
 
+bool names_nodes(const HostPlacement& placement, const MachineFacts& machine) {
+    switch (placement.locality) {
+        case Locality::local: return false;
+        case Locality::anywhere: return has_memory_only_nodes(machine);
+        default: return true;
+    }
+}
+
 Result<PlacementPlan> plan_placement(const HostPlacement& placement, int near_node, const MachineFacts& machine,
                                      const std::optional<std::vector<int>>& allowed) {
     switch (placement.locality) {
-        case Locality::anywhere: return PlacementPlan{};
+        case Locality::anywhere: return anywhere(machine, allowed);
         case Locality::local: return PlacementPlan{Policy::local, {}, {}};
         case Locality::near_device: return near_device(near_node, placement.strict, machine, allowed);
         case Locality::node: return on_node(placement.node, placement.strict, machine, allowed);

@@ -19,6 +19,9 @@ struct PlacementPlan {
     std::string reason;      // why less is done than was asked; empty: it is done as asked
 };
 
+// Whether a plan for this names nodes, so that it matters which ones are allowed.
+bool names_nodes(const HostPlacement& placement, const MachineFacts& machine);
+
 // `near_node` is the device's closest CPU node, -1: none stated. `allowed` are the nodes that the cpuset leaves to
 // this process; nothing: the system does not say. A strict wish that cannot be granted is an Error.
 Result<PlacementPlan> plan_placement(const HostPlacement& placement, int near_node, const MachineFacts& machine,

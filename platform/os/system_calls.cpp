@@ -50,9 +50,16 @@ int call_current_node() {
 }  // namespace
 
 const SystemCalls& SystemCalls::real() noexcept {
-    static constexpr SystemCalls calls = {::mmap,           ::munmap,   ::madvise,       ::mlock,
-                                          ::munlock,        call_mbind, call_move_pages, call_get_mempolicy_allowed,
-                                          call_current_node};
+    static constexpr SystemCalls calls = {::mmap,
+                                          ::munmap,
+                                          ::madvise,
+                                          ::mlock,
+                                          ::munlock,
+                                          call_mbind,
+                                          call_move_pages,
+                                          call_get_mempolicy_allowed,
+                                          call_current_node,
+                                          os::page_size_bytes};
     return calls;
 }
 

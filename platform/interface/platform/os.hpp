@@ -10,8 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace isthmus::platform::os {
 
@@ -26,7 +28,8 @@ struct SystemCalls {
                   unsigned flags);
     long (*move_pages)(int pid, unsigned long count, void** pages, const int* nodes, int* status, int flags);
     long (*get_mempolicy_allowed)(unsigned long* mask, unsigned long max_node);
-    int (*current_node)();  // of the CPU that runs the caller; -1: unknown
+    int (*current_node)();             // of the CPU that runs the caller; -1: unknown
+    std::size_t (*page_size_bytes)();  // 4 KiB or 64 KiB, mostly
     static const SystemCalls& real() noexcept;
 };
 
@@ -35,23 +38,36 @@ std::size_t page_size_bytes() noexcept;
 // What the system states about this machine; reads /proc and /sys, never fails (absent facts stay at their default).
 MachineFacts machine_facts();
 
-// The truth about host memory now: what /proc/meminfo calls available, and the smaller of it and what the memory
-// cgroup leaves. 0 and 0 where the system does not say.
+// The truth about ordinary host memory now: what /proc/meminfo calls available, without what lies on nodes that have no
+// CPUs (the memory of GPUs), and the smaller of it and what the memory cgroup and its ancestors leave. 0 and 0 where
+// the system does not say.
 struct HostMemory {
     std::uint64_t total_bytes = 0;
     std::uint64_t available_bytes = 0;
+    bool cgroup_decides = false;  // available_bytes is what a memory cgroup leaves
 };
 HostMemory host_memory();
+
+// Threads that a caller lends for a large piece of work: the library starts none.
+struct Workers {
+    unsigned count = 1;
+    // Calls task(0) … task(count - 1), each once, on any threads, and returns when all have returned. Empty: the
+    // calling thread does it all.
+    std::function<void(unsigned count, const std::function<void(unsigned)>& task)> run;
+};
 
 // Page-aligned host memory with placement; unmaps on destruction. Movable. Asking for a place (near_device, node,
 // interleaved) touches every page, because only pages that exist can be verified. Without `strict`, whatever could
 // not be had stands in report(); with it, the same is an error:
 //   not_permitted (mbind or cpuset forbids), unsupported (no NUMA calls, node without memory, no huge pages),
 //   invalid_argument (no such node, 0 bytes), system_limit (RLIMIT_MEMLOCK), unverified (move_pages forbidden).
+// Large mappings are touched by `touchers` together; pages that follow the first toucher (local, or anywhere) by the
+// caller alone. `calls` must outlive the pages.
 class HostPages {
 public:
     static Result<HostPages> allocate(std::size_t bytes, const HostPlacement& placement, int near_node,
-                                      const MachineFacts& machine, const SystemCalls& calls = SystemCalls::real());
+                                      const MachineFacts& machine, const SystemCalls& calls = SystemCalls::real(),
+                                      const Workers& touchers = {});
     HostPages() = default;
     HostPages(HostPages&& other) noexcept;
     HostPages& operator=(HostPages&& other) noexcept;
@@ -61,11 +77,22 @@ public:
     std::size_t bytes() const noexcept { return bytes_; }  // as asked; the mapping is rounded up to pages
     const PlacementReport& report() const noexcept { return report_; }
 
+    // Looks again where the pages lie and renews report(): for memory that was registered with a driver since, which
+    // may have moved it and, where the GPU uses the CPU's page tables, has not locked it. Strict placement: an Error of
+    // the kinds above, and the pages stay as they are. Not thread-safe.
+    Result<void> verify_again();
+
 private:
     void* data_ = nullptr;
     std::size_t bytes_ = 0;
     std::size_t mapped_bytes_ = 0;
     PlacementReport report_;
+    struct Wish {
+        std::vector<int> nodes;          // where pages may lie; empty: they are not looked for
+        PlacementReport before_looking;  // what was known before
+        bool strict = false;
+    };
+    Wish wish_;
     const SystemCalls* calls_ = nullptr;
 };
 

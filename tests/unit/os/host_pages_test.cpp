@@ -103,6 +103,7 @@ protected:
     Result<HostPages> get(const HostPlacement& placement, std::size_t bytes = megabyte) {
         return HostPages::allocate(bytes, placement, 1, machine, calls);
     }
+    void only_cpu_nodes() { machine.numa_nodes.pop_back(); }
     static HostPlacement on_node_1(bool strict) {
         HostPlacement placement;
         placement.locality = Locality::node;
@@ -134,12 +135,33 @@ TEST_F(HostMemoryOnAMadeUpSystem, PreferredAndStrictPlacementIsBoundOnceTouchedA
 }
 
 TEST_F(HostMemoryOnAMadeUpSystem, AnywhereAsksTheSystemForNothingButPages) {
+    only_cpu_nodes();
     const auto pages = get({});
     ASSERT_TRUE(pages.ok());
     EXPECT_EQ(script.mbind_calls, 0);
     EXPECT_EQ(script.pages_asked, 0u);
     EXPECT_FALSE(script.populated);
     EXPECT_EQ(pages->report().placed, Placed::unasked);
+}
+
+TEST_F(HostMemoryOnAMadeUpSystem, AnywhereBesideGpuNodesIsBoundToTheCpuNodesAndNotTouched) {  // keeps H4
+    auto pages = get({});
+    ASSERT_TRUE(pages.ok());
+    EXPECT_EQ(script.mbind_calls, 1);
+    EXPECT_EQ(script.mode, MPOL_BIND);
+    EXPECT_EQ(script.mask, 3u) << "nodes 0 and 1; node 2 is the memory of a GPU";
+    EXPECT_FALSE(script.populated);
+    EXPECT_EQ(pages->report().placed, Placed::unasked);
+    EXPECT_EQ(pages->report().reason, "");
+
+    // Where binding is forbidden nobody is refused what he did not ask for; the report says it.
+    HostPlacement strict;
+    strict.strict = true;
+    script.mbind_errno = EPERM;
+    pages = get(strict);
+    ASSERT_TRUE(pages.ok());
+    EXPECT_EQ(pages->report().placed, Placed::unasked);
+    EXPECT_NE(pages->report().reason.find("forbidden"), std::string::npos);
 }
 
 TEST_F(HostMemoryOnAMadeUpSystem, InterleavedPagesMayLieOnAnyCpuNode) {  // keeps H1, H4
@@ -292,6 +314,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, ALockLimitThatIsTooSmallIsNamed) {  // keeps H
 }
 
 TEST_F(HostMemoryOnAMadeUpSystem, HugePagesComeFromThePoolOrFallBackHonestly) {  // keeps H5
+    only_cpu_nodes();
     HostPlacement placement;
     placement.page_size = PageSize::huge;
     script.hugetlb_errno = 0;
@@ -319,6 +342,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, HugePagesComeFromThePoolOrFallBackHonestly) { 
 }
 
 TEST_F(HostMemoryOnAMadeUpSystem, StrictHugePagesAreRefusedWhereTheyCannotBeHad) {  // keeps H5
+    only_cpu_nodes();
     HostPlacement placement;
     placement.page_size = PageSize::huge;
     placement.strict = true;

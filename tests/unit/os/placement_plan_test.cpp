@@ -29,9 +29,24 @@ Result<PlacementPlan> plan(const HostPlacement& placement, int near = 0,
 }
 
 TEST(PlacementPlan, AnywhereAndLocalNameNoNode) {  // keeps H1
-    EXPECT_EQ(plan(on(Locality::anywhere))->policy, Policy::none);
+    MachineFacts two_sockets;
+    two_sockets.numa_nodes = {{0, 72, 240 * gib}, {1, 72, 240 * gib}};
+    const auto anywhere = plan_placement(on(Locality::anywhere), 0, two_sockets, std::nullopt);
+    EXPECT_EQ(anywhere->policy, Policy::none);
+    EXPECT_TRUE(anywhere->nodes.empty());
+    EXPECT_FALSE(names_nodes(on(Locality::anywhere), two_sockets));
     EXPECT_EQ(plan(on(Locality::local))->policy, Policy::local);
     EXPECT_TRUE(plan(on(Locality::local))->nodes.empty());
+}
+
+TEST(PlacementPlan, AnywhereLeavesTheMemoryOfGpusAlone) {  // keeps H4
+    const auto bound = plan(on(Locality::anywhere));
+    EXPECT_EQ(bound->policy, Policy::bind);
+    EXPECT_EQ(bound->nodes, (std::vector<int>{0, 1}));
+    EXPECT_TRUE(names_nodes(on(Locality::anywhere), coherent_machine()));
+    EXPECT_EQ(plan(on(Locality::anywhere), 0, std::vector<int>{1, 2})->nodes, std::vector<int>{1});
+    // A cpuset that leaves GPU nodes alone is its maker's wish.
+    EXPECT_EQ(plan(on(Locality::anywhere), 0, std::vector<int>{2})->policy, Policy::none);
 }
 
 TEST(PlacementPlan, NearAndByNumberPreferOrBind) {  // keeps H1

@@ -1,0 +1,103 @@
+// Anonymous memory, aligned for huge pages; what could not be had is said.
+#include "page_mapping.hpp"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace isthmus::platform::os {
+namespace {
+
+constexpr int protection = PROT_READ | PROT_WRITE;
+constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+
+bool round_up(std::size_t bytes, std::size_t unit, std::size_t& out) {
+    if (bytes > std::numeric_limits<std::size_t>::max() - unit) return false;
+    out = (bytes + unit - 1) / unit * unit;
+    return out <= static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+}
+
+// Anonymous memory that begins at a multiple of `alignment`: maps more and gives the ends back.
+void* map_aligned(std::size_t bytes, std::size_t alignment, const SystemCalls& calls) {
+    std::size_t wide = 0;
+    if (!round_up(bytes, alignment, wide) || !round_up(wide + alignment, alignment, wide)) return MAP_FAILED;
+    void* whole = calls.mmap(nullptr, wide, protection, flags, -1, 0);
+    if (whole == MAP_FAILED) return MAP_FAILED;
+    const auto begin = reinterpret_cast<std::uintptr_t>(whole);
+    const std::uintptr_t data = (begin + alignment - 1) / alignment * alignment;
+    if (data != begin) calls.munmap(whole, data - begin);
+    const std::uintptr_t end = data + bytes;
+    if (end != begin + wide) calls.munmap(reinterpret_cast<void*>(end), begin + wide - end);
+    return reinterpret_cast<void*>(data);
+}
+
+// `bound`: hugetlb pages come from a pool per node, and a bound mapping that finds its pool empty is killed by SIGBUS
+// when touched; so bound memory uses transparent huge pages, which fall back by themselves.
+bool map_huge(Mapping& mapping, std::size_t bytes, std::size_t huge, bool bound, const SystemCalls& calls) {
+    std::size_t rounded = 0;
+    if (huge == 0) {
+        mapping.reason = "huge pages were asked for, but this system has none";
+        return false;
+    }
+    mapping.reason = "huge pages were asked for, but they could not be mapped";
+    if (!round_up(bytes, huge, rounded)) return false;
+    if (!bound) {
+        void* data = calls.mmap(nullptr, rounded, protection, flags | MAP_HUGETLB, -1, 0);
+        if (data != MAP_FAILED) {
+            mapping = {data, rounded, huge, false, false, {}};
+            return true;
+        }
+    }
+    void* data = map_aligned(rounded, huge, calls);
+    if (data == MAP_FAILED) return false;
+    mapping = {data, rounded, calls.page_size_bytes(), true, false, {}};
+    if (calls.madvise(data, rounded, MADV_HUGEPAGE) != 0) {
+        mapping.transparent_huge = false;
+        mapping.reason =
+            "huge pages were asked for, but the pool of huge pages is empty and transparent huge pages "
+            "are refused (madvise: " +
+            words(errno) + ")";
+    }
+    return true;
+}
+
+}  // namespace
+
+std::string words(int error) {
+    std::array<char, 128> text{};
+    return ::strerror_r(error, text.data(), text.size());
+}
+
+Result<Mapping> map_pages(std::size_t bytes, const HostPlacement& placement, bool bound, const MachineFacts& machine,
+                          const SystemCalls& calls) {
+    Mapping mapping;
+    if (placement.page_size == PageSize::huge && map_huge(mapping, bytes, machine.huge_page_bytes, bound, calls)) {
+        return mapping;
+    }
+    const std::size_t page = calls.page_size_bytes();
+    std::size_t rounded = 0;
+    if (!round_up(bytes, page, rounded)) {
+        return Error(Code::invalid_argument,
+                     std::to_string(bytes) +
+                         " bytes of host memory were asked for, more than "
+                         "an address space has",
+                     "ask for less");
+    }
+    errno = 0;
+    void* data = calls.mmap(nullptr, rounded, protection, flags, -1, 0);
+    if (data == MAP_FAILED) {
+        const int error = errno;
+        return Error(error == EPERM ? Code::not_permitted : Code::out_of_memory,
+                     std::to_string(rounded) + " bytes of host memory were asked for: " + words(error),
+                     "ask for less, or raise the limit of the address space (ulimit -v)")
+            .from_call("mmap", error);
+    }
+    return Mapping{data, rounded, page, false, false, std::move(mapping.reason)};
+}
+
+}  // namespace isthmus::platform::os
