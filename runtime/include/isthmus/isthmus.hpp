@@ -3,7 +3,9 @@
 
 #include <isthmus/access.hpp>
 #include <isthmus/allocator.hpp>
+#include <isthmus/allocator_adaptors.hpp>
 #include <isthmus/buffer.hpp>
+#include <isthmus/callback_allocator.hpp>
 #include <isthmus/capability.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/event.hpp>

@@ -1,0 +1,156 @@
+// Logging and tracking: what passed an allocator, and what is still out.
+#include <isthmus/allocator_adaptors.hpp>
+#include <isthmus/stream.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace isthmus::inline v0 {
+
+struct LoggingState {
+    Allocator upstream;
+    LoggingAllocator::Sink sink;
+    std::mutex mutex;  // one line at a time
+
+    void write(std::string_view action, const MemoryBlock& block, const Stream* stream) {
+        const auto now = std::chrono::system_clock::now().time_since_epoch();
+        const std::uint64_t address = block.host ? reinterpret_cast<std::uintptr_t>(block.host) : block.device;
+        char line[192];
+        const int length = std::snprintf(
+            line, sizeof line, "%lld,%zu,%.*s,%llu,0x%llx,%zu,%llu\n",
+            static_cast<long long>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()),
+            std::hash<std::thread::id>{}(std::this_thread::get_id()), static_cast<int>(action.size()), action.data(),
+            static_cast<unsigned long long>(block.id), static_cast<unsigned long long>(address), block.bytes,
+            static_cast<unsigned long long>(stream ? stream->id() : 0));
+        const std::lock_guard lock(mutex);
+        if (sink) sink(std::string_view(line, static_cast<std::size_t>(length)));
+    }
+};
+
+LoggingAllocator::LoggingAllocator(Allocator upstream, Sink sink) : state_(std::make_shared<LoggingState>()) {
+    state_->upstream = std::move(upstream);
+    state_->sink = std::move(sink);
+    if (state_->sink) state_->sink("time_ns,thread,action,id,address,bytes,stream\n");
+}
+
+Result<LoggingAllocator> LoggingAllocator::to_file(Allocator upstream, const std::string& path) {
+    std::FILE* opened = std::fopen(path.c_str(), "we");
+    if (opened == nullptr) {
+        const int error = errno;
+        return Error(Code::system_error, "the log '" + path + "' cannot be written: " + std::strerror(error),
+                     "name a file in a folder that may be written")
+            .from_call("fopen", error);
+    }
+    const std::shared_ptr<std::FILE> file(opened, [](std::FILE* closing) { std::fclose(closing); });
+    std::setvbuf(opened, nullptr, _IOLBF, 4096);  // whole lines, also when the process ends badly
+    return LoggingAllocator(std::move(upstream),
+                            [file](std::string_view line) { std::fwrite(line.data(), 1, line.size(), file.get()); });
+}
+
+Result<MemoryBlock> LoggingAllocator::allocate(const AllocationRequest& request) {
+    Result<MemoryBlock> made = state_->upstream.allocate(request);
+    MemoryBlock asked;
+    asked.bytes = request.bytes;
+    state_->write(made ? "allocate" : "allocate_failure", made ? *made : asked, request.stream);
+    return made;
+}
+
+Result<void> LoggingAllocator::release(const MemoryBlock& block, Stream* after) {
+    Result<void> done = state_->upstream.release(block, after);
+    state_->write(done ? "release" : "release_failure", block, after);
+    return done;
+}
+
+// Releases that are remembered to tell a double free from an unknown address; a program may run for years.
+constexpr std::size_t most_remembered = 65536;
+
+struct TrackingState {
+    Allocator upstream;
+    mutable std::mutex mutex;
+    std::uint64_t made = 0;
+    std::map<std::uint64_t, TrackingAllocator::Outstanding> out;  // by address
+    std::map<std::uint64_t, std::uint64_t> released;              // address → identity that stood there last
+
+    static std::uint64_t address(const MemoryBlock& block) {
+        return block.host ? reinterpret_cast<std::uintptr_t>(block.host) : block.device;
+    }
+    // Expects the lock.
+    Result<void> refuse_unknown(const MemoryBlock& block) const {
+        const std::uint64_t wanted = address(block);
+        const auto known = out.find(wanted);
+        if (known != out.end() && known->second.block.id == block.id) return {};
+        const auto last = released.find(wanted);
+        if (last != released.end() && (known == out.end() ? last->second == block.id : block.id != 0)) {
+            return Error(Code::already_released, "the block was given back before", "give each block back once");
+        }
+        auto behind = out.upper_bound(wanted);
+        if (behind != out.begin() && wanted - std::prev(behind)->first < std::prev(behind)->second.block.bytes) {
+            return Error(Code::interior_pointer, "the address lies inside a block that is out",
+                         "give back the block that allocate() answered with");
+        }
+        return Error(Code::unknown_pointer, "this allocator did not hand the block out",
+                     "give it back to the allocator that did");
+    }
+};
+
+TrackingAllocator::TrackingAllocator(Allocator upstream) : state_(std::make_shared<TrackingState>()) {
+    state_->upstream = std::move(upstream);
+}
+
+Result<MemoryBlock> TrackingAllocator::allocate(const AllocationRequest& request) {
+    Result<MemoryBlock> made = state_->upstream.allocate(request);
+    if (!made) return made;
+    const std::lock_guard lock(state_->mutex);
+    state_->out[TrackingState::address(*made)] = {*made, ++state_->made};
+    return made;
+}
+
+Result<void> TrackingAllocator::release(const MemoryBlock& block, Stream* after) {
+    const std::uint64_t address = TrackingState::address(block);
+    Outstanding taken;
+    {
+        // Out of the list before the upstream has it: another thread may be handed the same address at once.
+        const std::lock_guard lock(state_->mutex);
+        if (Result<void> refused = state_->refuse_unknown(block); !refused) return refused;
+        taken = state_->out[address];
+        state_->out.erase(address);
+        if (state_->released.size() >= most_remembered) state_->released.clear();
+        state_->released[address] = block.id;
+    }
+    Result<void> done = state_->upstream.release(block, after);
+    if (!done) {
+        const std::lock_guard lock(state_->mutex);
+        state_->out.emplace(address, taken);
+        state_->released.erase(address);
+    }
+    return done;
+}
+
+std::vector<TrackingAllocator::Outstanding> TrackingAllocator::outstanding() const {
+    std::vector<Outstanding> found;
+    {
+        const std::lock_guard lock(state_->mutex);
+        for (const auto& [address, one] : state_->out) found.push_back(one);
+    }
+    std::sort(found.begin(), found.end(),
+              [](const Outstanding& a, const Outstanding& b) { return a.number < b.number; });
+    return found;
+}
+
+std::string TrackingAllocator::leak_report() const {
+    std::string report;
+    for (const Outstanding& one : outstanding()) {
+        report += "allocation " + std::to_string(one.number) + ": " + std::to_string(one.block.bytes) + " bytes of " +
+                  std::string(name(one.block.kind)) + " memory, identity " + std::to_string(one.block.id) + "\n";
+    }
+    return report;
+}
+
+}  // namespace isthmus::inline v0

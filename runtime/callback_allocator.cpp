@@ -1,0 +1,96 @@
+// A user's allocator behind C callbacks: translation, and distrust of what it hands out.
+#include <isthmus/callback_allocator.hpp>
+#include <isthmus/stream.hpp>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0 {
+namespace {
+
+constexpr int last_code = static_cast<int>(Code::unknown_pointer);
+
+Error answered(const char* what, int code) {
+    const Code typed = code > 0 && code <= last_code ? static_cast<Code>(code) : Code::driver_error;
+    return Error(typed, std::string("the user's ") + what + " callback answered " + std::to_string(code),
+                 "its author knows what that means")
+        .from_call(what, code);
+}
+
+struct Callbacks {
+    explicit Callbacks(const isthmus_allocator_callbacks& given) : functions(given) {}
+    Callbacks(const Callbacks&) = delete;
+    Callbacks& operator=(const Callbacks&) = delete;
+    ~Callbacks() {
+        if (functions.destroy != nullptr) functions.destroy(functions.context);
+    }
+    const isthmus_allocator_callbacks functions;
+    std::mutex mutex;
+    std::map<std::uint64_t, std::uint64_t> tags;  // address → tag, for as long as the block is out
+};
+
+std::uint64_t address_of(const MemoryBlock& block) {
+    return block.host ? reinterpret_cast<std::uintptr_t>(block.host) : block.device;
+}
+
+class CallbackAllocator {
+public:
+    explicit CallbackAllocator(const isthmus_allocator_callbacks& callbacks)
+        : callbacks_(std::make_shared<Callbacks>(callbacks)) {}
+
+    Result<MemoryBlock> allocate(const AllocationRequest& request) {
+        const isthmus_allocator_callbacks& user = callbacks_->functions;
+        isthmus_memory_block made{};
+        const int code = user.allocate(user.context, request.bytes, request.alignment,
+                                       request.stream ? request.stream->id() : 0, &made);
+        if (code != 0) return answered("allocate", code);
+        const bool known = made.kind >= 0 && made.kind < memory_kind_count;
+        const MemoryBlock block{0, made.host,
+                                made.device != 0 ? made.device : reinterpret_cast<std::uintptr_t>(made.host),
+                                request.bytes, known ? static_cast<MemoryKind>(made.kind) : MemoryKind::unknown};
+        if (!block || made.bytes < request.bytes || !known || address_of(block) % request.alignment != 0) {
+            if (made.host != nullptr || made.device != 0) (void)user.release(user.context, &made, 0);
+            return Error(Code::invalid_argument,
+                         "the user's allocate callback answered with success, but with memory that is missing, too "
+                         "small, misaligned or of no known kind",
+                         "fill in host or device, bytes and kind before answering 0");
+        }
+        const std::lock_guard lock(callbacks_->mutex);
+        callbacks_->tags[address_of(block)] = made.tag;
+        return block;
+    }
+
+    Result<void> release(const MemoryBlock& block, Stream* after) {
+        const isthmus_allocator_callbacks& user = callbacks_->functions;
+        isthmus_memory_block given{block.host, block.device, block.bytes, static_cast<int>(block.kind), 0};
+        {
+            const std::lock_guard lock(callbacks_->mutex);
+            const auto tag = callbacks_->tags.find(address_of(block));
+            if (tag == callbacks_->tags.end()) {
+                return Error(Code::unknown_pointer, "the user's allocator did not hand this block out",
+                             "give it back to the allocator that did, and once");
+            }
+            given.tag = tag->second;
+            callbacks_->tags.erase(tag);
+        }
+        const int code = user.release(user.context, &given, after ? after->id() : 0);
+        return code == 0 ? Result<void>() : answered("release", code);
+    }
+
+private:
+    std::shared_ptr<Callbacks> callbacks_;
+};
+
+}  // namespace
+
+Result<Allocator> allocator_from(const isthmus_allocator_callbacks& callbacks) {
+    if (callbacks.allocate == nullptr || callbacks.release == nullptr) {
+        return Error(Code::invalid_argument, "an allocator of callbacks lacks its allocate or its release function",
+                     "give both; only destroy may be null");
+    }
+    return Allocator(CallbackAllocator(callbacks));
+}
+
+}  // namespace isthmus::inline v0

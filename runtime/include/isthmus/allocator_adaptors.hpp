@@ -1,0 +1,116 @@
+// Adaptors: allocators around an allocator. Each adds one thing; they compose by nesting, in any order:
+//   TrackingAllocator tracked(LimitAllocator(device.allocator(MemoryKind::pinned), 64 << 20));
+//   device.allocate<float>(n, tracked);
+// Handles: copies share one state, so that what was given to a device can still be asked. Thread-safe. Nothing for
+// 0 bytes and for empty blocks reaches them (Allocator sees to that).
+#pragma once
+
+#include <isthmus/allocator.hpp>
+#include <isthmus/export.hpp>
+#include <isthmus/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isthmus::inline v0 {
+
+struct AllocationCounters {
+    std::uint64_t current_bytes = 0;  // may wrap below 0 in a scope that releases what an outer one allocated
+    std::uint64_t peak_bytes = 0;
+    std::uint64_t total_bytes = 0;  // ever allocated
+    std::uint64_t current_blocks = 0;
+    std::uint64_t peak_blocks = 0;
+    std::uint64_t total_blocks = 0;
+    std::uint64_t failures = 0;  // allocations that were answered with an error
+};
+
+// Counts what passes, as a whole and within nested scopes.
+class ISTHMUS_API StatisticsAllocator {
+public:
+    explicit StatisticsAllocator(Allocator upstream);
+    Result<MemoryBlock> allocate(const AllocationRequest& request);
+    Result<void> release(const MemoryBlock& block, Stream* after);
+    AllocationCounters counters() const;  // since the innermost open scope began, or ever
+
+    // Counts from zero while it lives; what it counted then joins the scope around it. Scopes end in reverse order.
+    class [[nodiscard]] ISTHMUS_API Scope {
+    public:
+        explicit Scope(const StatisticsAllocator& statistics);
+        Scope(const Scope&) = delete;
+        Scope& operator=(const Scope&) = delete;
+        ~Scope();
+
+    private:
+        std::shared_ptr<struct StatisticsState> state_;
+    };
+
+private:
+    std::shared_ptr<StatisticsState> state_;
+};
+
+// Refuses what would bring the bytes in use above a limit: Code::out_of_memory, and the upstream is not asked.
+class ISTHMUS_API LimitAllocator {
+public:
+    LimitAllocator(Allocator upstream, std::uint64_t limit_bytes);
+    Result<MemoryBlock> allocate(const AllocationRequest& request);
+    Result<void> release(const MemoryBlock& block, Stream* after);
+    std::uint64_t used_bytes() const noexcept;
+    std::uint64_t limit_bytes() const noexcept;
+
+private:
+    std::shared_ptr<struct LimitState> state_;
+};
+
+// Writes a line of CSV for every call: time_ns,thread,action,id,address,bytes,stream. Actions: allocate,
+// allocate_failure, release, release_failure. The first line names the columns.
+class ISTHMUS_API LoggingAllocator {
+public:
+    // Called with a line at a time, by one thread at a time; must not allocate through this allocator.
+    using Sink = std::function<void(std::string_view line)>;
+    LoggingAllocator(Allocator upstream, Sink sink);
+    // Creates or empties the file; system_error where that fails. Each line is written at once.
+    static Result<LoggingAllocator> to_file(Allocator upstream, const std::string& path);
+    Result<MemoryBlock> allocate(const AllocationRequest& request);
+    Result<void> release(const MemoryBlock& block, Stream* after);
+
+private:
+    std::shared_ptr<struct LoggingState> state_;
+};
+
+// Asks the callback when the upstream is out of memory: true, it made room, and the upstream is asked again.
+class ISTHMUS_API FailureCallbackAllocator {
+public:
+    // Must end with false some day. May release memory, also through this allocator.
+    using Callback = std::function<bool(std::size_t bytes, const Error& error)>;
+    FailureCallbackAllocator(Allocator upstream, Callback callback);
+    Result<MemoryBlock> allocate(const AllocationRequest& request);
+    Result<void> release(const MemoryBlock& block, Stream* after);
+
+private:
+    std::shared_ptr<struct FailureState> state_;
+};
+
+// Remembers every block that is out, and refuses to take back what is not: unknown_pointer, interior_pointer,
+// already_released; the upstream is not asked then.
+class ISTHMUS_API TrackingAllocator {
+public:
+    struct Outstanding {
+        MemoryBlock block;
+        std::uint64_t number = 0;  // of the allocation, from 1: the same in every run of a deterministic program
+    };
+    explicit TrackingAllocator(Allocator upstream);
+    Result<MemoryBlock> allocate(const AllocationRequest& request);
+    Result<void> release(const MemoryBlock& block, Stream* after);
+    std::vector<Outstanding> outstanding() const;  // oldest first
+    std::string leak_report() const;               // a line each; empty: nothing is out
+
+private:
+    std::shared_ptr<struct TrackingState> state_;
+};
+
+}  // namespace isthmus::inline v0
