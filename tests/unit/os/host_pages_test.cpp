@@ -1,12 +1,9 @@
 // Host memory against a system that answers what the test wants: every failure of every call, strict and preferred.
-#include <platform/os.hpp>
+#include "made_up_system.hpp"
 
 #include <gtest/gtest.h>
 
 #include <linux/mempolicy.h>
-#include <sys/mman.h>
-
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -14,86 +11,12 @@
 namespace isthmus::platform::os {
 namespace {
 
-// What the made-up system answers (0: success) and what it was asked. Mappings are real.
-struct Script {
-    int mmap_errno = 0;
-    int hugetlb_errno = ENOMEM;  // of MAP_HUGETLB only; 0 gives an ordinary mapping
-    int huge_advice_errno = 0;
-    int populate_errno = 0;
-    int mlock_errno = 0;
-    int mbind_errno = 0;
-    int move_pages_errno = 0;
-    int allowed_errno = 0;
-    unsigned long allowed_mask = 3;  // nodes 0 and 1
-    int lies_on = 1;                 // what move_pages says of every page …
-    int first_lies_on = 1;           // … but the first
-    int runs_on = 1;
-
-    int mbind_calls = 0;
-    int mode = -1;
-    unsigned long mask = 0;
-    std::size_t pages_asked = 0;
-    std::ptrdiff_t mapped_bytes = 0;  // mapped and not yet unmapped
-    bool touched_before_bound = false;
-    bool populated = false;
-};
-Script script;
-
-int answer(int error) {
-    errno = error;
-    return error == 0 ? 0 : -1;
-}
-
-SystemCalls made_up() {
-    SystemCalls calls = SystemCalls::real();
-    calls.mmap = [](void* address, std::size_t bytes, int protection, int flags, int fd, long offset) -> void* {
-        int error = script.mmap_errno;
-        if ((flags & MAP_HUGETLB) != 0) error = script.hugetlb_errno;
-        if (error != 0) {
-            errno = error;
-            return MAP_FAILED;
-        }
-        script.mapped_bytes += static_cast<std::ptrdiff_t>(bytes);
-        return ::mmap(address, bytes, protection, flags & ~MAP_HUGETLB, fd, offset);
-    };
-    calls.munmap = [](void* address, std::size_t bytes) {
-        script.mapped_bytes -= static_cast<std::ptrdiff_t>(bytes);
-        return ::munmap(address, bytes);
-    };
-    calls.madvise = [](void*, std::size_t, int advice) {
-        if (advice == MADV_HUGEPAGE) return answer(script.huge_advice_errno);
-        script.populated = true;
-        return answer(script.populate_errno);
-    };
-    calls.mlock = [](const void*, std::size_t) { return answer(script.mlock_errno); };
-    calls.mbind = [](void*, unsigned long, int mode, const unsigned long* mask, unsigned long, unsigned) -> long {
-        ++script.mbind_calls;
-        script.mode = mode;
-        script.mask = mask ? *mask : 0;
-        script.touched_before_bound = script.populated;
-        return answer(script.mbind_errno);
-    };
-    calls.move_pages = [](int, unsigned long count, void**, const int* nodes, int* status, int) -> long {
-        EXPECT_EQ(nodes, nullptr) << "pages shall be looked for, not moved";
-        std::fill(status, status + count, script.lies_on);
-        if (script.pages_asked == 0) status[0] = script.first_lies_on;
-        script.pages_asked += count;
-        return answer(script.move_pages_errno);
-    };
-    calls.get_mempolicy_allowed = [](unsigned long* mask, unsigned long) -> long {
-        *mask = script.allowed_mask;
-        return answer(script.allowed_errno);
-    };
-    calls.current_node = [] { return script.runs_on; };
-    return calls;
-}
-
-constexpr std::size_t megabyte = 1 << 20;
+using namespace made_up;
 
 class HostMemoryOnAMadeUpSystem : public testing::Test {
 protected:
     HostMemoryOnAMadeUpSystem() {
-        script = {};
+        start_again();
         machine.numa_nodes = {{0, 8, megabyte}, {1, 8, megabyte}, {2, 0, megabyte}};
         machine.huge_page_bytes = 2 * megabyte;
         machine.memlock_limit_bytes = 8192;
@@ -113,12 +36,12 @@ protected:
     }
 
     MachineFacts machine;
-    SystemCalls calls = made_up();
+    SystemCalls calls = made_up::system();
 };
 
 TEST_F(HostMemoryOnAMadeUpSystem, PreferredAndStrictPlacementIsBoundOnceTouchedAndVerified) {  // keeps H1, H2, H6
     for (const bool strict : {false, true}) {
-        script = {};
+        start_again();
         const auto pages = get(on_node_1(strict));
         ASSERT_TRUE(pages.ok()) << pages.error().text();
         EXPECT_EQ(script.mbind_calls, 1);
@@ -207,7 +130,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, EveryFailureOfMbindIsTypedWhenStrictAndAFallba
                                     {ENOMEM, Code::out_of_memory},
                                     {EIO, Code::system_error}};
     for (const BindFailure& failure : failures) {
-        script = {};
+        start_again();
         script.mbind_errno = failure.error;
         const auto strict = get(on_node_1(true));
         ASSERT_EQ(strict.code(), failure.code) << std::strerror(failure.error);
@@ -224,7 +147,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, EveryFailureOfMbindIsTypedWhenStrictAndAFallba
 
 TEST_F(HostMemoryOnAMadeUpSystem, WhereAskingIsForbiddenThePlaceIsUnverifiable) {  // keeps H2, H3
     for (const int error : {EPERM, ENOSYS, EACCES}) {
-        script = {};
+        start_again();
         script.move_pages_errno = error;
         const auto preferred = get(on_node_1(false));
         ASSERT_TRUE(preferred.ok());
@@ -240,7 +163,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, WhereAskingIsForbiddenThePlaceIsUnverifiable) 
 TEST_F(HostMemoryOnAMadeUpSystem, APageThatTheSystemDoesNotPlaceMakesAllUnverifiable) {  // keeps H2
     script.first_lies_on = -ENOENT;
     EXPECT_EQ(get(on_node_1(false))->report().placed, Placed::unverifiable);
-    script = {};
+    start_again();
     script.first_lies_on = -ENOENT;
     EXPECT_EQ(get(on_node_1(true)).code(), Code::unverified);
 }
@@ -262,7 +185,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, ACpusetThatForbidsTheNodeIsNamed) {  // keeps 
     EXPECT_EQ(script.mbind_calls, 0);
     EXPECT_EQ(get(on_node_1(false))->report().placed, Placed::fallback);
 
-    script = {};
+    start_again();
     script.allowed_errno = EPERM;  // a system that does not say leaves the question to mbind
     script.allowed_mask = 1;
     EXPECT_EQ(get(on_node_1(true))->report().placed, Placed::verified);
@@ -297,7 +220,7 @@ TEST_F(HostMemoryOnAMadeUpSystem, ALockLimitThatIsTooSmallIsNamed) {  // keeps H
     placement.lock = true;
     EXPECT_TRUE(get(placement)->report().locked);
     for (const int error : {ENOMEM, EPERM, EAGAIN}) {
-        script = {};
+        start_again();
         script.mlock_errno = error;
         placement.strict = false;
         const auto preferred = get(placement);
@@ -363,6 +286,108 @@ TEST_F(HostMemoryOnAMadeUpSystem, BoundMemoryNeverUsesThePoolWhoseEmptinessKills
     ASSERT_TRUE(pages.ok());
     EXPECT_EQ(pages->report().page_bytes, page_size_bytes());
     EXPECT_EQ(script.pages_asked, 2 * megabyte / page_size_bytes());
+}
+
+TEST_F(HostMemoryOnAMadeUpSystem, PagesOf64KiBAreCountedAndRoundedAsSuch) {  // keeps H5
+    script.page_bytes = 65536;
+    const auto pages = get(on_node_1(true), megabyte + 1);
+    ASSERT_TRUE(pages.ok()) << pages.error().text();
+    EXPECT_EQ(pages->report().page_bytes, 65536u);
+    EXPECT_EQ(script.pages_asked, 17u);
+    EXPECT_EQ(script.mapped_bytes, 17 * 65536);
+}
+
+TEST_F(HostMemoryOnAMadeUpSystem, RegisteredMemoryIsBoundTouchedLockedAndLookedForAgain) {  // keeps H2, H7
+    HostPlacement placement = on_node_1(false);
+    placement.prefault = placement.lock = true;
+    auto pages = get(placement);
+    ASSERT_TRUE(pages.ok());
+    EXPECT_TRUE(pages->report().locked);
+    EXPECT_EQ(pages->report().placed, Placed::verified);
+
+    script.lies_on = script.first_lies_on = 0;  // registering moved them
+    ASSERT_TRUE(pages->verify_again().ok());
+    EXPECT_EQ(pages->report().placed, Placed::fallback);
+    EXPECT_EQ(pages->report().node, 0);
+    EXPECT_NE(pages->report().reason.find("256 of 256 pages lie elsewhere"), std::string::npos);
+    EXPECT_TRUE(pages->report().locked) << "what looking does not show stays as it was";
+
+    script.lies_on = script.first_lies_on = 1;  // and the report does not hold on to it
+    ASSERT_TRUE(pages->verify_again().ok());
+    EXPECT_EQ(pages->report().placed, Placed::verified);
+    EXPECT_EQ(pages->report().node, 1);
+    EXPECT_EQ(pages->report().reason, "");
+}
+
+TEST_F(HostMemoryOnAMadeUpSystem, LookingAgainIsStrictWhereTheWishWas) {  // keeps H2, H7
+    auto pages = get(on_node_1(true));
+    ASSERT_TRUE(pages.ok());
+    void* const data = pages->data();
+    script.lies_on = 0;
+    const auto moved = pages->verify_again();
+    ASSERT_EQ(moved.code(), Code::system_error);
+    EXPECT_EQ(pages->report().placed, Placed::fallback);
+    EXPECT_EQ(pages->data(), data) << "the pages are still there";
+    script.move_pages_errno = EPERM;
+    EXPECT_EQ(pages->verify_again().code(), Code::unverified);
+    EXPECT_EQ(pages->report().placed, Placed::unverifiable);
+}
+
+TEST_F(HostMemoryOnAMadeUpSystem, LookingAgainAsksNothingWhereNoNodeWasWanted) {  // keeps H7
+    auto pages = get({});
+    ASSERT_TRUE(pages->verify_again().ok());
+    EXPECT_EQ(script.pages_asked, 0u);
+    EXPECT_EQ(pages->report().placed, Placed::unasked);
+    EXPECT_TRUE(HostPages().verify_again().ok());
+}
+
+// Lent threads that are none: what matters is who is asked for what.
+Workers lent(unsigned count, int& runs) {
+    return {count, [&runs](unsigned tasks, const std::function<void(unsigned)>& task) {
+                ++runs;
+                for (unsigned index = tasks; index-- > 0;) task(index);
+            }};
+}
+
+TEST_F(HostMemoryOnAMadeUpSystem, LargeBoundMemoryIsTouchedByLentThreadsTogether) {  // keeps H6, R10
+    int runs = 0;
+    const auto touched = [&](std::size_t bytes, unsigned workers, const HostPlacement& placement) {
+        start_again();
+        runs = 0;
+        const auto pages = HostPages::allocate(bytes, placement, 1, machine, calls, lent(workers, runs));
+        EXPECT_TRUE(pages.ok());
+        EXPECT_EQ(script.populated_bytes, bytes) << "each page once";
+        return script.populate_calls.load();
+    };
+    EXPECT_EQ(touched(64 * megabyte, 4, on_node_1(true)), 4);
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(touched(40 * megabyte + 4096, 8, on_node_1(true)), 2) << "no more than are worth it";
+    EXPECT_EQ(touched(24 * megabyte, 8, on_node_1(true)), 1);
+    EXPECT_EQ(runs, 0) << "small memory is touched by the caller";
+    EXPECT_EQ(touched(64 * megabyte, 1, on_node_1(true)), 1);
+    EXPECT_EQ(runs, 0);
+    HostPlacement local;
+    local.locality = Locality::local;
+    local.prefault = true;
+    EXPECT_EQ(touched(64 * megabyte, 4, local), 1);
+    EXPECT_EQ(runs, 0) << "local is where the caller runs";
+}
+
+TEST_F(HostMemoryOnAMadeUpSystem, AFailureOfOneLentThreadFailsTheAllocation) {  // keeps R6
+    int runs = 0;
+    script.populate_error_at = 32 * megabyte;
+    const auto pages = HostPages::allocate(64 * megabyte, on_node_1(false), 1, machine, calls, lent(4, runs));
+    EXPECT_EQ(pages.code(), Code::system_error);
+    EXPECT_EQ(pages.error().driver_code(), EIO);
+}
+
+TEST_F(HostMemoryOnAMadeUpSystem, ANodeThatIsFullIsAFallbackOrRefused) {  // keeps H2
+    // mbind grants it, and the pages come from elsewhere: only looking shows it.
+    script.lies_on = script.first_lies_on = 0;
+    EXPECT_EQ(get(on_node_1(false))->report().placed, Placed::fallback);
+    const auto strict = get(on_node_1(true));
+    ASSERT_EQ(strict.code(), Code::system_error);
+    EXPECT_EQ(strict.error().remedy(), "free memory on the node that was asked for");
 }
 
 TEST_F(HostMemoryOnAMadeUpSystem, MovingHandsTheMappingOverOnce) {
