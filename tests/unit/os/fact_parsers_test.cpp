@@ -65,52 +65,6 @@ TEST(DeviceMajor, IsFoundAmongCharacterDevicesOnly) {
     EXPECT_EQ(parse_device_major(text, "nvidia-caps"), -1);
 }
 
-TEST(CgroupBytes, KnowBothWaysOfSayingNoLimit) {
-    EXPECT_EQ(parse_cgroup_bytes("1073741824\n"), 1073741824u);
-    EXPECT_FALSE(parse_cgroup_bytes("max\n"));
-    EXPECT_FALSE(parse_cgroup_bytes("9223372036854771712\n"));
-    EXPECT_FALSE(parse_cgroup_bytes(""));
-}
-
-std::vector<std::string> paths(const std::vector<CgroupDirectory>& directories) {
-    std::vector<std::string> all;
-    all.reserve(directories.size());
-    for (const CgroupDirectory& directory : directories) {
-        all.push_back((directory.unified ? "2:" : "1:") + directory.path);
-    }
-    return all;
-}
-
-TEST(Cgroups, Version2IsWalkedFromTheInnermostToTheMount) {
-    EXPECT_EQ(paths(cgroup_directories("0::/user.slice/job\n",
-                                       "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n")),
-              (std::vector<std::string>{"2:/sys/fs/cgroup/user.slice/job", "2:/sys/fs/cgroup/user.slice",
-                                        "2:/sys/fs/cgroup"}));
-}
-
-TEST(Cgroups, Version1IsFoundByItsMemoryController) {
-    EXPECT_EQ(paths(cgroup_directories("5:devices:/\n4:cpu,memory:/docker/a\n",
-                                       "31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
-                                       "32 30 0:28 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices\n")),
-              (std::vector<std::string>{"1:/sys/fs/cgroup/memory/docker/a", "1:/sys/fs/cgroup/memory/docker",
-                                        "1:/sys/fs/cgroup/memory"}));
-}
-
-TEST(Cgroups, AContainerThatSeesOnlyItsOwnCgroupGetsTheMountPoint) {
-    const char* mounts = "31 30 0:27 /docker/a /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
-    EXPECT_EQ(paths(cgroup_directories("4:memory:/docker/a\n", mounts)),
-              std::vector<std::string>{"1:/sys/fs/cgroup/memory"});
-    EXPECT_EQ(paths(cgroup_directories("4:memory:/docker/a/b\n", mounts)),
-              (std::vector<std::string>{"1:/sys/fs/cgroup/memory/b", "1:/sys/fs/cgroup/memory"}));
-    EXPECT_EQ(paths(cgroup_directories("4:memory:/../other\n", mounts)),
-              std::vector<std::string>{"1:/sys/fs/cgroup/memory"});
-}
-
-TEST(Cgroups, WithoutAMountThereIsNoLimit) {
-    EXPECT_TRUE(cgroup_directories("0::/\n", "").empty());
-    EXPECT_TRUE(cgroup_directories("", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n").empty());
-}
-
 constexpr const char* smaps =
     "7f0000000000-7f0000400000 rw-p 00000000 00:00 0 \nSize:               4096 kB\nAnonHugePages:      4096 kB\n"
     "7f0000800000-7f0000c00000 rw-p 00000000 00:00 0 \nSize:               4096 kB\nAnonHugePages:      2048 kB\n"

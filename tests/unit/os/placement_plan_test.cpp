@@ -73,6 +73,53 @@ TEST(PlacementPlan, GpuMemoryIsTakenByNumberOnly) {  // keeps H4
     EXPECT_EQ(plan(on(Locality::near_device), 2)->policy, Policy::none);
 }
 
+// Two Grace CPUs and four GPUs whose memory is a node: no id between them is a node.
+MachineFacts gb200() {
+    MachineFacts machine;
+    machine.numa_nodes = {{0, 72, 480 * gib}, {1, 72, 480 * gib}, {2, 0, 185 * gib},
+                          {10, 0, 185 * gib}, {18, 0, 185 * gib}, {26, 0, 185 * gib}};
+    return machine;
+}
+
+TEST(PlacementPlan, OnGb200NoWishButANumberLeadsToAGpuNode) {  // keeps H1, H4
+    const std::vector<int> cpu_nodes = {0, 1};
+    for (const bool strict : {false, true}) {
+        for (const Locality locality :
+             {Locality::anywhere, Locality::local, Locality::near_device, Locality::interleaved}) {
+            for (int near = -1; near <= 30; ++near) {
+                const auto planned = plan_placement(on(locality, -1, strict), near, gb200(), std::nullopt);
+                if (!planned) continue;
+                for (const int node : planned->nodes) {
+                    EXPECT_TRUE(node == 0 || node == 1) << name(locality) << " near " << near << " gave " << node;
+                }
+            }
+        }
+        for (const int gpu : {2, 10, 18, 26}) {
+            EXPECT_EQ(plan_placement(on(Locality::node, gpu, strict), 0, gb200(), std::nullopt)->nodes,
+                      std::vector<int>{gpu})
+                << "by number it is meant";
+        }
+        EXPECT_EQ(plan_placement(on(Locality::interleaved, -1, strict), 0, gb200(), std::nullopt)->nodes, cpu_nodes);
+    }
+}
+
+TEST(PlacementPlan, NodeIdsAreNotCounted) {  // keeps H4
+    for (const int absent : {3, 9, 11, 17, 19, 25, 27}) {
+        const auto strict = plan_placement(on(Locality::node, absent, true), 0, gb200(), std::nullopt);
+        ASSERT_EQ(strict.code(), Code::invalid_argument) << absent;
+        EXPECT_NE(strict.error().message().find("0, 1, 2, 10, 18, 26"), std::string_view::npos);
+    }
+}
+
+TEST(PlacementPlan, HiddenGpuMemoryIsNoNodeAndAsksForNothing) {  // keeps H4
+    MachineFacts cdmm;
+    cdmm.numa_nodes = {{0, 72, 480 * gib}};
+    cdmm.nvidia_params = {{"CoherentGPUMemoryMode", "driver"}};
+    EXPECT_EQ(plan_placement(on(Locality::anywhere), 0, cdmm, std::nullopt)->policy, Policy::none);
+    EXPECT_EQ(plan_placement(on(Locality::near_device), 0, cdmm, std::nullopt)->nodes, std::vector<int>{0});
+    EXPECT_EQ(plan_placement(on(Locality::node, 1, true), 0, cdmm, std::nullopt).code(), Code::invalid_argument);
+}
+
 struct Refusal {
     const char* what;
     HostPlacement placement;
