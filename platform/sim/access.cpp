@@ -26,6 +26,14 @@ std::string check_owner(const Driver& d, const GpuAgent& agent, const Region& re
         return {};
     }
     if (region.kind == Kind::pinned || region.kind == Kind::registered) return {};
+    return check_reach(region, agent, writes);
+}
+
+}  // namespace
+
+std::string check_reach(const Region& region, const GpuAgent& agent, bool writes) {
+    const bool of_a_device = region.kind == Kind::device || region.kind == Kind::pool || region.kind == Kind::graph;
+    if (!of_a_device) return {};
     if (region.pool) {
         const int access = region.pool->access(agent.device);
         if (access == 3 || (access == 1 && !writes)) return {};
@@ -37,8 +45,6 @@ std::string check_owner(const Driver& d, const GpuAgent& agent, const Region& re
                ? std::string()
                : "it belongs to another device, and peer access is not enabled (cuCtxEnablePeerAccess)";
 }
-
-}  // namespace
 
 GpuAccess check_gpu_access(const Driver& d, const GpuAgent& agent, Address address, std::size_t bytes, bool writes) {
     if (bytes == 0) return {true, reinterpret_cast<void*>(address), {}};

@@ -23,6 +23,10 @@ struct GpuAccess {
 // Takes the driver's mutex as held.
 GpuAccess check_gpu_access(const Driver& d, const GpuAgent& agent, Address address, std::size_t bytes, bool writes);
 
+// Whether the device reaches another's memory, or a pool's; empty: it does, or the memory is of no device. Takes the
+// driver's mutex as held.
+std::string check_reach(const Region& region, const GpuAgent& agent, bool writes);
+
 // One side of a copy or fill. The driver refuses ranges that leave an allocation, and, where a device address is
 // asked for, addresses that it does not know.
 struct CopySide {

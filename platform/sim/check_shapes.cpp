@@ -69,10 +69,15 @@ struct Same<R(Ours...), S(Theirs...)> {
 #undef ISTHMUS_SIM_EXPORT
 
 static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D) &&
+              sizeof(Copy3D) == sizeof(CUDA_MEMCPY3D) && sizeof(Copy3D) == sizeof(CUDA_MEMCPY3D_PEER) &&
               sizeof(PoolProperties) == sizeof(CUmemPoolProps) && sizeof(Location) == sizeof(CUmemLocation) &&
               sizeof(AccessDescription) == sizeof(CUmemAccessDesc));
 static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream) &&
               offsetof(Copy2D, destination_pitch) == offsetof(CUDA_MEMCPY2D, dstPitch) &&
+              offsetof(Copy3D, destination.pitch) == offsetof(CUDA_MEMCPY3D, dstPitch) &&
+              offsetof(Copy3D, source.context) == offsetof(CUDA_MEMCPY3D_PEER, srcContext) &&
+              offsetof(Copy3D, destination.context) == offsetof(CUDA_MEMCPY3D_PEER, dstContext) &&
+              offsetof(Copy3D, depth) == offsetof(CUDA_MEMCPY3D, Depth) &&
               offsetof(PoolProperties, max_bytes) == offsetof(CUmemPoolProps, maxSize));
 static_assert(attribute::read_only_register == CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED &&
               attribute::memory_pools == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED &&

@@ -72,6 +72,21 @@ struct Copy2D {  // CUDA_MEMCPY2D; memory types: 1 host, 2 device, 3 array, 4 un
     std::size_t width_bytes, height;
 };
 
+struct Copy3DEnd {
+    std::size_t x_bytes, y, z, lod;
+    int type;
+    const void* host;
+    Address device;
+    void* array;
+    Context* context;  // of peer copies; reserved in others
+    std::size_t pitch, height;
+};
+
+struct Copy3D {  // CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER
+    Copy3DEnd source, destination;
+    std::size_t width_bytes, height, depth;
+};
+
 // Numbers of CUresult that the simulator answers with.
 namespace result {
 inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, deinitialized = 4,

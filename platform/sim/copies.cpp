@@ -1,0 +1,141 @@
+// Copies as operations: checked when they are asked for, and again when they run.
+#include "copies.hpp"
+
+#include "call.hpp"
+
+#include <cstring>
+
+namespace isthmus::sim {
+namespace {
+
+struct Rows {
+    void* destination;
+    const void* source;
+    Box box;
+    Layout to, from;
+};
+
+void copy_rows(const Rows& rows) {
+    for (std::size_t z = 0; z < rows.box.depth; ++z) {
+        auto* to = static_cast<std::byte*>(rows.destination) + z * rows.to.slice;
+        const auto* from = static_cast<const std::byte*>(rows.source) + z * rows.from.slice;
+        for (std::size_t y = 0; y < rows.box.height; ++y) {
+            std::memmove(to + y * rows.to.pitch, from + y * rows.from.pitch, rows.box.width_bytes);
+        }
+    }
+}
+
+std::uint64_t id_of(const CopySide& side) {
+    return side.region ? side.region->id : 0;
+}
+
+// Pool memory of another device is not staged, unlike device memory: only a peer copy does that (assumed).
+bool needs_access(const CopySide& side, const CopyRequest& request) {
+    return !request.between_devices && side.region && side.region->pool && side.region->device >= 0;
+}
+
+// What a side is, as far as a copy needs it after the driver's mutex was let go.
+struct Checked {
+    CopySide to, from;
+    Reached reached_to, reached_from;
+};
+
+Result check_sides(Driver& d, int device, const CopyRequest& request, Checked& out) {
+    std::size_t to_bytes = 0, from_bytes = 0;
+    if (!measure(request.box, request.to, to_bytes) || !measure(request.box, request.from, from_bytes)) {
+        return result::invalid_value;
+    }
+    const std::lock_guard lock(d.mutex);
+    out.to = check_copy_side(d, device, request.destination.address, to_bytes, request.destination.device_address);
+    out.from = check_copy_side(d, device, request.source.address, from_bytes, request.source.device_address);
+    out.reached_to = {id_of(out.to), true, needs_access(out.to, request)};
+    out.reached_from = {id_of(out.from), false, needs_access(out.from, request)};
+    return out.to.code != 0 ? out.to.code : out.from.code;
+}
+
+engine::Operation copy_operation(Driver& d, const GpuAgent& agent, const Checked& checked, const Rows& rows,
+                                 std::shared_ptr<std::vector<std::byte>> staged) {
+    engine::Operation operation;
+    operation.kind = engine::Kind::copy;
+    operation.label = "copy";
+    operation.body = [=, &d, to = checked.reached_to, from = checked.reached_from,
+                      staged = std::move(staged)]() -> int {
+        if (const Result lost = check_reached(d, agent, "a copy", {to, from})) return lost;
+        std::uintptr_t fault = 0;
+        if (Protection::run_guarded([&] { copy_rows(rows); }, fault)) return result::ok;
+        say("a copy of %zu bytes touched %#zx, which is not there",
+            rows.box.width_bytes * rows.box.height * rows.box.depth, static_cast<std::size_t>(fault));
+        return result::illegal_address;
+    };
+    return operation;
+}
+
+}  // namespace
+
+bool measure(const Box& box, const Layout& layout, std::size_t& bytes) {
+    bytes = 0;
+    if (box.empty()) return true;
+    std::size_t rows = 0, planes = 0, all = 0;
+    return !__builtin_mul_overflow(layout.pitch, box.height - 1, &rows) &&
+           !__builtin_mul_overflow(layout.slice, box.depth - 1, &planes) &&
+           !__builtin_add_overflow(rows, planes, &all) && !__builtin_add_overflow(all, box.width_bytes, &bytes);
+}
+
+Result check_peers(Driver& d, const Context* to, const Context* from) {
+    const std::lock_guard lock(d.mutex);
+    return alive(d, to) && alive(d, from) ? result::ok : result::invalid_context;
+}
+
+Result check_reached(Driver& d, const GpuAgent& agent, const char* what, std::initializer_list<Reached> all) {
+    const std::lock_guard lock(d.mutex);
+    for (const Reached& one : all) {
+        if (one.region == 0) continue;
+        const Region* const region = d.regions.find_id(one.region);
+        const std::string reason = !region          ? "it was freed"
+                                   : region->absent ? "its graph has not allocated it yet, or it was freed"
+                                   : one.directly   ? check_reach(*region, agent, one.writes)
+                                                    : std::string();
+        if (reason.empty()) continue;
+        say("%s of device %d cannot reach its memory: %s; this becomes CUDA_ERROR_ILLEGAL_ADDRESS (700)", what,
+            agent.device, reason.c_str());
+        return result::illegal_address;
+    }
+    return result::ok;
+}
+
+Result copy(Driver& d, Stream* handle, const CopyRequest& request) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    const Box& box = request.box;
+    if (box.empty()) return result::ok;
+    if (request.wait) {
+        if (const Result code = d.engine().unsafe_call()) return code;
+    }
+    Checked checked;
+    if (const Result code = check_sides(d, stream.device, request, checked)) return code;
+    const CopySide &to = checked.to, &from = checked.from;
+    const bool capturing = d.engine().capture_info(stream.id).state != engine::CaptureState::none;
+    // Pageable memory passes through the driver's staging buffers: the source has been read when the call returns,
+    // the destination has been written. In a capture the host's memory is read when the graph runs.
+    std::shared_ptr<std::vector<std::byte>> staged;
+    Rows rows = {to.pointer, from.pointer, box, request.to, request.from};
+    const bool one_row = box.height == 1 && box.depth == 1;
+    if (from.pageable && !request.source.device_address && !capturing && !request.wait && one_row) {
+        const auto* bytes = static_cast<const std::byte*>(rows.source);
+        staged = std::make_shared<std::vector<std::byte>>(bytes, bytes + box.width_bytes);
+        rows.source = staged->data();
+    }
+    const GpuAgent agent = {stream.device, stream.context, stream.id};
+    engine::WorkRef work;
+    const Result code = d.engine().submit(stream.id, copy_operation(d, agent, checked, rows, staged), &work);
+    update_managed_access(d);
+    if (code != 0 || capturing) return code;
+    const bool blocks = request.wait || (to.pageable && !request.destination.device_address) ||
+                        (from.pageable && !staged && !request.source.device_address);
+    if (!blocks) return code;
+    const Result ended = d.engine().synchronize(work);
+    update_managed_access(d);
+    return ended;
+}
+
+}  // namespace isthmus::sim

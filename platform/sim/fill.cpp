@@ -1,0 +1,162 @@
+// Fills: rows of one value, of one, two or four bytes.
+#include "access.hpp"
+#include "call.hpp"
+#include "copies.hpp"
+
+namespace isthmus::sim {
+namespace {
+
+template <class T>
+struct Fill {
+    T value;
+    std::size_t width;  // in values
+    std::size_t height = 1;
+    std::size_t pitch = 0;  // in bytes; of one row it does not matter
+};
+
+template <class T>
+Fill<T> row(T value, std::size_t count) {
+    return {value, count};
+}
+
+// The bytes from the first value to the last; false: a shape that no memory has.
+template <class T>
+bool measure(const Fill<T>& fill, std::size_t& bytes) {
+    std::size_t width_bytes = 0, rows_bytes = 0;
+    if (__builtin_mul_overflow(fill.width, sizeof(T), &width_bytes)) return false;
+    if (fill.height > 1 && (fill.pitch % sizeof(T) != 0 || fill.pitch < width_bytes)) return false;
+    if (__builtin_mul_overflow(fill.pitch, fill.height - 1, &rows_bytes)) return false;
+    return !__builtin_add_overflow(rows_bytes, width_bytes, &bytes);
+}
+
+template <class T>
+void fill_rows(void* destination, const Fill<T>& fill) {
+    for (std::size_t y = 0; y < fill.height; ++y) {
+        T* const to = reinterpret_cast<T*>(static_cast<std::byte*>(destination) + y * fill.pitch);
+        for (std::size_t x = 0; x < fill.width; ++x) to[x] = fill.value;
+    }
+}
+
+template <class T>
+engine::Operation fill_operation(Driver& d, const GpuAgent& agent, const CopySide& side, const Fill<T>& fill) {
+    engine::Operation operation;
+    operation.kind = engine::Kind::memset;
+    operation.label = "fill";
+    Reached reached = {side.region ? side.region->id : 0, true, true};
+    operation.body = [=, &d, destination = side.pointer]() -> int {
+        if (const Result lost = check_reached(d, agent, "a fill", {reached})) return lost;
+        std::uintptr_t fault = 0;
+        return Protection::run_guarded([&] { fill_rows(destination, fill); }, fault) ? result::ok
+                                                                                     : result::illegal_address;
+    };
+    return operation;
+}
+
+template <class T>
+Result fill(Driver& d, Stream* handle, Address destination, const Fill<T>& fill, bool synchronous) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    if (destination % sizeof(T) != 0) return result::invalid_value;
+    if (fill.width == 0 || fill.height == 0) return result::ok;
+    std::size_t bytes = 0;
+    if (!measure(fill, bytes)) return result::invalid_value;
+    if (synchronous) {
+        if (const Result code = d.engine().unsafe_call()) return code;
+    }
+    CopySide side;
+    bool host_memory = false;
+    engine::Operation operation;
+    {
+        const std::lock_guard lock(d.mutex);
+        side = check_copy_side(d, stream.device, destination, bytes, true);
+        if (side.code != 0) return side.code;
+        host_memory = side.region && (side.region->kind == Kind::pinned || side.region->kind == Kind::registered);
+        operation = fill_operation(d, {stream.device, stream.context, stream.id}, side, fill);
+    }
+    engine::WorkRef work;
+    const Result code = d.engine().submit(stream.id, std::move(operation), &work);
+    update_managed_access(d);
+    // Documented: asynchronous to the host unless the memory is the host's.
+    if (code != 0 || !synchronous || !host_memory) return code;
+    const Result ended = d.engine().synchronize(work);
+    update_managed_access(d);
+    return ended;
+}
+
+}  // namespace
+
+extern "C" {
+
+Result cuMemsetD8_v2(Address destination, unsigned char value, std::size_t count) {
+    return call(CallId::cuMemsetD8_v2,
+                [&](Driver& d) { return fill(d, nullptr, destination, row(value, count), true); });
+}
+
+Result cuMemsetD16_v2(Address destination, unsigned short value, std::size_t count) {
+    return call(CallId::cuMemsetD16_v2,
+                [&](Driver& d) { return fill(d, nullptr, destination, row(value, count), true); });
+}
+
+Result cuMemsetD32_v2(Address destination, unsigned value, std::size_t count) {
+    return call(CallId::cuMemsetD32_v2,
+                [&](Driver& d) { return fill(d, nullptr, destination, row(value, count), true); });
+}
+
+Result cuMemsetD8Async(Address destination, unsigned char value, std::size_t count, Stream* stream) {
+    return call(CallId::cuMemsetD8Async,
+                [&](Driver& d) { return fill(d, stream, destination, row(value, count), false); });
+}
+
+Result cuMemsetD16Async(Address destination, unsigned short value, std::size_t count, Stream* stream) {
+    return call(CallId::cuMemsetD16Async,
+                [&](Driver& d) { return fill(d, stream, destination, row(value, count), false); });
+}
+
+Result cuMemsetD32Async(Address destination, unsigned value, std::size_t count, Stream* stream) {
+    return call(CallId::cuMemsetD32Async,
+                [&](Driver& d) { return fill(d, stream, destination, row(value, count), false); });
+}
+
+Result cuMemsetD2D8_v2(Address destination, std::size_t pitch, unsigned char value, std::size_t width,
+                       std::size_t height) {
+    return call(CallId::cuMemsetD2D8_v2, [&](Driver& d) {
+        return fill(d, nullptr, destination, Fill<unsigned char>{value, width, height, pitch}, true);
+    });
+}
+
+Result cuMemsetD2D8Async(Address destination, std::size_t pitch, unsigned char value, std::size_t width,
+                         std::size_t height, Stream* stream) {
+    return call(CallId::cuMemsetD2D8Async, [&](Driver& d) {
+        return fill(d, stream, destination, Fill<unsigned char>{value, width, height, pitch}, false);
+    });
+}
+
+Result cuMemsetD2D16_v2(Address destination, std::size_t pitch, unsigned short value, std::size_t width,
+                        std::size_t height) {
+    return call(CallId::cuMemsetD2D16_v2, [&](Driver& d) {
+        return fill(d, nullptr, destination, Fill<unsigned short>{value, width, height, pitch}, true);
+    });
+}
+
+Result cuMemsetD2D16Async(Address destination, std::size_t pitch, unsigned short value, std::size_t width,
+                          std::size_t height, Stream* stream) {
+    return call(CallId::cuMemsetD2D16Async, [&](Driver& d) {
+        return fill(d, stream, destination, Fill<unsigned short>{value, width, height, pitch}, false);
+    });
+}
+
+Result cuMemsetD2D32_v2(Address destination, std::size_t pitch, unsigned value, std::size_t width, std::size_t height) {
+    return call(CallId::cuMemsetD2D32_v2, [&](Driver& d) {
+        return fill(d, nullptr, destination, Fill<unsigned>{value, width, height, pitch}, true);
+    });
+}
+
+Result cuMemsetD2D32Async(Address destination, std::size_t pitch, unsigned value, std::size_t width, std::size_t height,
+                          Stream* stream) {
+    return call(CallId::cuMemsetD2D32Async, [&](Driver& d) {
+        return fill(d, stream, destination, Fill<unsigned>{value, width, height, pitch}, false);
+    });
+}
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,124 @@
+// Copies of rectangles and boxes: the driver's descriptions of them, read and validated as it does.
+#include "call.hpp"
+#include "copies.hpp"
+
+namespace isthmus::sim {
+namespace {
+
+constexpr int type_host = 1, type_device = 2, type_array = 3, type_unified = 4;
+
+// One end of a description, whichever of the driver's structures it comes from.
+struct End {
+    std::size_t x_bytes, y, z, lod;
+    int type;
+    const void* host;
+    Address device;
+    std::size_t pitch, height;
+};
+
+// Refuses what leaves its row or plane; a pitch or height of 0 means rows or planes without gaps.
+Result lay_out(const Driver& d, int device, const End& end, const Box& box, Layout& layout, Side& side) {
+    constexpr int max_pitch = 11;
+    const std::size_t most = static_cast<std::size_t>(d.fact(device, max_pitch));
+    std::size_t row = 0, rows = 0, slice = 0, before = 0, offset = 0;
+    if (end.lod != 0 || __builtin_add_overflow(end.x_bytes, box.width_bytes, &row) ||
+        __builtin_add_overflow(end.y, box.height, &rows)) {
+        return result::invalid_value;
+    }
+    layout.pitch = end.pitch != 0 ? end.pitch : row;
+    const std::size_t height = end.height != 0 ? end.height : rows;
+    if (layout.pitch < row || height < rows || (most != 0 && end.pitch > most)) return result::invalid_value;
+    if (end.height == 0 && box.depth > 1) return result::invalid_value;  // documented: 0 for one plane only
+    if (__builtin_mul_overflow(layout.pitch, height, &slice) || __builtin_mul_overflow(slice, end.z, &before) ||
+        __builtin_mul_overflow(layout.pitch, end.y, &offset) || __builtin_add_overflow(offset, before, &offset) ||
+        __builtin_add_overflow(offset, end.x_bytes, &offset)) {
+        return result::invalid_value;
+    }
+    layout.slice = slice;
+    const bool nowhere = end.type == type_host ? end.host == nullptr : end.device == 0;
+    if (end.type != type_array && nowhere && !box.empty()) return result::invalid_value;
+    switch (end.type) {
+        case type_host: side = {reinterpret_cast<Address>(end.host) + offset, false}; return result::ok;
+        case type_device: side = {end.device + offset, true}; return result::ok;
+        case type_unified:
+            side = {end.device + offset, false};
+            return d.fact(device, attribute::unified_addressing) != 0 ? result::ok : result::invalid_value;
+        case type_array: say("copies to and from arrays are not modelled"); return result::not_supported;
+        default: return result::invalid_value;
+    }
+}
+
+Result copy_box(Driver& d, Stream* handle, const End& to, const End& from, const Box& box, bool wait,
+                bool between_devices) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    CopyRequest request;
+    request.box = box;
+    request.wait = wait;
+    request.between_devices = between_devices;
+    if (const Result code = lay_out(d, stream.device, to, box, request.to, request.destination)) return code;
+    if (const Result code = lay_out(d, stream.device, from, box, request.from, request.source)) return code;
+    return copy(d, handle, request);
+}
+
+Result copy_2d(Driver& d, Stream* stream, const Copy2D* c, bool wait) {
+    if (!c) return result::invalid_value;
+    const End from = {c->source_x_bytes, c->source_y,     0, 0, c->source_type, c->source_host,
+                      c->source_device,  c->source_pitch, 0};
+    const End to = {c->destination_x_bytes, c->destination_y,     0, 0, c->destination_type, c->destination_host,
+                    c->destination_device,  c->destination_pitch, 0};
+    return copy_box(d, stream, to, from, {c->width_bytes, c->height, 1}, wait, false);
+}
+
+End end_of(const Copy3DEnd& e) {
+    return {e.x_bytes, e.y, e.z, e.lod, e.type, e.host, e.device, e.pitch, e.height};
+}
+
+Result copy_3d(Driver& d, Stream* stream, const Copy3D* c, bool wait) {
+    if (!c) return result::invalid_value;
+    const Box box = {c->width_bytes, c->height, c->depth};
+    return copy_box(d, stream, end_of(c->destination), end_of(c->source), box, wait, false);
+}
+
+// The same structure, with a context where the other has a reserved word.
+Result copy_3d_peer(Driver& d, Stream* stream, const Copy3D* c, bool wait) {
+    if (!c) return result::invalid_value;
+    if (const Result code = check_peers(d, c->destination.context, c->source.context)) return code;
+    const Box box = {c->width_bytes, c->height, c->depth};
+    return copy_box(d, stream, end_of(c->destination), end_of(c->source), box, wait, true);
+}
+
+}  // namespace
+
+extern "C" {
+
+Result cuMemcpy2D_v2(const Copy2D* rows) {
+    return call(CallId::cuMemcpy2D_v2, [&](Driver& d) { return copy_2d(d, nullptr, rows, true); });
+}
+
+Result cuMemcpy2DUnaligned_v2(const Copy2D* rows) {
+    return call(CallId::cuMemcpy2DUnaligned_v2, [&](Driver& d) { return copy_2d(d, nullptr, rows, true); });
+}
+
+Result cuMemcpy2DAsync_v2(const Copy2D* rows, Stream* stream) {
+    return call(CallId::cuMemcpy2DAsync_v2, [&](Driver& d) { return copy_2d(d, stream, rows, false); });
+}
+
+Result cuMemcpy3D_v2(const Copy3D* box) {
+    return call(CallId::cuMemcpy3D_v2, [&](Driver& d) { return copy_3d(d, nullptr, box, true); });
+}
+
+Result cuMemcpy3DAsync_v2(const Copy3D* box, Stream* stream) {
+    return call(CallId::cuMemcpy3DAsync_v2, [&](Driver& d) { return copy_3d(d, stream, box, false); });
+}
+
+Result cuMemcpy3DPeer(const Copy3D* box) {
+    return call(CallId::cuMemcpy3DPeer, [&](Driver& d) { return copy_3d_peer(d, nullptr, box, true); });
+}
+
+Result cuMemcpy3DPeerAsync(const Copy3D* box, Stream* stream) {
+    return call(CallId::cuMemcpy3DPeerAsync, [&](Driver& d) { return copy_3d_peer(d, stream, box, false); });
+}
+}
+
+}  // namespace isthmus::sim
