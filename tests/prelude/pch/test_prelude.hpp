@@ -1,0 +1,26 @@
+// What nearly every test includes, compiled once per build and read from there by all of them (meson.build beside
+// this). Each test still includes what it uses: builds with -Db_pch=false do without, and one leg of tools/check is
+// such a build. Assembly and C of the same targets are given it too, and see nothing.
+#ifdef __cplusplus
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <gtest/gtest.h>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+#endif

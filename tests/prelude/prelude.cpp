@@ -1,0 +1,1 @@
+// Nothing but the target whose precompiled header the tests share.
