@@ -178,6 +178,23 @@ struct CUDA_MEMCPY3D {
     std::size_t dstPitch, dstHeight;
     std::size_t WidthInBytes, Height, Depth;
 };
+struct CUDA_MEMCPY3D_PEER {
+    std::size_t srcXInBytes, srcY, srcZ, srcLOD;
+    CUmemorytype srcMemoryType;
+    const void* srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    CUcontext srcContext;
+    std::size_t srcPitch, srcHeight;
+    std::size_t dstXInBytes, dstY, dstZ, dstLOD;
+    CUmemorytype dstMemoryType;
+    void* dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    CUcontext dstContext;
+    std::size_t dstPitch, dstHeight;
+    std::size_t WidthInBytes, Height, Depth;
+};
 
 // cuCtxCreate (CUDA 13.0); its two parameter kinds stay opaque to us.
 struct CUctxCreateParams {

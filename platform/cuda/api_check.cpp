@@ -12,6 +12,18 @@ typedef int CUatomicOperation;
 extern "C" CUresult cuDeviceGetHostAtomicCapabilities(unsigned*, const CUatomicOperation*, unsigned, CUdevice);
 #endif
 
+// The hints have two variants. Toolkits before 12.2 lack the younger ones; 13.0 does not declare the older ones, which
+// its driver still exports.
+#undef cuMemPrefetchAsync
+#undef cuMemAdvise
+#if CUDA_VERSION < 12020
+extern "C" CUresult cuMemPrefetchAsync_v2(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream);
+extern "C" CUresult cuMemAdvise_v2(CUdeviceptr, size_t, CUmem_advise, CUmemLocation);
+#elif CUDA_VERSION >= 13000
+extern "C" CUresult cuMemPrefetchAsync(CUdeviceptr, size_t, CUdevice, CUstream);
+extern "C" CUresult cuMemAdvise(CUdeviceptr, size_t, CUmem_advise, CUdevice);
+#endif
+
 namespace {
 
 // Two types are alike where they pass in the same way and mean the same sort of thing: scalars of one size (we write
@@ -32,6 +44,8 @@ constexpr bool alike() {
     } else if constexpr (std::is_scalar_v<A> && std::is_scalar_v<B>) {
         return std::is_pointer_v<A> == std::is_pointer_v<B> &&
                std::is_floating_point_v<A> == std::is_floating_point_v<B> && sizeof(A) == sizeof(B);
+    } else if constexpr (std::is_class_v<A> && std::is_class_v<B>) {
+        return sizeof(A) == sizeof(B) && alignof(A) == alignof(B);  // abi_check compares the members
     } else {
         return false;
     }

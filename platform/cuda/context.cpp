@@ -1,4 +1,4 @@
-// Retaining the primary context, and entering and leaving it without a trace.
+// Retaining the primary context, entering and leaving it without a trace, and noticing its death.
 #include "context.hpp"
 
 #include <unistd.h>
@@ -15,12 +15,19 @@ Status Library::failure(CUresult code, const char* call) const noexcept {
     return {code_of(code), code, call};
 }
 
-DeviceContext::DeviceContext(std::shared_ptr<const Library> library, CUdevice device) noexcept
-    : library_(std::move(library)), device_(device) {}
+Library::Library() noexcept = default;
+Library::~Library() = default;
+
+DeviceContext* Library::context(int ordinal) const noexcept {
+    const bool known = ordinal >= 0 && static_cast<std::size_t>(ordinal) < contexts.size();
+    return known ? contexts[static_cast<std::size_t>(ordinal)].get() : nullptr;
+}
 
 DeviceContext::~DeviceContext() {
+    const bool used = context_.load(std::memory_order_acquire) != nullptr;
+    if (!used || library_.forked() || died()) return;
     // At process exit the driver may be gone already and answers 4: nothing depends on the answer.
-    if (used() && !library_->forked()) (void)api().primary_context_release(device_);
+    (void)api().primary_context_release(device_);
 }
 
 Status DeviceContext::retain(CUcontext& context) {
@@ -29,16 +36,68 @@ Status DeviceContext::retain(CUcontext& context) {
     const std::lock_guard lock(retaining_);
     context = context_.load(std::memory_order_relaxed);
     if (context) return {};
-    const CUresult code = api().primary_context_retain(&context, device_);
-    if (code == result::success) context_.store(context, std::memory_order_release);
-    return library_->status(code, "cuDevicePrimaryCtxRetain");
+    CUresult code = api().primary_context_retain(&context, device_);
+    if (code != result::success) return library_.status(code, "cuDevicePrimaryCtxRetain");
+    code = api().context_get_id(context, &id_);
+    if (code == result::success) {
+        context_.store(context, std::memory_order_release);
+    } else {
+        (void)api().primary_context_release(device_);
+    }
+    return library_.status(code, "cuCtxGetId");
+}
+
+Status DeviceContext::handle(CUcontext& out) {
+    if (known_dead()) return destroyed("cuDevicePrimaryCtxRetain");
+    const CaptureCare care(library_);
+    return retain(out);
+}
+
+// Only what the driver says of this context counts: 700 and its like, 3 of a forked child and 4 at exit do not.
+bool DeviceContext::gone(CUcontext context) const noexcept {
+    unsigned long long id = 0;
+    const CUresult code = api().context_get_id(context, &id);
+    if (code == result::success) return id != id_;
+    return code == result::context_is_destroyed || code == result::invalid_context;
+}
+
+// Where the caller's current context is a dead one, everything answers 709 (observed): so the second look is taken
+// with ours current.
+bool DeviceContext::died() noexcept {
+    if (known_dead()) return true;
+    CUcontext context = context_.load(std::memory_order_acquire);
+    if (!context || !gone(context)) return false;
+    if (api().context_push(context) == result::success) {
+        const bool ours = !gone(context);
+        leave();
+        if (ours) return false;
+    }
+    died_.store(true, std::memory_order_relaxed);
+    return true;
 }
 
 // Push and pop, because they restore what was there whatever it was, also a context that was destroyed meanwhile.
-Status DeviceContext::enter() {
+Status DeviceContext::enter(const char* call) {
+    if (known_dead()) return destroyed(call);
     CUcontext context = nullptr;
     if (Status retained = retain(context); !retained.ok()) return retained;
-    return library_->status(api().context_push(context), "cuCtxPushCurrent_v2");
+    const CUresult code = api().context_push(context);
+    if (code != result::success) {
+        return died() ? destroyed(call) : library_.status(code, "cuCtxPushCurrent_v2");
+    }
+    if (!gone(context)) return {};
+    leave();
+    died_.store(true, std::memory_order_relaxed);
+    return destroyed(call);
+}
+
+Status DeviceContext::enter_anew() {
+    CUcontext context = nullptr;
+    CUresult code = api().primary_context_retain(&context, device_);
+    if (code != result::success) return library_.status(code, "cuDevicePrimaryCtxRetain");
+    code = api().context_push(context);
+    if (code != result::success) (void)api().primary_context_release(device_);
+    return library_.status(code, "cuCtxPushCurrent_v2");
 }
 
 void DeviceContext::leave() noexcept {

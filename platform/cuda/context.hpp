@@ -1,57 +1,129 @@
-// A device's primary context: retained on first use, made current only for as long as a call needs it.
+// A device's primary context: retained on first use, made current only for as long as a call needs it, and watched,
+// because other code of the process may destroy it; and the care that calls take of open captures.
 #pragma once
 
 #include "library.hpp"
 
-#include <atomic>
-#include <memory>
 #include <mutex>
 
 namespace isthmus::platform::cuda {
 
+// While captures are open, the calling thread's capture mode is RELAXED for as long as this lives. Observed on driver
+// 580: allocations, frees, registrations, queries and waits for other streams, pool and module calls then leave a
+// THREAD_LOCAL capture alone, on its own thread, too; without it they answer 900 and the capture is lost. No driver
+// call while no capture is open.
+class CaptureCare {
+public:
+    explicit CaptureCare(const Library& library) noexcept {
+        if (library.open_captures.load(std::memory_order_relaxed) == 0) return;
+        if (library.api.thread_exchange_capture_mode(&mode_) == result::success) library_ = &library;
+    }
+    ~CaptureCare() {
+        if (library_) (void)library_->api.thread_exchange_capture_mode(&mode_);
+    }
+    CaptureCare(const CaptureCare&) = delete;
+    CaptureCare& operator=(const CaptureCare&) = delete;
+
+private:
+    const Library* library_ = nullptr;                  // null: nothing to give back
+    CUstreamCaptureMode mode_ = capture_mode::relaxed;  // then the thread's own
+};
+
+// Thread-safe. Once the context is known to have died, every call but release_after_death() answers 709 by itself:
+// after somebody retains the primary context again, the driver gives the new one the same handle (observed), and
+// nothing of ours may silently appear there, or undo what lies there at an address or a handle that was ours.
 class DeviceContext {
 public:
-    DeviceContext(std::shared_ptr<const Library> library, CUdevice device) noexcept;
-    // Gives the primary context back, unless in a forked child, where nothing may be touched.
+    DeviceContext(const Library& library, CUdevice device) noexcept : library_(library), device_(device) {}
+    // Gives the primary context back, unless it died (our reference died with it, and another one may be somebody
+    // else's), or in a forked child, where nothing may be touched.
     ~DeviceContext();
     DeviceContext(const DeviceContext&) = delete;
     DeviceContext& operator=(const DeviceContext&) = delete;
 
-    const Library& library() const noexcept { return *library_; }
-    const Api& api() const noexcept { return library_->api; }
-    bool used() const noexcept { return context_.load(std::memory_order_acquire) != nullptr; }
+    const Library& library() const noexcept { return library_; }
+    const Api& api() const noexcept { return library_.api; }
+    CUdevice device() const noexcept { return device_; }
+
+    // The context itself, for calls that name two; retains it.
+    Status handle(CUcontext& out);
+    // Was the context destroyed? Asks the driver (cuCtxGetId: an id is never used twice), until the answer is yes.
+    bool died() noexcept;
+    bool known_dead() const noexcept { return died_.load(std::memory_order_relaxed); }
 
     // Calls f() → CUresult while this device's context is current, then gives the caller back exactly what it had,
-    // "none" too. For creations: streams, events, memory and modules belong to the current context (201 without).
+    // "none" too. For creations and what undoes them: streams, events, memory and modules belong to the current
+    // context (201 without). Made sure each time that it is the context we retained.
     template <class F>
     Status inside(const char* call, F f) {
-        if (Status entered = enter(); !entered.ok()) return entered;
+        const CaptureCare care(library_);
+        if (Status entered = enter(call); !entered.ok()) return entered;
         const CUresult code = f();
         leave();
-        return library_->status(code, call);
+        return library_.status(code, call);
     }
 
     // Calls f() directly: a stream or event brings its own context (observed on driver 580: launches, records,
     // queries, waits, copies, fills, pool allocation work with no context or another's current). Only where the
-    // driver answers 201, or where the stream is the default one, which is the current context's, is it done inside.
-    template <class F>
-    Status anywhere(const char* call, F f) {
-        const CUresult code = f();
-        return code == result::invalid_context ? inside(call, f) : library_->status(code, call);
-    }
+    // driver answers 201, or 709 (which may be the caller's current context), or where the stream is the default one,
+    // which is the current context's, is it done inside.
+    // Work for a stream: a capturing stream captures it in every mode, so the mode stays as it is.
     template <class F>
     Status on_stream(const char* call, StreamHandle stream, F f) {
-        return stream == StreamHandle::none ? inside(call, f) : anywhere(call, f);
+        return stream == StreamHandle::none ? inside(call, f) : directly(call, f);
+    }
+    // Queries, waits, allocations, hints: what would end a capture of this thread on another stream.
+    template <class F>
+    Status beside_captures(const char* call, StreamHandle stream, F f) {
+        if (stream == StreamHandle::none) return inside(call, f);
+        const CaptureCare care(library_);
+        return directly(call, f);
+    }
+    // Without a stream.
+    template <class F>
+    Status anywhere(const char* call, F f) {
+        const CaptureCare care(library_);
+        return directly(call, f);
+    }
+    // Destroys a handle: what of a dead context is not touched, because its value may stand for another's by now.
+    template <class F>
+    Status destroy(const char* call, F f) {
+        return died() ? destroyed(call) : anywhere(call, f);
+    }
+    // Pool memory survives its context; freeing it then needs a context again (observed: cuMemFreeAsync on stream 0
+    // of a newly retained one answers 0), which is retained for this call only.
+    template <class F>
+    Status release_after_death(const char* call, F f) {
+        const CaptureCare care(library_);
+        if (Status entered = enter_anew(); !entered.ok()) return entered;
+        const CUresult code = f();
+        leave();
+        (void)api().primary_context_release(device_);
+        return library_.status(code, call);
     }
 
 private:
-    Status enter();
+    template <class F>
+    Status directly(const char* call, F f) {
+        if (known_dead()) return destroyed(call);
+        const CUresult code = f();
+        const bool without_context = code == result::invalid_context || code == result::context_is_destroyed;
+        return without_context ? inside(call, f) : library_.status(code, call);
+    }
+    static Status destroyed(const char* call) noexcept {
+        return {Code::device_lost, result::context_is_destroyed, call};
+    }
+    Status enter(const char* call);
+    Status enter_anew();
     void leave() noexcept;
     Status retain(CUcontext& context);
+    bool gone(CUcontext context) const noexcept;
 
-    std::shared_ptr<const Library> library_;
+    const Library& library_;
     CUdevice device_;
     std::atomic<CUcontext> context_{nullptr};  // published by retain() with release, read with acquire
+    unsigned long long id_ = 0;                // written before context_ is published
+    std::atomic<bool> died_{false};            // never cleared; a thread that sees it late is told by the driver
     std::mutex retaining_;
 };
 
@@ -60,6 +132,9 @@ inline CUstream stream_of(StreamHandle stream) noexcept {
 }
 inline CUevent event_of(EventHandle event) noexcept {
     return reinterpret_cast<CUevent>(static_cast<std::uintptr_t>(event));
+}
+inline void* host_pointer(std::uint64_t address) noexcept {
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 template <class Handle, class Pointer>
 Handle handle_of(Pointer* pointer) noexcept {

@@ -14,6 +14,7 @@ DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device);
 // What the simulated machine states in the operating system's place; what its record does not say stays as it is.
 void read_simulated_machine(isthmus_sim_fact_fn fact, MachineFacts& machine);
 
-std::unique_ptr<Driver> make_device(std::shared_ptr<const Library> library, DeviceFacts facts, CUdevice device);
+// `context` is the library's.
+std::unique_ptr<Driver> make_device(std::shared_ptr<const Library> library, DeviceFacts facts, DeviceContext& context);
 
 }  // namespace isthmus::platform::cuda

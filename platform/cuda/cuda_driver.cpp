@@ -1,21 +1,38 @@
-// One CUDA device behind platform::Driver: its facts, its memory, its execution, its explanations.
+// One CUDA device behind platform::Driver: its facts, its facets, its explanations.
 #include "cuda_device.hpp"
 
+#include "cuda_captures.hpp"
 #include "cuda_execution.hpp"
 #include "cuda_memory.hpp"
+#include "cuda_pools.hpp"
+#include "cuda_transfers.hpp"
 
 namespace isthmus::platform::cuda {
 namespace {
 
-// Destruction runs upwards: modules are unloaded before the primary context is given back.
+constexpr int memory_pools_supported = 115;  // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+
+// Destruction runs upwards: modules are unloaded before the library gives the primary contexts back.
 class CudaDriver final : public Driver {
 public:
-    CudaDriver(std::shared_ptr<const Library> library, DeviceFacts facts, CUdevice device)
-        : facts_(std::move(facts)), context_(std::move(library), device), memory_(context_), execution_(context_) {}
+    CudaDriver(std::shared_ptr<const Library> library, DeviceFacts facts, DeviceContext& context)
+        : library_(std::move(library)),
+          facts_(std::move(facts)),
+          context_(context),
+          has_pools_(facts_.attribute(memory_pools_supported).value_or(0) != 0 && CudaPools::complete(context.api())),
+          memory_(context),
+          execution_(context),
+          pools_(context),
+          transfers_(context),
+          captures_(context) {}
 
     const DeviceFacts& facts() const noexcept override { return facts_; }
     Memory& memory() noexcept override { return memory_; }
     Execution& execution() noexcept override { return execution_; }
+    Pools* pools() noexcept override { return has_pools_ ? &pools_ : nullptr; }
+    Transfers* transfers() noexcept override { return &transfers_; }
+    Captures* captures() noexcept override { return &captures_; }
+    bool context_died() noexcept override { return context_.died(); }
     bool synchronous() const noexcept override { return false; }
 
     Error explain(const Status& status, std::string_view what_was_asked) const override {
@@ -27,16 +44,21 @@ public:
     }
 
 private:
+    std::shared_ptr<const Library> library_;
     DeviceFacts facts_;
-    DeviceContext context_;
+    DeviceContext& context_;  // the library's
+    bool has_pools_;
     CudaMemory memory_;
     CudaExecution execution_;
+    CudaPools pools_;
+    CudaTransfers transfers_;
+    CudaCaptures captures_;
 };
 
 }  // namespace
 
-std::unique_ptr<Driver> make_device(std::shared_ptr<const Library> library, DeviceFacts facts, CUdevice device) {
-    return std::make_unique<CudaDriver>(std::move(library), std::move(facts), device);
+std::unique_ptr<Driver> make_device(std::shared_ptr<const Library> library, DeviceFacts facts, DeviceContext& context) {
+    return std::make_unique<CudaDriver>(std::move(library), std::move(facts), context);
 }
 
 }  // namespace isthmus::platform::cuda

@@ -17,7 +17,7 @@ Status CudaExecution::create_stream(int priority, StreamHandle& out) {
 }
 
 Status CudaExecution::destroy_stream(StreamHandle stream) {
-    return context_.anywhere("cuStreamDestroy_v2", [&] { return context_.api().stream_destroy(stream_of(stream)); });
+    return context_.destroy("cuStreamDestroy_v2", [&] { return context_.api().stream_destroy(stream_of(stream)); });
 }
 
 Status CudaExecution::stream_id(StreamHandle stream, std::uint64_t& id) {
@@ -29,12 +29,13 @@ Status CudaExecution::stream_id(StreamHandle stream, std::uint64_t& id) {
 }
 
 Status CudaExecution::query_stream(StreamHandle stream) {
-    return context_.on_stream("cuStreamQuery", stream, [&] { return context_.api().stream_query(stream_of(stream)); });
+    return context_.beside_captures("cuStreamQuery", stream,
+                                    [&] { return context_.api().stream_query(stream_of(stream)); });
 }
 
 Status CudaExecution::synchronize_stream(StreamHandle stream) {
-    return context_.on_stream("cuStreamSynchronize", stream,
-                              [&] { return context_.api().stream_synchronize(stream_of(stream)); });
+    return context_.beside_captures("cuStreamSynchronize", stream,
+                                    [&] { return context_.api().stream_synchronize(stream_of(stream)); });
 }
 
 Status CudaExecution::create_event(bool timing, EventHandle& out) {
@@ -46,7 +47,7 @@ Status CudaExecution::create_event(bool timing, EventHandle& out) {
 }
 
 Status CudaExecution::destroy_event(EventHandle event) {
-    return context_.anywhere("cuEventDestroy_v2", [&] { return context_.api().event_destroy(event_of(event)); });
+    return context_.destroy("cuEventDestroy_v2", [&] { return context_.api().event_destroy(event_of(event)); });
 }
 
 Status CudaExecution::record_event(EventHandle event, StreamHandle stream) {

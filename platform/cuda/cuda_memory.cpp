@@ -4,10 +4,6 @@
 namespace isthmus::platform::cuda {
 namespace {
 
-void* host_pointer(std::uint64_t address) noexcept {
-    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
-
 unsigned attach_flag(Attachment attachment) noexcept {
     switch (attachment) {
         case Attachment::global: return mem_attach_global;
@@ -30,8 +26,8 @@ Status CudaMemory::allocate(MemoryKind kind, std::size_t bytes, Attachment attac
             break;
         case MemoryKind::pool:
             if (!api.mem_alloc_async || !api.mem_free_async) return {Code::unsupported, 0, "cuMemAllocAsync"};
-            status = context_.on_stream("cuMemAllocAsync", stream,
-                                        [&] { return api.mem_alloc_async(&address, bytes, stream_of(stream)); });
+            status = context_.beside_captures("cuMemAllocAsync", stream,
+                                              [&] { return api.mem_alloc_async(&address, bytes, stream_of(stream)); });
             break;
         case MemoryKind::managed: return allocate_managed(bytes, attachment, stream, out);
         case MemoryKind::pinned:
@@ -88,14 +84,22 @@ Status CudaMemory::release(const Allocation& allocation, StreamHandle stream) {
         case MemoryKind::managed:
             return context_.inside("cuMemFree_v2", [&] { return api.mem_free(allocation.device); });
         case MemoryKind::pool:
-            if (!api.mem_free_async) return {Code::unsupported, 0, "cuMemFreeAsync"};
-            return context_.on_stream("cuMemFreeAsync", stream,
-                                      [&] { return api.mem_free_async(allocation.device, stream_of(stream)); });
+        case MemoryKind::managed_pool: return release_to_pool(allocation.device, stream);
         case MemoryKind::pinned:
         case MemoryKind::write_combined:
             return context_.inside("cuMemFreeHost", [&] { return api.mem_free_host(allocation.host); });
         default: return {Code::unsupported, 0, "allocate"};
     }
+}
+
+// Pool memory is the one kind that outlives its context (observed), so it is freed all the same (K11).
+Status CudaMemory::release_to_pool(CUdeviceptr address, StreamHandle stream) {
+    const Api& api = context_.api();
+    if (!api.mem_free_async) return {Code::unsupported, 0, "cuMemFreeAsync"};
+    const Status status = context_.beside_captures("cuMemFreeAsync", stream,
+                                                   [&] { return api.mem_free_async(address, stream_of(stream)); });
+    if (status.ok() || !context_.known_dead()) return status;
+    return context_.release_after_death("cuMemFreeAsync", [&] { return api.mem_free_async(address, nullptr); });
 }
 
 Status CudaMemory::register_host(void* host, std::size_t bytes, bool read_only, std::uint64_t& device) {
@@ -149,7 +153,7 @@ Status CudaMemory::fill(std::uint64_t destination, std::uint8_t value, std::size
 
 // Attachments are per whole allocation: length 0 says so.
 Status CudaMemory::attach(const Allocation& allocation, Attachment attachment, StreamHandle stream) {
-    return context_.on_stream("cuStreamAttachMemAsync", stream, [&] {
+    return context_.beside_captures("cuStreamAttachMemAsync", stream, [&] {
         return context_.api().stream_attach_mem_async(stream_of(stream), allocation.device, 0, attach_flag(attachment));
     });
 }

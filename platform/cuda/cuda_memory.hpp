@@ -24,6 +24,7 @@ public:
 private:
     Status allocate_managed(std::size_t bytes, Attachment attachment, StreamHandle stream, Allocation& out);
     Status allocate_host(MemoryKind kind, std::size_t bytes, Allocation& out);
+    Status release_to_pool(CUdeviceptr address, StreamHandle stream);
     MemoryKind host_kind(void* host);
 
     DeviceContext& context_;

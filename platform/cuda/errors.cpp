@@ -51,7 +51,8 @@ constexpr Row rows[] = {
      rebuild_remedy},
     {214, Code::device_lost, true, "the GPU's memory had an error that ECC could not correct", lost_remedy},
     {215, Code::unsupported, false, "this device does not have that limit", {}},
-    {217, Code::unsupported, false, "these two devices have no peer access", "copy through host memory"},
+    {217, Code::unsupported, false, "these two devices have no peer access",
+     "copy between them instead; the driver then goes through host memory"},
     {218, Code::no_gpu_code, false, "the PTX in the kernel image does not compile for this GPU", rebuild_remedy},
     {220, Code::device_lost, true, "the NVLink had an error that could not be corrected", lost_remedy},
     {221, Code::no_gpu_code, false,
@@ -80,8 +81,10 @@ constexpr Row rows[] = {
     {704, Code::in_use, false, "peer access is already enabled", {}},
     {705, Code::not_accessible, false, "peer access is not enabled", "enable it before use"},
     {708, Code::in_use, false, "the device's primary context is already active with other flags", {}},
-    {709, Code::device_lost, false, "the device's primary context was destroyed or reset by other code",
-     "do not call cudaDeviceReset or cuDevicePrimaryCtxReset while the runtime is open; open it again"},
+    {709, Code::device_lost, false,
+     "other code of this process destroyed the device's primary context (a reset, or a release too many), and device, "
+     "managed and pinned memory is gone with it",
+     "open a new runtime, and keep cudaDeviceReset and cuDevicePrimaryCtxReset away while one is open"},
     {710, Code::device_lost, true, "a device-side assert failed", debug_remedy},
     {711, Code::system_limit, false, "no more peers can be enabled", {}},
     {712, Code::in_use, false, "this memory, or a part of it, is registered already",
@@ -121,7 +124,8 @@ constexpr Row rows[] = {
     {903, Code::capture_error, false, "the stream did not begin this capture", "end it on the stream that began it"},
     {904, Code::capture_error, false, "a stream that joined the capture was not joined back",
      "let the beginning stream wait for an event of each joined stream before the end"},
-    {905, Code::capture_error, false, "the capture would depend on work outside of it", capture_remedy},
+    {905, Code::capture_error, false, "the capture would depend on work outside of it",
+     "let it wait for events only that are recorded in it, and wait for earlier work before it begins"},
     {906, Code::capture_error, false, "the legacy default stream would join the capture",
      "use non-blocking streams, and not the default stream, while capturing"},
     {907, Code::capture_error, false, "the event was recorded in a capture and has no state of its own",
@@ -131,6 +135,21 @@ constexpr Row rows[] = {
     {910, Code::invalid_argument, false, "the graph differs too much for an update in place",
      "instantiate the graph again"},
     {999, Code::driver_error, false, "the driver does not know why", "dmesg may say more (lines with NVRM or Xid)"},
+};
+
+// Where a code means something of its own to one call (observed on driver 580).
+struct CallRow {
+    std::string_view call;
+    int result;
+    std::string_view meaning;
+    std::string_view remedy;
+};
+constexpr CallRow call_rows[] = {
+    {"cuGraphLaunch", 1, "the graph cannot be launched again before the memory that its last launch allocated is freed",
+     "free it before the next launch, or in the graph itself"},
+    {"cuGraphInstantiateWithFlags", 801, "a graph that allocates memory has one instance at a time",
+     "destroy the other instance first, or allocate before the capture"},
+    {"cuMemFreeAsync", 801, "this memory is not of a pool", "release it through the buffer that owns it"},
 };
 
 const Row* row_of(int cu_result) noexcept {
@@ -169,6 +188,13 @@ Explanation explain_result(int cu_result) noexcept {
     return row ? Explanation{row->meaning, row->remedy} : Explanation{};
 }
 
+Explanation explain_result_of(int cu_result, std::string_view call) noexcept {
+    for (const CallRow& row : call_rows) {
+        if (row.result == cu_result && row.call == call) return {row.meaning, row.remedy};
+    }
+    return explain_result(cu_result);
+}
+
 Explanation explain_refusal(Code code, std::string_view call) noexcept {
     switch (code) {
         case Code::no_gpu_code:
@@ -180,7 +206,11 @@ Explanation explain_refusal(Code code, std::string_view call) noexcept {
                         "ask for device, pool, managed, pinned or write_combined memory"};
             }
             return {"the driver does not have this function", "update the driver"};
+        case Code::wrong_device: return {"the driver opened no device of this number", "name a device of this runtime"};
         case Code::invalid_argument:
+            if (call.starts_with("cuMemset")) {
+                return {"the elements of a fill have 1, 2 or 4 bytes", "fill with elements of such a size"};
+            }
             return {"the index space needs more blocks than one launch may have (2147483647 in x, 65535 in y and z)",
                     "split the launch, or give the largest dimension to x"};
         case Code::in_use:
@@ -197,7 +227,7 @@ Error explain_status(const Status& status, std::string_view what_was_asked, std:
     // A forked child is told 3 by the driver; what matters is the fork.
     const bool asked_driver = status.driver_code != 0 && status.code != Code::forked;
     const Explanation explanation =
-        asked_driver ? explain_result(status.driver_code) : explain_refusal(status.code, status.call);
+        asked_driver ? explain_result_of(status.driver_code, status.call) : explain_refusal(status.code, status.call);
     std::string message(what_was_asked);
     if (!explanation.meaning.empty()) message.append(": ").append(explanation.meaning);
     if (asked_driver) {

@@ -24,6 +24,8 @@ struct Explanation {
 };
 // For codes of ordinary calls.
 Explanation explain_result(int cu_result) noexcept;
+// The same where the call is known, and the code means something of its own to it.
+Explanation explain_result_of(int cu_result, std::string_view call) noexcept;
 // For Status values with no driver code: calls that were refused before the driver was asked.
 Explanation explain_refusal(Code code, std::string_view call) noexcept;
 

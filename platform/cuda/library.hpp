@@ -1,4 +1,4 @@
-// What the devices share: the opened library, its functions, and the process they belong to.
+// What the devices share: the opened library, its functions, their contexts, and the process they belong to.
 #pragma once
 
 #include "api.hpp"
@@ -8,18 +8,33 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace isthmus::platform::cuda {
 
-// Read-only after open_devices(); free to use from any thread. The library is never unloaded.
+class DeviceContext;
+
+// Read-only after open_devices(), but for the count; free to use from any thread. The library is never unloaded.
 struct Library {
+    Library() noexcept;
+    ~Library();  // gives the contexts back
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+
     os::SharedLibrary file;
     Api api;
     pid_t process = 0;                                       // that called cuInit: a forked child is another one
     isthmus_sim_register_kernel_fn register_twin = nullptr;  // null: a real driver
     isthmus_sim_fact_fn simulated_fact = nullptr;
+    // Captures that were begun through the devices of this library and are not ended yet. Relaxed: a capture that is
+    // open is endangered by its own thread only (THREAD_LOCAL), and a thread sees its own count.
+    mutable std::atomic<int> open_captures{0};
+    std::vector<std::unique_ptr<DeviceContext>> contexts;  // by ordinal; null: the device could not be opened
 
+    DeviceContext* context(int ordinal) const noexcept;  // null: no such device
     bool forked() const noexcept;  // a system call: for destructors and failures, not for hot paths
 
     // The Status of a call that was made. Only failures look closer.

@@ -1,6 +1,7 @@
 // From a library's name to opened devices: load, initialise, read facts; every way to fail is an explained Error.
 #include "cuda_driver.hpp"
 
+#include "context.hpp"
 #include "cuda_device.hpp"
 
 #include <sys/resource.h>
@@ -34,7 +35,7 @@ Result<os::SharedLibrary> open_library(const std::string& asked) {
         .from_call("dlopen", 0);
 }
 
-Result<std::shared_ptr<const Library>> start(const std::string& file, MachineFacts& machine) {
+Result<std::shared_ptr<Library>> start(const std::string& file, MachineFacts& machine) {
     Result<os::SharedLibrary> opened = open_library(file);
     if (!opened.ok()) return std::move(opened).error();
     auto library = std::make_shared<Library>();
@@ -51,15 +52,15 @@ Result<std::shared_ptr<const Library>> start(const std::string& file, MachineFac
     library->simulated_fact = reinterpret_cast<isthmus_sim_fact_fn>(library->file.symbol("isthmus_sim_fact"));
     const CUresult code = library->api.init(0);
     if (code != result::success) return explain_init(code, init_facts(*library)).from_call("cuInit", code);
-    return std::shared_ptr<const Library>(std::move(library));
+    return library;
 }
 
 }  // namespace
 
 Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts& machine) {
-    Result<std::shared_ptr<const Library>> started = start(library_file, machine);
+    Result<std::shared_ptr<Library>> started = start(library_file, machine);
     if (!started.ok()) return std::move(started).error();
-    const std::shared_ptr<const Library>& library = *started;
+    const std::shared_ptr<Library>& library = *started;
     const Api& api = library->api;
     if (library->simulated_fact) read_simulated_machine(library->simulated_fact, machine);
 
@@ -70,11 +71,14 @@ Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts
         return explain_init(code, init_facts(*library)).from_call("cuDeviceGetCount", code);
     }
     OpenedDevices opened;
+    library->contexts.resize(static_cast<std::size_t>(count));
     for (int ordinal = 0; ordinal < count; ++ordinal) {
         CUdevice device = 0;
         code = api.device_get(&device, ordinal);
         if (code == result::success) {
-            opened.drivers.push_back(make_device(library, read_facts(api, ordinal, device), device));
+            std::unique_ptr<DeviceContext>& context = library->contexts[static_cast<std::size_t>(ordinal)];
+            context = std::make_unique<DeviceContext>(*library, device);
+            opened.drivers.push_back(make_device(library, read_facts(api, ordinal, device), *context));
         } else if (!opened.absence) {
             opened.absence = explain_init(code, init_facts(*library)).from_call("cuDeviceGet", code);
         }

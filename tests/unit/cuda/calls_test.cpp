@@ -1,6 +1,5 @@
 // Which driver calls the backend makes, and that it leaves the caller's context alone, against a driver that notes.
-#include "cuda_driver.hpp"
-#include "fake_driver.hpp"
+#include "cuda_calls.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,34 +17,6 @@ void twin_body(const Extent&, std::uint64_t, std::uint64_t, const void*) {}
 KernelInfo kernel_with(const KernelImage* image) {
     return {"scale", "isthmus_scale", "View<float> out, float factor", parameters, 2, 24, 1, 0, image, &twin_body};
 }
-
-class CudaCalls : public ::testing::Test {
-protected:
-    void open(const std::string& name) {
-        fake_ = std::make_unique<FakeDriver>(name);
-        MachineFacts machine;
-        Result<OpenedDevices> opened = open_devices(fake_library(name), machine);
-        ASSERT_TRUE(opened.ok()) << opened.error().text();
-        drivers_ = std::move(opened->drivers);
-        fake_->set_current(nullptr);
-        fake_->streams_need_context(0);
-        fake_->clear();
-    }
-    void SetUp() override { open("good"); }
-    Driver& device() { return *drivers_[0]; }
-    Memory& memory() { return device().memory(); }
-    Execution& execution() { return device().execution(); }
-    FakeDriver& fake() { return *fake_; }
-    StreamHandle make_stream() {
-        StreamHandle stream{};
-        EXPECT_TRUE(execution().create_stream(0, stream).ok());
-        fake().clear();
-        return stream;
-    }
-
-    std::unique_ptr<FakeDriver> fake_;
-    std::vector<std::unique_ptr<Driver>> drivers_;
-};
 
 void* const foreign = reinterpret_cast<void*>(std::uintptr_t{0xF00});
 
@@ -88,10 +59,10 @@ TEST_F(CudaCalls, ThePrimaryContextIsRetainedOnceAndGivenBackAtTheEnd) {
     drivers_[0]->memory();
     StreamHandle second{};
     EXPECT_TRUE(execution().create_stream(0, second).ok());
-    EXPECT_STREQ(fake().calls(), "cuCtxPushCurrent_v2 cuStreamCreateWithPriority cuCtxPopCurrent_v2 ");
+    EXPECT_STREQ(fake().calls(), "cuCtxPushCurrent_v2 cuCtxGetId cuStreamCreateWithPriority cuCtxPopCurrent_v2 ");
     fake().clear();
     drivers_.clear();
-    EXPECT_STREQ(fake().calls(), "cuDevicePrimaryCtxRelease_v2 ");  // the second device was never used
+    EXPECT_STREQ(fake().calls(), "cuCtxGetId cuDevicePrimaryCtxRelease_v2 ");  // the second device was never used
 }
 
 TEST_F(CudaCalls, AContextThatCannotBeRetainedIsAnErrorAndTriedAgain) {
@@ -128,14 +99,16 @@ TEST_F(CudaCalls, AStreamCallThatNeedsAContextIsRepeatedWithOne) {
     const StreamHandle stream = make_stream();
     fake().streams_need_context(1);
     EXPECT_TRUE(execution().query_stream(stream).ok());
-    EXPECT_STREQ(fake().calls(), "cuStreamQuery cuCtxPushCurrent_v2 cuStreamQuery cuCtxPopCurrent_v2 ");
+    EXPECT_STREQ(fake().calls(), "cuStreamQuery cuCtxPushCurrent_v2 cuCtxGetId cuStreamQuery cuCtxPopCurrent_v2 ");
     EXPECT_EQ(fake().current(), nullptr);
 }
 
 TEST_F(CudaCalls, TheDefaultStreamIsTheOneOfThisDevicesContext) {
     fake().set_current(foreign);
     EXPECT_TRUE(memory().fill(64, 0, 8, StreamHandle::none).ok());
-    EXPECT_STREQ(fake().calls(), "cuDevicePrimaryCtxRetain cuCtxPushCurrent_v2 cuMemsetD8Async cuCtxPopCurrent_v2 ");
+    EXPECT_STREQ(
+        fake().calls(),
+        "cuDevicePrimaryCtxRetain cuCtxGetId cuCtxPushCurrent_v2 cuCtxGetId cuMemsetD8Async cuCtxPopCurrent_v2 ");
 }
 
 TEST_F(CudaCalls, StreamsDoNotBlockAndEventsTimeOnlyWhenAsked) {
@@ -235,7 +208,9 @@ TEST_F(CudaCalls, AnImageIsLoadedOnceAndAKernelFoundOnce) {
     EXPECT_EQ(finds, 2u);
     fake().clear();
     drivers_.clear();
-    EXPECT_STREQ(fake().calls(), "cuCtxPushCurrent_v2 cuModuleUnload cuCtxPopCurrent_v2 cuDevicePrimaryCtxRelease_v2 ");
+    EXPECT_STREQ(
+        fake().calls(),
+        "cuCtxPushCurrent_v2 cuCtxGetId cuModuleUnload cuCtxPopCurrent_v2 cuCtxGetId cuDevicePrimaryCtxRelease_v2 ");
 }
 
 TEST_F(CudaCalls, ARealDriverIsNeverShownAPlaceholder) {

@@ -4,7 +4,7 @@
 //   FAKE_SIMULATOR  it also exports the simulator's two functions
 //   FAKE_LACKS    the exported name of a function that it has not (with -D<name>=<another name>)
 //   FAKE_WITHOUT_PROC_ADDRESS  it is older than cuGetProcAddress
-#include "abi.hpp"
+#include "fake_seen.hpp"
 
 #include <platform/sim_registration.h>
 
@@ -38,6 +38,14 @@ using namespace isthmus::cuda_abi;
 
 namespace {
 
+// A primary context. Where nobody retains it any more it is dead; the next one has the same handle and another id.
+struct Primary {
+    int retained = 0;
+    bool dead = false;
+    unsigned long long generation = 1;
+};
+constexpr std::uintptr_t first_context = 0xC0;
+
 struct State {
     std::string calls;
     std::map<std::string, CUresult, std::less<>> planned;
@@ -47,11 +55,24 @@ struct State {
     CUdeviceptr last_address = 0x70000000;
     unsigned last_flags = 0;
     unsigned grid[3] = {}, block[3] = {};
+    Primary primary[4];
+    CUstreamCaptureMode capture_mode = capture_mode::global;  // of the one thread that calls
+    CUstreamCaptureStatus capture_status = capture_status::none;
+    FakeSeen seen{};
     isthmus_sim_kernel twin{};
 };
 State& state() {
     static State it;
     return it;
+}
+
+Primary* primary_of(CUcontext context) {
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(context) - first_context;
+    return at < 4 ? &state().primary[at] : nullptr;
+}
+void die(Primary& primary) {
+    primary.retained = 0;
+    primary.dead = true;
 }
 
 template <class Pointer>
@@ -62,17 +83,30 @@ void make_handle(Pointer* out) {
 // What a real driver answers with 201 where no context is current.
 [[maybe_unused]] bool belongs_to_current_context(std::string_view function) {
     for (const std::string_view one :
-         {"cuStreamCreateWithPriority", "cuEventCreate", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemAllocManaged",
-          "cuMemHostAlloc", "cuMemFreeHost", "cuMemHostGetDevicePointer_v2", "cuMemHostRegister_v2",
-          "cuMemHostUnregister", "cuMemHostGetFlags", "cuMemGetInfo_v2", "cuModuleLoadData", "cuModuleUnload",
-          "cuModuleGetFunction"}) {
+         {"cuStreamCreateWithPriority", "cuEventCreate",          "cuMemAlloc_v2",       "cuMemFree_v2",
+          "cuMemAllocManaged",          "cuMemHostAlloc",         "cuMemFreeHost",       "cuMemHostGetDevicePointer_v2",
+          "cuMemHostRegister_v2",       "cuMemHostUnregister",    "cuMemHostGetFlags",   "cuMemGetInfo_v2",
+          "cuModuleLoadData",           "cuModuleUnload",         "cuModuleGetFunction", "cuMemPoolCreate",
+          "cuCtxEnablePeerAccess",      "cuCtxDisablePeerAccess", "cuMemAdvise",         "cuMemAdvise_v2",
+          "cuGraphInstantiateWithFlags"}) {
         if (function == one) return true;
     }
     return false;
 }
 [[maybe_unused]] bool takes_a_stream(std::string_view function) {
     return function.starts_with("cuStream") || function.starts_with("cuEvent") || function.ends_with("Async") ||
-           function.ends_with("Async_v2") || function == "cuLaunchKernel";
+           function.ends_with("Async_v2") || function == "cuLaunchKernel" || function == "cuGraphLaunch";
+}
+// With a dead context current everything answers 709 (observed), and so does work for the streams of one; streams are
+// the first device's here.
+[[maybe_unused]] bool meets_a_dead_context(std::string_view function) {
+    for (const std::string_view one : {"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2",
+                                       "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuMemPoolDestroy"}) {
+        if (function == one) return false;
+    }
+    const Primary* current = state().stack.empty() ? nullptr : primary_of(state().stack.back());
+    if (current) return current->dead;
+    return state().primary[0].dead && takes_a_stream(function);
 }
 
 }  // namespace
@@ -89,6 +123,7 @@ extern "C" CUresult fake_answer(const char* function) {
         state().planned.erase(planned);
         return code;
     }
+    if (meets_a_dead_context(function)) return result::context_is_destroyed;
     const bool needs_context =
         belongs_to_current_context(function) || (state().streams_need_context && takes_a_stream(function));
     return needs_context && state().stack.empty() ? result::invalid_context : result::success;
@@ -114,6 +149,25 @@ EXPORT void* fake_current() {
 EXPORT void fake_set_current(void* context) {
     state().stack.clear();
     if (context) state().stack.push_back(static_cast<CUcontext>(context));
+}
+EXPORT void fake_kill_context() {
+    die(state().primary[0]);
+}
+EXPORT void fake_revive_context() {
+    CUcontext context = nullptr;
+    (void)cuDevicePrimaryCtxRetain(&context, 0);
+}
+EXPORT int fake_retained() {
+    return state().primary[0].retained;
+}
+EXPORT void fake_set_capture_status(int status) {
+    state().capture_status = status;
+}
+EXPORT int fake_capture_mode() {
+    return state().capture_mode;
+}
+EXPORT const FakeSeen* fake_seen() {
+    return &state().seen;
 }
 EXPORT unsigned fake_flags() {
     return state().last_flags;
@@ -198,8 +252,41 @@ extern "C" CUresult cuDeviceGetHostAtomicCapabilities(unsigned* answers, const C
     return fake_answer("cuDeviceGetHostAtomicCapabilities");
 }
 extern "C" CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-    *context = reinterpret_cast<CUcontext>(std::uintptr_t{0xC0} + static_cast<unsigned>(device));
-    return fake_answer("cuDevicePrimaryCtxRetain");
+    *context = reinterpret_cast<CUcontext>(first_context + static_cast<unsigned>(device));
+    const CUresult code = fake_answer("cuDevicePrimaryCtxRetain");
+    if (code != 0) return code;
+    Primary& primary = *primary_of(*context);
+    if (primary.dead) {
+        primary.dead = false;
+        ++primary.generation;
+    }
+    ++primary.retained;
+    return code;
+}
+extern "C" CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    Primary& primary = state().primary[device];
+    if (--primary.retained <= 0) die(primary);
+    return fake_answer("cuDevicePrimaryCtxRelease_v2");
+}
+extern "C" CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
+    if (const CUresult code = fake_answer("cuCtxGetId")) return code;
+    const Primary* primary = primary_of(context);
+    if (!primary) return result::invalid_context;
+    if (primary->dead) return result::context_is_destroyed;
+    *id = primary->generation * 100 + (reinterpret_cast<std::uintptr_t>(context) - first_context);
+    return result::success;
+}
+extern "C" CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
+    state().seen.contexts[0] = peer;
+    return fake_answer("cuCtxEnablePeerAccess");
+}
+extern "C" CUresult cuCtxDisablePeerAccess(CUcontext peer) {
+    state().seen.contexts[0] = peer;
+    return fake_answer("cuCtxDisablePeerAccess");
+}
+extern "C" CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+    *can = device < peer;
+    return fake_answer("cuDeviceCanAccessPeer");
 }
 extern "C" CUresult cuCtxPushCurrent_v2(CUcontext context) {
     const CUresult code = fake_answer("cuCtxPushCurrent_v2");
@@ -253,6 +340,104 @@ extern "C" CUresult cuEventCreate(CUevent* event, unsigned flags) {
     make_handle(event);
     state().last_flags = flags;
     return fake_answer("cuEventCreate");
+}
+extern "C" CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
+    make_handle(pool);
+    state().seen.pool_properties = *properties;
+    return fake_answer("cuMemPoolCreate");
+}
+extern "C" CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+    state().seen.pool = pool;
+    state().seen.attribute = attribute;
+    std::memcpy(&state().seen.attribute_value, value, sizeof(std::uint64_t));
+    return fake_answer("cuMemPoolSetAttribute");
+}
+extern "C" CUresult cuMemPoolGetAttribute(CUmemoryPool, CUmemPool_attribute attribute, void* value) {
+    const std::uint64_t answer = 1000 + static_cast<std::uint64_t>(attribute);
+    std::memcpy(value, &answer, sizeof answer);
+    return fake_answer("cuMemPoolGetAttribute");
+}
+extern "C" CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* access, std::size_t count) {
+    state().seen.pool = pool;
+    if (count == 1) state().seen.access = *access;
+    return fake_answer("cuMemPoolSetAccess");
+}
+extern "C" CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+    state().seen.pool = pool;
+    return fake_answer("cuMemPoolDestroy");
+}
+extern "C" CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, std::size_t, CUmemoryPool pool, CUstream) {
+    *address = state().last_address += 0x1000;
+    state().seen.pool = pool;
+    return fake_answer("cuMemAllocFromPoolAsync");
+}
+extern "C" CUresult cuMemFreeAsync(CUdeviceptr, CUstream stream) {
+    state().seen.stream = stream;
+    return fake_answer("cuMemFreeAsync");
+}
+extern "C" CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream) {
+    state().seen.copy_2d = *copy;
+    return fake_answer("cuMemcpy2DAsync_v2");
+}
+extern "C" CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream) {
+    state().seen.copy_3d = *copy;
+    return fake_answer("cuMemcpy3DAsync_v2");
+}
+extern "C" CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream) {
+    state().seen.copy_3d_peer = *copy;
+    return fake_answer("cuMemcpy3DPeerAsync");
+}
+extern "C" CUresult cuMemcpyPeerAsync(CUdeviceptr, CUcontext to, CUdeviceptr, CUcontext from, std::size_t, CUstream) {
+    state().seen.contexts[0] = to;
+    state().seen.contexts[1] = from;
+    return fake_answer("cuMemcpyPeerAsync");
+}
+extern "C" CUresult cuMemsetD2D16Async(CUdeviceptr first, std::size_t pitch, unsigned short value, std::size_t width,
+                                       std::size_t rows, CUstream) {
+    state().seen.fill = {first, pitch, value, width, rows};
+    return fake_answer("cuMemsetD2D16Async");
+}
+extern "C" CUresult cuMemPrefetchAsync(CUdeviceptr, std::size_t, CUdevice device, CUstream) {
+    state().seen.device = device;
+    return fake_answer("cuMemPrefetchAsync");
+}
+extern "C" CUresult cuMemPrefetchAsync_v2(CUdeviceptr, std::size_t, CUmemLocation location, unsigned, CUstream) {
+    state().seen.location = location;
+    return fake_answer("cuMemPrefetchAsync_v2");
+}
+extern "C" CUresult cuMemAdvise(CUdeviceptr, std::size_t, CUmem_advise advice, CUdevice device) {
+    state().seen.advice = advice;
+    state().seen.device = device;
+    return fake_answer("cuMemAdvise");
+}
+extern "C" CUresult cuMemAdvise_v2(CUdeviceptr, std::size_t, CUmem_advise advice, CUmemLocation location) {
+    state().seen.advice = advice;
+    state().seen.location = location;
+    return fake_answer("cuMemAdvise_v2");
+}
+extern "C" CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+    if (const CUresult code = fake_answer("cuThreadExchangeStreamCaptureMode")) return code;
+    std::swap(*mode, state().capture_mode);
+    return result::success;
+}
+extern "C" CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode mode) {
+    state().last_flags = static_cast<unsigned>(mode);
+    return fake_answer("cuStreamBeginCapture_v2");
+}
+extern "C" CUresult cuStreamEndCapture(CUstream, CUgraph* graph) {
+    const CUresult code = fake_answer("cuStreamEndCapture");
+    *graph = nullptr;
+    if (code == 0) make_handle(graph);
+    return code;
+}
+extern "C" CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
+    *status = state().capture_status;
+    return fake_answer("cuStreamIsCapturing");
+}
+extern "C" CUresult cuGraphInstantiateWithFlags(CUgraphExec* instance, CUgraph, unsigned long long flags) {
+    make_handle(instance);
+    state().last_flags = static_cast<unsigned>(flags);
+    return fake_answer("cuGraphInstantiateWithFlags");
 }
 extern "C" CUresult cuModuleLoadData(CUmodule* module, const void*) {
     make_handle(module);

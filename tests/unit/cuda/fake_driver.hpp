@@ -1,6 +1,8 @@
 // Opens a fake driver by the name of its build, and reaches what it exports for tests.
 #pragma once
 
+#include "fake_seen.hpp"
+
 #include <platform/sim_registration.h>
 
 #include <dlfcn.h>
@@ -19,6 +21,12 @@ struct FakeDriver {
         load(streams_need_context, "fake_streams_need_context");
         load(current, "fake_current");
         load(set_current, "fake_set_current");
+        load(kill_context, "fake_kill_context");
+        load(revive_context, "fake_revive_context");
+        load(retained, "fake_retained");
+        load(set_capture_status, "fake_set_capture_status");
+        load(capture_mode, "fake_capture_mode");
+        load(seen, "fake_seen");
         load(flags, "fake_flags");
         load(grid, "fake_grid");
         load(block, "fake_block");
@@ -31,6 +39,12 @@ struct FakeDriver {
     void (*streams_need_context)(int needed) = nullptr;      // then they answer 201 without one
     void* (*current)() = nullptr;
     void (*set_current)(void* context) = nullptr;
+    void (*kill_context)() = nullptr;    // the first device's primary one, as a foreign reset does
+    void (*revive_context)() = nullptr;  // as foreign code does that retains it again: same handle, another id
+    int (*retained)() = nullptr;         // by how many, on the first device
+    void (*set_capture_status)(int status) = nullptr;  // that streams have from now on
+    int (*capture_mode)() = nullptr;                   // of the thread
+    const FakeSeen* (*seen)() = nullptr;
     unsigned (*flags)() = nullptr;  // of the last call that had some
     const unsigned* (*grid)() = nullptr;
     const unsigned* (*block)() = nullptr;

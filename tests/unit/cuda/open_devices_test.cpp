@@ -148,7 +148,7 @@ TEST(OpenDevices, ADriverThatIsTooOldIsNamedWithTheVersionThatIsNeeded) {
     ASSERT_FALSE(opened.ok());
     EXPECT_EQ(opened.error().code(), Code::driver_too_old);
     EXPECT_TRUE(says(opened.error().message(), "CUDA 11.0"));
-    EXPECT_TRUE(says(opened.error().message(), "cuStreamGetId"));
+    EXPECT_TRUE(says(opened.error().message(), "cuCtxGetId"));
     EXPECT_TRUE(says(opened.error().remedy(), "CUDA 12.0"));
     EXPECT_EQ(machine.driver_version, 11000);  // worth knowing all the same
 }

@@ -1,0 +1,35 @@
+// Stream captures and graphs of one CUDA device.
+#pragma once
+
+#include "context.hpp"
+
+#include <vector>
+
+namespace isthmus::platform::cuda {
+
+class CudaCaptures final : public Captures {
+public:
+    explicit CudaCaptures(DeviceContext& context) noexcept : context_(context) {}
+    ~CudaCaptures() override;  // captures that were never ended endanger nobody any more
+    CudaCaptures(const CudaCaptures&) = delete;
+    CudaCaptures& operator=(const CudaCaptures&) = delete;
+
+    Status begin(StreamHandle stream) override;
+    Status end(StreamHandle stream, GraphHandle& out) override;
+    Status state(StreamHandle stream, CaptureState& out) override;
+
+    Status instantiate(GraphHandle graph, GraphInstanceHandle& out) override;
+    Status launch(GraphInstanceHandle instance, StreamHandle stream) override;
+    Status destroy(GraphHandle graph) override;
+    Status destroy(GraphInstanceHandle instance) override;
+
+private:
+    void opened(StreamHandle stream);
+    void closed(StreamHandle stream);
+
+    DeviceContext& context_;
+    std::mutex mutex_;
+    std::vector<StreamHandle> open_;  // begun here and not ended yet; Library::open_captures counts them
+};
+
+}  // namespace isthmus::platform::cuda

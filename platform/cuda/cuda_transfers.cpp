@@ -1,0 +1,212 @@
+// One driver call per copy, fill and hint; a fill of several slices is one per slice.
+#include "cuda_transfers.hpp"
+
+namespace isthmus::platform::cuda {
+namespace {
+
+CUDA_MEMCPY2D copy_2d(const CopySide& to, const CopySide& from, const CopyExtent& extent) noexcept {
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = from.host ? memory_type_host : memory_type_device;
+    if (from.host) copy.srcHost = host_pointer(from.address);
+    if (!from.host) copy.srcDevice = from.address;
+    copy.srcPitch = from.row_pitch_bytes;
+    copy.dstMemoryType = to.host ? memory_type_host : memory_type_device;
+    if (to.host) copy.dstHost = host_pointer(to.address);
+    if (!to.host) copy.dstDevice = to.address;
+    copy.dstPitch = to.row_pitch_bytes;
+    copy.WidthInBytes = extent.width_bytes;
+    copy.Height = extent.rows;
+    return copy;
+}
+
+// CUDA_MEMCPY3D or CUDA_MEMCPY3D_PEER: the second has contexts besides.
+template <class Copy>
+Copy copy_3d(const CopySide& to, const CopySide& from, const CopyExtent& extent) noexcept {
+    Copy copy{};
+    copy.srcMemoryType = from.host ? memory_type_host : memory_type_device;
+    if (from.host) copy.srcHost = host_pointer(from.address);
+    if (!from.host) copy.srcDevice = from.address;
+    copy.srcPitch = from.row_pitch_bytes;
+    copy.srcHeight = from.slice_rows;
+    copy.dstMemoryType = to.host ? memory_type_host : memory_type_device;
+    if (to.host) copy.dstHost = host_pointer(to.address);
+    if (!to.host) copy.dstDevice = to.address;
+    copy.dstPitch = to.row_pitch_bytes;
+    copy.dstHeight = to.slice_rows;
+    copy.WidthInBytes = extent.width_bytes;
+    copy.Height = extent.rows;
+    copy.Depth = extent.slices;
+    return copy;
+}
+
+CUmem_advise advice_of(Advice advice) noexcept {
+    switch (advice) {
+        case Advice::read_mostly: return mem_advise::set_read_mostly;
+        case Advice::not_read_mostly: return mem_advise::unset_read_mostly;
+        case Advice::prefer: return mem_advise::set_preferred_location;
+        case Advice::no_preference: return mem_advise::unset_preferred_location;
+        case Advice::accessed_by: return mem_advise::set_accessed_by;
+        case Advice::not_accessed_by: return mem_advise::unset_accessed_by;
+    }
+    return 0;
+}
+
+CUmemLocation location_of(const Place& place) noexcept {
+    if (place.ordinal >= 0) return {location_type::device, place.ordinal};
+    if (place.host_node >= 0) return {location_type::host_numa, place.host_node};
+    return {location_type::host, 0};
+}
+// Before 12.2 the driver knows the host as a whole only: for a hint near enough.
+CUdevice device_of(const Place& place) noexcept {
+    return place.ordinal >= 0 ? place.ordinal : device_cpu;
+}
+
+}  // namespace
+
+Status CudaTransfers::copy_shaped(const CopySide& destination, const CopySide& source, const CopyExtent& extent,
+                                  StreamHandle stream) {
+    if (extent.slices == 1) {
+        const CUDA_MEMCPY2D copy = copy_2d(destination, source, extent);
+        return context_.on_stream("cuMemcpy2DAsync_v2", stream,
+                                  [&] { return context_.api().memcpy_2d_async(&copy, stream_of(stream)); });
+    }
+    const auto copy = copy_3d<CUDA_MEMCPY3D>(destination, source, extent);
+    return context_.on_stream("cuMemcpy3DAsync_v2", stream,
+                              [&] { return context_.api().memcpy_3d_async(&copy, stream_of(stream)); });
+}
+
+Status CudaTransfers::context_of(int ordinal, const char* call, CUcontext& out) const {
+    DeviceContext* context = context_.library().context(ordinal);
+    return context ? context->handle(out) : Status{Code::wrong_device, 0, call};
+}
+
+Status CudaTransfers::copy_between(std::uint64_t destination, int destination_ordinal, std::uint64_t source,
+                                   int source_ordinal, std::size_t bytes, StreamHandle stream) {
+    const char* const call = "cuMemcpyPeerAsync";
+    CUcontext to = nullptr;
+    CUcontext from = nullptr;
+    if (Status found = context_of(destination_ordinal, call, to); !found.ok()) return found;
+    if (Status found = context_of(source_ordinal, call, from); !found.ok()) return found;
+    return context_.on_stream(call, stream, [&] {
+        return context_.api().memcpy_peer_async(destination, to, source, from, bytes, stream_of(stream));
+    });
+}
+
+Status CudaTransfers::copy_shaped_between(const CopySide& destination, int destination_ordinal, const CopySide& source,
+                                          int source_ordinal, const CopyExtent& extent, StreamHandle stream) {
+    const char* const call = "cuMemcpy3DPeerAsync";
+    auto copy = copy_3d<CUDA_MEMCPY3D_PEER>(destination, source, extent);
+    if (Status found = context_of(destination_ordinal, call, copy.dstContext); !found.ok()) return found;
+    if (Status found = context_of(source_ordinal, call, copy.srcContext); !found.ok()) return found;
+    return context_.on_stream(call, stream,
+                              [&] { return context_.api().memcpy_3d_peer_async(&copy, stream_of(stream)); });
+}
+
+Status CudaTransfers::fill_elements(std::uint64_t destination, std::uint32_t value, std::size_t element_bytes,
+                                    std::size_t count, StreamHandle stream) {
+    const Api& api = context_.api();
+    const CUstream on = stream_of(stream);
+    switch (element_bytes) {
+        case 1:
+            return context_.on_stream("cuMemsetD8Async", stream, [&] {
+                return api.memset_d8_async(destination, static_cast<unsigned char>(value), count, on);
+            });
+        case 2:
+            return context_.on_stream("cuMemsetD16Async", stream, [&] {
+                return api.memset_d16_async(destination, static_cast<unsigned short>(value), count, on);
+            });
+        case 4:
+            return context_.on_stream("cuMemsetD32Async", stream,
+                                      [&] { return api.memset_d32_async(destination, value, count, on); });
+        default: return {Code::invalid_argument, 0, "cuMemsetD32Async"};
+    }
+}
+
+// The driver fills rows only. Slices that follow each other without a gap are so many more rows.
+Status CudaTransfers::fill_shaped(const CopySide& destination, std::uint32_t value, std::size_t element_bytes,
+                                  const CopyExtent& extent, StreamHandle stream) {
+    const std::size_t width = element_bytes == 0 ? 0 : extent.width_bytes / element_bytes;
+    const std::size_t pitch = destination.row_pitch_bytes;
+    if (extent.slices == 1 || destination.slice_rows == extent.rows) {
+        return fill_rows(destination.address, pitch, value, element_bytes, width, extent.rows * extent.slices, stream);
+    }
+    Status status;
+    for (std::size_t slice = 0; slice < extent.slices && status.ok(); ++slice) {
+        const CUdeviceptr first = destination.address + slice * destination.slice_rows * pitch;
+        status = fill_rows(first, pitch, value, element_bytes, width, extent.rows, stream);
+    }
+    return status;
+}
+
+Status CudaTransfers::fill_rows(CUdeviceptr first, std::size_t pitch_bytes, std::uint32_t value,
+                                std::size_t element_bytes, std::size_t width, std::size_t rows, StreamHandle stream) {
+    const Api& api = context_.api();
+    const CUstream on = stream_of(stream);
+    switch (element_bytes) {
+        case 1:
+            return context_.on_stream("cuMemsetD2D8Async", stream, [&] {
+                return api.memset_2d_d8_async(first, pitch_bytes, static_cast<unsigned char>(value), width, rows, on);
+            });
+        case 2:
+            return context_.on_stream("cuMemsetD2D16Async", stream, [&] {
+                return api.memset_2d_d16_async(first, pitch_bytes, static_cast<unsigned short>(value), width, rows, on);
+            });
+        case 4:
+            return context_.on_stream("cuMemsetD2D32Async", stream, [&] {
+                return api.memset_2d_d32_async(first, pitch_bytes, value, width, rows, on);
+            });
+        default: return {Code::invalid_argument, 0, "cuMemsetD2D32Async"};
+    }
+}
+
+// Capturing streams do not take a prefetch (900, observed): beside them it is harmless.
+Status CudaTransfers::prefetch(std::uint64_t address, std::size_t bytes, const Place& place, StreamHandle stream) {
+    const Api& api = context_.api();
+    const CUstream on = stream_of(stream);
+    if (api.prefetch_to_location) {
+        return context_.beside_captures("cuMemPrefetchAsync_v2", stream, [&] {
+            return api.prefetch_to_location(address, bytes, location_of(place), 0, on);
+        });
+    }
+    if (!api.prefetch_to_device) return {Code::unsupported, 0, "cuMemPrefetchAsync"};
+    return context_.beside_captures("cuMemPrefetchAsync", stream,
+                                    [&] { return api.prefetch_to_device(address, bytes, device_of(place), on); });
+}
+
+Status CudaTransfers::advise(std::uint64_t address, std::size_t bytes, Advice advice, const Place& place) {
+    const Api& api = context_.api();
+    if (api.advise_location) {
+        return context_.inside("cuMemAdvise_v2", [&] {
+            return api.advise_location(address, bytes, advice_of(advice), location_of(place));
+        });
+    }
+    if (!api.advise_device) return {Code::unsupported, 0, "cuMemAdvise"};
+    return context_.inside("cuMemAdvise",
+                           [&] { return api.advise_device(address, bytes, advice_of(advice), device_of(place)); });
+}
+
+Status CudaTransfers::can_reach(int other_ordinal, bool& out) {
+    const char* const call = "cuDeviceCanAccessPeer";
+    const DeviceContext* other = context_.library().context(other_ordinal);
+    if (!other) return {Code::wrong_device, 0, call};
+    int can = 0;
+    const CUresult code = context_.api().device_can_access_peer(&can, context_.device(), other->device());
+    if (code == result::success) out = can != 0;
+    return context_.library().status(code, call);
+}
+
+// A context of ours may have been given the access by other code of the process: already as asked is as asked.
+Status CudaTransfers::set_peer_access(int other_ordinal, bool allowed) {
+    const char* const call = allowed ? "cuCtxEnablePeerAccess" : "cuCtxDisablePeerAccess";
+    CUcontext other = nullptr;
+    if (Status found = context_of(other_ordinal, call, other); !found.ok()) return found;
+    const Api& api = context_.api();
+    const Status status = context_.inside(call, [&] {
+        return allowed ? api.context_enable_peer_access(other, 0) : api.context_disable_peer_access(other);
+    });
+    const bool already =
+        status.driver_code == (allowed ? result::peer_access_already_enabled : result::peer_access_not_enabled);
+    return already ? Status{Code::ok, 0, call} : status;
+}
+
+}  // namespace isthmus::platform::cuda

@@ -1,0 +1,192 @@
+// The facet of captures, and the care that every other call takes while one is open.
+#include "cuda_calls.hpp"
+
+namespace isthmus::platform::cuda {
+namespace {
+
+class CudaCaptureCalls : public CudaCalls {
+protected:
+    void SetUp() override {
+        CudaCalls::SetUp();
+        stream = make_stream();
+        other = make_stream();
+    }
+    Captures& captures() { return *device().captures(); }
+    void begin() {
+        EXPECT_TRUE(captures().begin(stream).ok());
+        fake().clear();
+    }
+    std::string calls() {
+        const std::string made = fake().calls();
+        fake().clear();
+        return made;
+    }
+    StreamHandle stream{}, other{};
+};
+const std::string exchange = "cuThreadExchangeStreamCaptureMode ";
+
+// keeps S14, S15
+TEST_F(CudaCaptureCalls, ACaptureBecomesAGraphThatIsInstantiatedAndLaunched) {
+    EXPECT_TRUE(captures().begin(stream).ok());
+    EXPECT_EQ(fake().flags(), unsigned{capture_mode::thread_local_});
+    GraphHandle graph{};
+    EXPECT_TRUE(captures().end(stream, graph).ok());
+    EXPECT_NE(graph, GraphHandle::none);
+    EXPECT_EQ(calls(), "cuStreamBeginCapture_v2 cuStreamEndCapture ");
+    GraphInstanceHandle instance{};
+    EXPECT_TRUE(captures().instantiate(graph, instance).ok());
+    EXPECT_NE(instance, GraphInstanceHandle::none);
+    EXPECT_EQ(fake().flags(), 0u);
+    EXPECT_EQ(calls(), "cuCtxPushCurrent_v2 cuCtxGetId cuGraphInstantiateWithFlags cuCtxPopCurrent_v2 ");
+    EXPECT_TRUE(captures().launch(instance, other).ok());
+    EXPECT_EQ(calls(), "cuGraphLaunch ");
+    EXPECT_TRUE(captures().destroy(instance).ok());
+    EXPECT_TRUE(captures().destroy(graph).ok());
+    EXPECT_EQ(calls(), "cuCtxGetId cuGraphExecDestroy cuCtxGetId cuGraphDestroy ");
+}
+
+TEST_F(CudaCaptureCalls, TheStateOfACaptureIsToldInOurWords) {
+    const std::pair<int, CaptureState> answers[] = {{capture_status::none, CaptureState::none},
+                                                    {capture_status::active, CaptureState::open},
+                                                    {capture_status::invalidated, CaptureState::lost}};
+    for (const auto& [number, state] : answers) {
+        fake().set_capture_status(number);
+        CaptureState told{};
+        EXPECT_TRUE(captures().state(stream, told).ok());
+        EXPECT_EQ(told, state) << number;
+    }
+    EXPECT_EQ(calls(), "cuStreamIsCapturing cuStreamIsCapturing cuStreamIsCapturing ");
+}
+
+// keeps S19, K13: allocations and their like leave an open capture alone
+TEST_F(CudaCaptureCalls, WhileACaptureIsOpenUnsafeCallsRunWithTheModeExchanged) {
+    begin();
+    const auto with_care = [](const std::string& inner) { return exchange + inner + exchange; };
+    const auto entered = [&](const std::string& call) {
+        return with_care("cuCtxPushCurrent_v2 cuCtxGetId " + call + " cuCtxPopCurrent_v2 ");
+    };
+    Allocation allocation;
+    EXPECT_TRUE(memory().allocate(MemoryKind::device, 64, Attachment::global, other, allocation).ok());
+    EXPECT_EQ(calls(), entered("cuMemAlloc_v2"));
+    EXPECT_TRUE(memory().release(allocation, other).ok());
+    EXPECT_EQ(calls(), entered("cuMemFree_v2"));
+    EXPECT_TRUE(memory().allocate(MemoryKind::managed, 64, Attachment::global, other, allocation).ok());
+    EXPECT_EQ(calls(), entered("cuMemAllocManaged"));
+    EXPECT_TRUE(memory().allocate(MemoryKind::pool, 64, Attachment::global, other, allocation).ok());
+    EXPECT_EQ(calls(), with_care("cuMemAllocAsync "));
+    EXPECT_TRUE(memory().release(allocation, other).ok());
+    EXPECT_EQ(calls(), with_care("cuMemFreeAsync "));
+    PoolHandle pool{};
+    EXPECT_TRUE(device().pools()->create({}, pool).ok());
+    EXPECT_EQ(calls(), entered("cuMemPoolCreate"));
+    EXPECT_TRUE(device().pools()->trim(pool, 0).ok());
+    EXPECT_EQ(calls(), with_care("cuMemPoolTrimTo "));
+    EXPECT_TRUE(device().pools()->destroy(pool).ok());
+    EXPECT_EQ(calls(), with_care("cuMemPoolDestroy "));
+    EXPECT_TRUE(device().transfers()->advise(64, 64, Advice::read_mostly, {}).ok());
+    EXPECT_EQ(calls(), entered("cuMemAdvise_v2"));
+    EXPECT_TRUE(execution().query_stream(other).ok());
+    EXPECT_TRUE(execution().synchronize_stream(other).ok());
+    EXPECT_EQ(calls(), with_care("cuStreamQuery ") + with_care("cuStreamSynchronize "));
+    EventHandle event{};
+    EXPECT_TRUE(execution().create_event(false, event).ok());
+    EXPECT_EQ(calls(), entered("cuEventCreate"));
+    EXPECT_TRUE(execution().query_event(event).ok());
+    EXPECT_EQ(calls(), with_care("cuEventQuery "));
+    EXPECT_EQ(fake().capture_mode(), capture_mode::global);  // the thread's own again
+}
+
+// keeps S19: the other device's calls endanger the capture just as well
+TEST_F(CudaCaptureCalls, EveryDeviceOfTheLibraryTakesCare) {
+    begin();
+    StreamHandle elsewhere{};
+    EXPECT_TRUE(drivers_[1]->execution().create_stream(0, elsewhere).ok());
+    EXPECT_EQ(calls().find(exchange), 0u);
+}
+
+// keeps S19: work for a stream is captured or not whatever the mode; it costs what it always costs
+TEST_F(CudaCaptureCalls, WorkForStreamsIsStillOneDriverCall) {
+    EventHandle event{};
+    EXPECT_TRUE(execution().create_event(false, event).ok());
+    begin();
+    EXPECT_TRUE(memory().copy(64, 128, 8, CopyDirection::device_to_device, stream).ok());
+    EXPECT_TRUE(memory().fill(64, 0, 8, stream).ok());
+    EXPECT_TRUE(execution().record_event(event, stream).ok());
+    EXPECT_TRUE(execution().wait_event(stream, event).ok());
+    EXPECT_TRUE(device().transfers()->copy_shaped({64, false, 8, 1}, {128, false, 8, 1}, {8, 1, 1}, stream).ok());
+    EXPECT_EQ(calls(), "cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuEventRecord cuStreamWaitEvent cuMemcpy2DAsync_v2 ");
+}
+
+// keeps S19: after the end nothing is exchanged any more
+TEST_F(CudaCaptureCalls, TheLastEndEndsTheCare) {
+    begin();
+    EXPECT_TRUE(captures().begin(other).ok());
+    GraphHandle graph{};
+    EXPECT_TRUE(captures().end(other, graph).ok());
+    fake().clear();
+    EXPECT_TRUE(execution().query_stream(other).ok());
+    EXPECT_EQ(calls(), exchange + "cuStreamQuery " + exchange);
+    EXPECT_TRUE(captures().end(stream, graph).ok());
+    fake().clear();
+    EXPECT_TRUE(execution().query_stream(other).ok());
+    EXPECT_EQ(calls(), "cuStreamQuery ");
+}
+
+// keeps S14: a lost capture is over with its end; one that was ended in the wrong place goes on
+TEST_F(CudaCaptureCalls, AFailedEndEndsTheCareOnlyWhereTheCaptureIsOver) {
+    begin();
+    GraphHandle graph{};
+    fake().set_capture_status(capture_status::active);
+    fake().fail("cuStreamEndCapture", 908);
+    EXPECT_EQ(captures().end(stream, graph).code, Code::capture_error);
+    EXPECT_EQ(calls(), "cuStreamEndCapture cuStreamIsCapturing ");
+    EXPECT_TRUE(execution().query_stream(other).ok());
+    EXPECT_EQ(calls(), exchange + "cuStreamQuery " + exchange);
+    fake().set_capture_status(capture_status::none);
+    fake().fail("cuStreamEndCapture", 901);
+    const Status lost = captures().end(stream, graph);
+    EXPECT_EQ(lost.code, Code::capture_error);
+    EXPECT_EQ(lost.driver_code, 901);
+    EXPECT_EQ(graph, GraphHandle::none);
+    fake().clear();
+    EXPECT_TRUE(execution().query_stream(other).ok());
+    EXPECT_EQ(calls(), "cuStreamQuery ");
+}
+
+// keeps S19: a foreign capture that is ended here was never counted, and a failed begin neither
+TEST_F(CudaCaptureCalls, OnlyCapturesThatBeganHereAreCounted) {
+    GraphHandle graph{};
+    EXPECT_TRUE(captures().end(other, graph).ok());
+    fake().fail("cuStreamBeginCapture_v2", 401);
+    EXPECT_FALSE(captures().begin(stream).ok());
+    fake().clear();
+    EXPECT_TRUE(execution().query_stream(other).ok());
+    EXPECT_EQ(calls(), "cuStreamQuery ");
+    begin();  // not undone by the end before it
+    EXPECT_TRUE(execution().query_stream(other).ok());
+    EXPECT_EQ(calls(), exchange + "cuStreamQuery " + exchange);
+}
+
+TEST_F(CudaCaptureCalls, AModeThatCannotBeExchangedIsNotGivenBack) {
+    begin();
+    fake().fail(exchange.substr(0, exchange.size() - 1).c_str(), 1);
+    EXPECT_TRUE(execution().query_stream(other).ok());
+    EXPECT_EQ(calls(), exchange + "cuStreamQuery ");
+    EXPECT_EQ(fake().capture_mode(), capture_mode::global);
+}
+
+// keeps R1: what the driver means by a code here
+TEST_F(CudaCaptureCalls, RefusalsOfGraphsThatAllocateAreExplained) {
+    fake().fail("cuGraphLaunch", 1);
+    const Status again = captures().launch(GraphInstanceHandle{0x10}, stream);
+    EXPECT_NE(device().explain(again, "launching").message().find("freed"), std::string_view::npos);
+    fake().fail("cuGraphInstantiateWithFlags", 801);
+    GraphInstanceHandle instance{};
+    const Status second = captures().instantiate(GraphHandle{0x10}, instance);
+    EXPECT_EQ(second.code, Code::unsupported);
+    EXPECT_NE(device().explain(second, "instantiating").message().find("one instance"), std::string_view::npos);
+    EXPECT_EQ(instance, GraphInstanceHandle::none);
+}
+
+}  // namespace
+}  // namespace isthmus::platform::cuda

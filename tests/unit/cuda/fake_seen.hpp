@@ -1,0 +1,26 @@
+// What the fake driver was given last, for tests to look at; shared by the fake and its users.
+#pragma once
+
+#include "abi.hpp"
+
+struct FakeSeen {
+    isthmus::cuda_abi::CUmemoryPool pool;
+    isthmus::cuda_abi::CUmemPoolProps pool_properties;
+    isthmus::cuda_abi::CUmemAccessDesc access;
+    isthmus::cuda_abi::CUmemPool_attribute attribute;
+    std::uint64_t attribute_value;
+    isthmus::cuda_abi::CUDA_MEMCPY2D copy_2d;
+    isthmus::cuda_abi::CUDA_MEMCPY3D copy_3d;
+    isthmus::cuda_abi::CUDA_MEMCPY3D_PEER copy_3d_peer;
+    isthmus::cuda_abi::CUcontext contexts[2];
+    struct {
+        isthmus::cuda_abi::CUdeviceptr first;
+        std::size_t pitch;
+        unsigned value;
+        std::size_t width, rows;
+    } fill;
+    isthmus::cuda_abi::CUmem_advise advice;
+    isthmus::cuda_abi::CUmemLocation location;
+    isthmus::cuda_abi::CUdevice device;
+    isthmus::cuda_abi::CUstream stream;
+};
