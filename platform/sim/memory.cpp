@@ -148,35 +148,6 @@ Result attach(Driver& d, Stream* handle, Address address, std::size_t bytes, uns
     return code;
 }
 
-// Prefetch and advice: the same conditions, and what the record says the driver answers for managed memory.
-Result hint(Driver& d, Address address, std::size_t bytes, int device, int stream_device) {
-    if (bytes == 0) return result::invalid_value;
-    if (device >= static_cast<int>(d.devices.size())) return result::invalid_device;
-    const int asked = device >= 0 ? device : stream_device;
-    const std::lock_guard lock(d.mutex);
-    const Found found = d.regions.find(address);
-    if (!found) return d.fact(asked, attribute::pageable) != 0 && address != 0 ? result::ok : result::invalid_value;
-    if (found.region->kind != Kind::managed || bytes > found.region->bytes - found.offset_bytes) {
-        return result::invalid_value;
-    }
-    return d.machine.device(asked).prefetch_code;
-}
-
-Result prefetch(Driver& d, Address address, std::size_t bytes, int device, Stream* handle) {
-    StreamTarget stream;
-    if (const Result code = resolve_for_work(d, handle, stream)) return code;
-    if (const Result code = hint(d, address, bytes, device, stream.device)) return code;
-    engine::Operation operation;
-    operation.label = "cuMemPrefetchAsync";
-    return d.engine().submit(stream.id, std::move(operation));
-}
-
-// A location as a device, -1: some host memory. False: no such place.
-bool device_of(const Driver& d, Location location, int& device) {
-    device = location.type == 1 ? location.id : -1;
-    return location.type >= 1 && location.type <= 4 && (location.type != 1 || d.valid(device));
-}
-
 }  // namespace
 
 extern "C" {
@@ -300,39 +271,6 @@ Result cuMemHostUnregister(void* pointer) {
 
 Result cuStreamAttachMemAsync(Stream* stream, Address address, std::size_t bytes, unsigned flags) {
     return call(CallId::cuStreamAttachMemAsync, [&](Driver& d) { return attach(d, stream, address, bytes, flags); });
-}
-
-Result cuMemPrefetchAsync(Address address, std::size_t bytes, DeviceOrdinal device, Stream* stream) {
-    return call(CallId::cuMemPrefetchAsync, [&](Driver& d) -> Result {
-        if (device < -1) return result::invalid_device;  // -1 is the host
-        return prefetch(d, address, bytes, device, stream);
-    });
-}
-
-Result cuMemPrefetchAsync_v2(Address address, std::size_t bytes, Location location, unsigned flags, Stream* stream) {
-    return call(CallId::cuMemPrefetchAsync_v2, [&](Driver& d) -> Result {
-        int device = -1;
-        if (flags != 0) return result::invalid_value;
-        if (!device_of(d, location, device)) return result::invalid_device;
-        return prefetch(d, address, bytes, device, stream);
-    });
-}
-
-Result cuMemAdvise(Address address, std::size_t bytes, int advice, DeviceOrdinal device) {
-    return call_in_context(CallId::cuMemAdvise, [&](Driver& d, Context& context) -> Result {
-        if (advice < 1 || advice > 6) return result::invalid_value;
-        if (device < -1) return result::invalid_device;
-        return hint(d, address, bytes, device, context.device);
-    });
-}
-
-Result cuMemAdvise_v2(Address address, std::size_t bytes, int advice, Location location) {
-    return call_in_context(CallId::cuMemAdvise_v2, [&](Driver& d, Context& context) -> Result {
-        int device = -1;
-        if (advice < 1 || advice > 6) return result::invalid_value;
-        if (location.type != 0 && !device_of(d, location, device)) return result::invalid_device;
-        return hint(d, address, bytes, device, context.device);
-    });
 }
 }
 

@@ -1,4 +1,5 @@
 // What the driver says about an address (cuPointerGetAttribute).
+#include "access.hpp"
 #include "call.hpp"
 
 #include <cstring>
@@ -6,43 +7,72 @@
 namespace isthmus::sim {
 namespace {
 
+constexpr int gpu_direct_rdma = 116;
+
 template <class T>
 Result write(void* out, T value) {
     std::memcpy(out, &value, sizeof(value));
     return result::ok;
 }
 
-bool on_device(Kind kind) {
-    return kind == Kind::device || kind == Kind::pool || kind == Kind::graph;
+bool on_device(const Region& region) {
+    return region.device >= 0 &&
+           (region.kind == Kind::device || region.kind == Kind::pool || region.kind == Kind::graph);
+}
+
+bool of_host(const Region& region) {
+    const bool managed = region.kind == Kind::managed;
+    return region.kind == Kind::pinned || region.kind == Kind::registered || (region.device < 0 && !managed);
+}
+
+// What the current context's device may do with the memory; without a context, the owner's (assumed).
+unsigned access_flags(const Region& region, const Context* current) {
+    const GpuAgent agent = {current ? current->device : region.device, current, engine::StreamId::none};
+    if (check_reach(region, agent, true).empty()) {
+        constexpr unsigned read_only = 8;
+        return region.kind == Kind::registered && (region.flags & read_only) != 0 ? 1 : 3;
+    }
+    return check_reach(region, agent, false).empty() ? 1 : 0;
 }
 
 // Numbers of CUpointer_attribute.
-Result answer(const Found& found, int id, Address address, void* out) {
+Result answer(Driver& d, const Found& found, int id, Address address, const Context* current, void* out) {
     const Region& region = *found.region;
-    constexpr int type_host = 1, type_device = 2;
-    // Memory of the host's pools has no device (assumed: CU_DEVICE_CPU).
-    const bool host_memory = region.kind == Kind::pinned || region.kind == Kind::registered || region.device < 0;
+    constexpr unsigned type_host = 1, type_device = 2;
+    const bool plain = region.kind == Kind::device;
     switch (id) {
         case 1: return write<Context*>(out, region.context);
-        case 2: return write<unsigned>(out, host_memory ? type_host : type_device);
+        case 2: return write<unsigned>(out, of_host(region) ? type_host : type_device);
         case 3: return write<Address>(out, region.base + found.offset_bytes);
-        case 4:
-            if (on_device(region.kind) && region.device >= 0) return result::invalid_value;
-            return write<void*>(out, found.pointer());
-        case 6: return write<unsigned char>(out, 0);
-        case 7: return write<unsigned long long>(out, region.id);
+        case 4: return on_device(region) ? result::invalid_value : write<void*>(out, found.pointer());
+        case 6: return write<unsigned char>(out, region.sync_memops);
+        case 7:
+        case 20: return write<unsigned long long>(out, region.id);
         case 8: return write<unsigned char>(out, region.kind == Kind::managed);
-        case 9: return write<int>(out, region.device);
-        case 10: return write<unsigned char>(out, region.kind == Kind::device);
-        case 11: return write<Address>(out, found.by_host_name ? address - found.offset_bytes : region.base);
-        case 12: return write<std::size_t>(out, region.bytes);
+        case 9: return write<int>(out, region.device);  // of the host's pools -1, as CU_DEVICE_CPU (assumed)
+        case 10: return write<unsigned char>(out, plain && d.machine.device(region.device).legacy_ipc_usable);
+        case 11:
+        case 19: return write<Address>(out, found.by_host_name ? address - found.offset_bytes : region.base);
+        case 12:
+        case 18: return write<std::size_t>(out, region.bytes);
         case 13: return write<unsigned char>(out, 1);
         case 14: return write<std::uint64_t>(out, 0);
-        case 15: return write<unsigned char>(out, region.kind == Kind::device);
-        case 16: return write<unsigned>(out, (region.flags & 8) != 0 && region.kind == Kind::registered ? 1u : 3u);
+        case 15: return write<unsigned char>(out, plain && d.fact(region.device, gpu_direct_rdma) != 0);
+        case 16: return write<unsigned>(out, access_flags(region, current));
         case 17: return write<Pool*>(out, region.of_graph ? nullptr : region.pool);  // the graph's, not the pool's
-        default: return result::not_supported;
+        case 21: return write<unsigned char>(out, 0);
+        default: return result::not_supported;  // tokens for third-party kernel drivers
     }
+}
+
+Result set_attribute(Region& region, const void* value, int id) {
+    constexpr int sync_memops = 6;
+    unsigned wanted = 0;
+    if (!value || id != sync_memops) return result::invalid_value;
+    std::memcpy(&wanted, value, sizeof(wanted));
+    if (wanted > 1 || of_host(region)) return result::invalid_value;  // of the host's memory: assumed
+    region.sync_memops = wanted != 0;
+    return result::ok;
 }
 
 std::size_t size_of(int id) {
@@ -51,7 +81,8 @@ std::size_t size_of(int id) {
         case 8:
         case 10:
         case 13:
-        case 15: return 1;
+        case 15:
+        case 21: return 1;
         case 2:
         case 9:
         case 16: return 4;
@@ -66,10 +97,11 @@ extern "C" {
 Result cuPointerGetAttribute(void* data, int id, Address address) {
     return call(CallId::cuPointerGetAttribute, [&](Driver& d) -> Result {
         if (!data || id < 1 || id > 21) return result::invalid_value;
+        const Context* const current = current_context(d);
         const std::lock_guard lock(d.mutex);
         const Found found = d.regions.find(address);
         if (!found || found.region->freed) return result::invalid_value;
-        return answer(found, id, address, data);
+        return answer(d, found, id, address, current, data);
     });
 }
 
@@ -77,6 +109,7 @@ Result cuPointerGetAttribute(void* data, int id, Address address) {
 Result cuPointerGetAttributes(unsigned count, int* ids, void** data, Address address) {
     return call(CallId::cuPointerGetAttributes, [&](Driver& d) -> Result {
         if (!ids || !data || count == 0) return result::invalid_value;
+        const Context* const current = current_context(d);
         const std::lock_guard lock(d.mutex);
         const Found found = d.regions.find(address);
         const bool known = found && !found.region->freed;
@@ -84,9 +117,18 @@ Result cuPointerGetAttributes(unsigned count, int* ids, void** data, Address add
             if (ids[i] < 1 || ids[i] > 21) return result::invalid_value;
             std::memset(data[i], 0, size_of(ids[i]));
             if (!known && ids[i] == 9) write<int>(data[i], -2);  // documented for memory without a device
-            if (known) static_cast<void>(answer(found, ids[i], address, data[i]));
+            if (known) static_cast<void>(answer(d, found, ids[i], address, current, data[i]));
         }
         return result::ok;
+    });
+}
+
+Result cuPointerSetAttribute(const void* value, int id, Address address) {
+    return call(CallId::cuPointerSetAttribute, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        const Found found = d.regions.find(address);
+        if (!found || found.region->freed) return result::invalid_value;
+        return set_attribute(*found.region, value, id);
     });
 }
 }

@@ -6,12 +6,34 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace isthmus::sim {
+
+// What the program advised about a range of managed memory, and where it last wished it to be.
+struct Hints {
+    bool read_mostly = false;
+    Location preferred{0, 0};      // type 0: nowhere in particular
+    Location last_prefetch{0, 0};  // type 0: never
+    std::set<int> accessed_by;     // devices; -1: the host
+};
+
+// Hints by ranges of an allocation's bytes.
+class HintMap {
+public:
+    // Changes the hints of a range, widened to pages.
+    void apply(std::size_t offset_bytes, std::size_t bytes, const std::function<void(Hints&)>& change);
+    void visit(std::size_t offset_bytes, std::size_t bytes, const std::function<void(const Hints&)>& look) const;
+
+private:
+    void split(std::size_t offset_bytes);
+    std::map<std::size_t, Hints> from_{{0, {}}};  // each holds up to the next
+};
 
 enum class Kind : std::uint8_t { device, pool, graph, managed, pinned, registered };
 const char* name(Kind kind) noexcept;
@@ -40,6 +62,8 @@ struct Region {
     // Managed memory where attribute 89 is 0: who may touch it (CU_MEM_ATTACH_GLOBAL 1, HOST 2, SINGLE 4).
     unsigned attachment = 1;
     engine::StreamId attached_to = engine::StreamId::none;
+    HintMap hints;
+    bool sync_memops = false;
 
     bool aliased() const { return base != reinterpret_cast<Address>(host); }
 };

@@ -1,0 +1,252 @@
+// Prefetches and advice, and what the driver remembers of them.
+#include "call.hpp"
+
+#include <cstring>
+#include <set>
+
+namespace isthmus::sim {
+namespace {
+
+constexpr int nowhere = 0, on_device = 1, on_host = 2, on_node = 3, on_callers_node = 4;
+constexpr int cpu = -1, no_device = -2;  // CU_DEVICE_CPU, CU_DEVICE_INVALID
+
+// The oldest forms of the calls name a device, or the CPU as -1.
+Location location_of(DeviceOrdinal device) {
+    return device == cpu ? Location{on_host, 0} : Location{on_device, device};
+}
+
+Result check_place(const Driver& d, Location where) {
+    switch (where.type) {
+        case on_device: return d.valid(where.id) ? result::ok : result::invalid_device;
+        case on_host:
+        case on_callers_node: return result::ok;
+        case on_node:
+            for (const NumaNode& node : d.machine.record().facts.numa_nodes) {
+                if (node.id == where.id) return result::ok;
+            }
+            return result::invalid_device;
+        default: return result::invalid_value;
+    }
+}
+
+// A range that may be hinted about: managed memory, or the program's own where the device reaches that. `managed` is
+// null for the latter: nothing is remembered of it.
+Result find_range(Driver& d, Address address, std::size_t bytes, int asked, Found& managed) {
+    if (bytes == 0 || address == 0) return result::invalid_value;
+    const Found found = d.regions.find(address);
+    if (!found) return d.fact(asked, attribute::pageable) != 0 ? result::ok : result::invalid_value;
+    if (found.region->kind != Kind::managed || bytes > found.region->bytes - found.offset_bytes) {
+        return result::invalid_value;
+    }
+    managed = found;
+    return d.machine.device(asked).prefetch_code;  // what this machine's driver says of its managed memory
+}
+
+Result note_prefetch(Driver& d, Address address, std::size_t bytes, Location where, int stream_device) {
+    if (const Result code = check_place(d, where)) return code;
+    const std::lock_guard lock(d.mutex);
+    Found managed;
+    const int asked = where.type == on_device ? where.id : stream_device;
+    if (const Result code = find_range(d, address, bytes, asked, managed)) return code;
+    if (managed) {
+        managed.region->hints.apply(managed.offset_bytes, bytes, [&](Hints& hints) { hints.last_prefetch = where; });
+    }
+    return result::ok;
+}
+
+engine::Operation prefetch_operation() {
+    engine::Operation operation;
+    operation.label = "cuMemPrefetchAsync";
+    return operation;
+}
+
+Result prefetch(Driver& d, Address address, std::size_t bytes, Location where, Stream* handle) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    if (const Result code = note_prefetch(d, address, bytes, where, stream.device)) return code;
+    return d.engine().submit(stream.id, prefetch_operation());
+}
+
+// Numbers of CUmem_advise.
+void change(Hints& hints, int advice, Location where) {
+    const int device = where.type == on_device ? where.id : cpu;
+    switch (advice) {
+        case 1: hints.read_mostly = true; break;
+        case 2: hints.read_mostly = false; break;
+        case 3: hints.preferred = where; break;
+        case 4: hints.preferred = {nowhere, 0}; break;
+        case 5: hints.accessed_by.insert(device); break;
+        default: hints.accessed_by.erase(device); break;
+    }
+}
+
+Result advise(Driver& d, Address address, std::size_t bytes, int advice, Location where, int current_device) {
+    if (advice < 1 || advice > 6) return result::invalid_value;
+    const bool place_matters = advice == 3 || advice >= 5;  // documented: the others ignore it
+    if (place_matters) {
+        if (const Result code = check_place(d, where)) return code;
+        if (advice >= 5 && (where.type == on_node || where.type == on_callers_node)) return result::invalid_value;
+    }
+    const std::lock_guard lock(d.mutex);
+    Found managed;
+    const int asked = place_matters && where.type == on_device ? where.id : current_device;
+    if (const Result code = find_range(d, address, bytes, asked, managed)) return code;
+    if (managed) {
+        managed.region->hints.apply(managed.offset_bytes, bytes, [&](Hints& hints) { change(hints, advice, where); });
+    }
+    return result::ok;
+}
+
+bool same(Location a, Location b) {
+    return a.type == b.type && (a.id == b.id || (a.type != on_device && a.type != on_node));
+}
+
+// One place for the whole range; type 0: there is none.
+Location common_place(const Found& range, std::size_t bytes, Location Hints::*which) {
+    Location common = {};
+    bool first = true;
+    range.region->hints.visit(range.offset_bytes, bytes, [&](const Hints& hints) {
+        if (!first && !same(common, hints.*which)) {
+            common = {nowhere, 0};
+        } else if (first) {
+            common = hints.*which;
+        }
+        first = false;
+    });
+    return common;
+}
+
+int device_of(Location where) {
+    return where.type == on_device ? where.id : where.type == nowhere ? no_device : cpu;
+}
+
+void write_accessed_by(const Found& range, std::size_t bytes, int* out, std::size_t count) {
+    std::set<int> common;
+    bool first = true;
+    range.region->hints.visit(range.offset_bytes, bytes, [&](const Hints& hints) {
+        if (first) common = hints.accessed_by;
+        std::erase_if(common, [&](int device) { return hints.accessed_by.count(device) == 0; });
+        first = false;
+    });
+    std::size_t next = 0;
+    for (const int device : common) {
+        if (next < count) out[next++] = device;
+    }
+    while (next < count) out[next++] = no_device;
+}
+
+// Numbers of CUmem_range_attribute.
+Result range_attribute(const Found& range, std::size_t bytes, int id, void* data, std::size_t data_bytes) {
+    if (!data || data_bytes == 0 || data_bytes % sizeof(int) != 0) return result::invalid_value;
+    if (id != 3 && data_bytes != sizeof(int)) return result::invalid_value;
+    const Location preferred = common_place(range, bytes, &Hints::preferred);
+    const Location last = common_place(range, bytes, &Hints::last_prefetch);
+    int value = 1;
+    switch (id) {
+        case 1:
+            range.region->hints.visit(range.offset_bytes, bytes,
+                                      [&](const Hints& hints) { value = value && hints.read_mostly; });
+            break;
+        case 2: value = device_of(preferred); break;
+        case 3: write_accessed_by(range, bytes, static_cast<int*>(data), data_bytes / sizeof(int)); return result::ok;
+        case 4: value = device_of(last); break;
+        case 5: value = preferred.type; break;
+        case 6: value = preferred.id; break;
+        case 7: value = last.type; break;
+        case 8: value = last.id; break;
+        default: return result::invalid_value;
+    }
+    std::memcpy(data, &value, sizeof(value));
+    return result::ok;
+}
+
+Result range_attributes(Driver& d, void** data, const std::size_t* data_bytes, const int* ids, std::size_t count,
+                        Address address, std::size_t bytes) {
+    if (!data || !data_bytes || !ids || count == 0 || bytes == 0) return result::invalid_value;
+    const std::lock_guard lock(d.mutex);
+    const Found range = d.regions.find(address);
+    if (!range || range.region->kind != Kind::managed || bytes > range.region->bytes - range.offset_bytes) {
+        return result::invalid_value;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        if (const Result code = range_attribute(range, bytes, ids[i], data[i], data_bytes[i])) return code;
+    }
+    return result::ok;
+}
+
+// Which entry of the locations is the i-th range's: indices ascend from 0.
+bool well_formed(const std::size_t* first_of, std::size_t locations, std::size_t count) {
+    if (locations == 0 || locations > count || first_of[0] != 0) return false;
+    for (std::size_t i = 1; i < locations; ++i) {
+        if (first_of[i] <= first_of[i - 1] || first_of[i] >= count) return false;
+    }
+    return true;
+}
+
+Result prefetch_batch(Driver& d, const Address* addresses, const std::size_t* sizes, std::size_t count,
+                      const Location* locations, const std::size_t* first_of, std::size_t location_count,
+                      unsigned long long flags, Stream* handle) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    if (!addresses || !sizes || !locations || !first_of || flags != 0 || stream.legacy) return result::invalid_value;
+    if (!well_formed(first_of, location_count, count)) return result::invalid_value;
+    for (int device = 0; d.valid(device); ++device) {  // documented of all devices; the code is assumed
+        if (d.fact(device, attribute::concurrent_managed) == 0) return result::invalid_device;
+    }
+    std::size_t place = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (place + 1 < location_count && first_of[place + 1] == i) ++place;
+        if (const Result code = note_prefetch(d, addresses[i], sizes[i], locations[place], stream.device)) return code;
+    }
+    return d.engine().submit(stream.id, prefetch_operation());
+}
+
+}  // namespace
+
+extern "C" {
+
+Result cuMemPrefetchAsync(Address address, std::size_t bytes, DeviceOrdinal device, Stream* stream) {
+    return call(CallId::cuMemPrefetchAsync,
+                [&](Driver& d) { return prefetch(d, address, bytes, location_of(device), stream); });
+}
+
+Result cuMemPrefetchAsync_v2(Address address, std::size_t bytes, Location location, unsigned flags, Stream* stream) {
+    return call(CallId::cuMemPrefetchAsync_v2, [&](Driver& d) -> Result {
+        if (flags != 0) return result::invalid_value;
+        return prefetch(d, address, bytes, location, stream);
+    });
+}
+
+Result cuMemPrefetchBatchAsync(Address* addresses, std::size_t* sizes, std::size_t count, Location* locations,
+                               std::size_t* first_of, std::size_t location_count, unsigned long long flags,
+                               Stream* stream) {
+    return call(CallId::cuMemPrefetchBatchAsync, [&](Driver& d) {
+        return prefetch_batch(d, addresses, sizes, count, locations, first_of, location_count, flags, stream);
+    });
+}
+
+Result cuMemAdvise(Address address, std::size_t bytes, int advice, DeviceOrdinal device) {
+    return call_in_context(CallId::cuMemAdvise, [&](Driver& d, Context& context) {
+        return advise(d, address, bytes, advice, location_of(device), context.device);
+    });
+}
+
+Result cuMemAdvise_v2(Address address, std::size_t bytes, int advice, Location location) {
+    return call_in_context(CallId::cuMemAdvise_v2, [&](Driver& d, Context& context) {
+        return advise(d, address, bytes, advice, location, context.device);
+    });
+}
+
+Result cuMemRangeGetAttribute(void* data, std::size_t data_bytes, int id, Address address, std::size_t bytes) {
+    return call(CallId::cuMemRangeGetAttribute,
+                [&](Driver& d) { return range_attributes(d, &data, &data_bytes, &id, 1, address, bytes); });
+}
+
+Result cuMemRangeGetAttributes(void** data, std::size_t* data_bytes, int* ids, std::size_t count, Address address,
+                               std::size_t bytes) {
+    return call(CallId::cuMemRangeGetAttributes,
+                [&](Driver& d) { return range_attributes(d, data, data_bytes, ids, count, address, bytes); });
+}
+}
+
+}  // namespace isthmus::sim
