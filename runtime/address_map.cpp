@@ -1,55 +1,90 @@
-// AddressMap as an ordered table behind a shared lock.
+// The address map: slots with their allocations, the tree that leads to them, and one writer at a time.
 #include "address_map.hpp"
 
-#include <map>
+#include "address_tree.hpp"
+
 #include <mutex>
-#include <shared_mutex>
+#include <new>
+#include <string>
 
 namespace isthmus::provenance {
+namespace {
+
+using namespace nodes;
+
+void construct_slot(void* block, std::size_t) {
+    new (block) Slot;
+}
+
+std::string text(std::uint64_t base, std::uint64_t bytes) {
+    std::string hex;
+    for (std::uint64_t rest = base; rest != 0 || hex.empty(); rest >>= 4)
+        hex.insert(0, 1, "0123456789abcdef"[rest & 15]);
+    return std::to_string(bytes) + " bytes at 0x" + hex;
+}
+
+Error full() {
+    return {Code::out_of_memory, "no memory to remember another allocation"};
+}
+
+}  // namespace
 
 struct AddressMap::State {
-    mutable std::shared_mutex mutex;
-    std::map<std::uint64_t, Record> records;  // by base
+    explicit State(std::size_t most_bytes) : budget{most_bytes} {}
 
-    std::map<std::uint64_t, Record>::const_iterator at(std::uint64_t address) const {
-        auto next = records.upper_bound(address);
-        if (next == records.begin()) return records.end();
-        --next;
-        return address - next->first < next->second.bytes ? next : records.end();
-    }
+    Budget budget;
+    Tree tree{budget};
+    BlockPool slots{budget, sizeof(Slot), construct_slot};
+    std::atomic<std::size_t> live{0};
+    mutable std::mutex mutex;  // held for all writing
 };
 
-AddressMap::AddressMap() : state_(std::make_unique<State>()) {}
+AddressMap::AddressMap(std::size_t most_bytes) : state_(std::make_unique<State>(most_bytes)) {}
 AddressMap::~AddressMap() = default;
 
 Result<void> AddressMap::insert(const Record& record) {
-    constexpr std::uint64_t end_of_space = std::uint64_t{1} << address_bits;
-    if (record.bytes == 0 || record.id == 0 || record.base >= end_of_space ||
-        record.bytes > end_of_space - record.base) {
-        return Error(Code::invalid_argument, "a range that no allocation has");
+    constexpr std::uint64_t end = std::uint64_t{1} << address_bits;
+    if (record.bytes == 0 || record.id == 0 || record.base >= end || record.bytes > end - record.base) {
+        return Error(Code::invalid_argument, text(record.base, record.bytes) + " are no allocation",
+                     "check the length for zero, an overflow or a negative number");
     }
-    const std::lock_guard lock(state_->mutex);
-    const auto next = state_->records.lower_bound(record.base);
-    if (state_->at(record.base) != state_->records.end() ||
-        (next != state_->records.end() && next->first - record.base < record.bytes)) {
-        return Error(Code::invalid_argument, "the range overlaps a live allocation");
+    const Range range{record.base, record.base + (record.bytes - 1)};
+    State& state = *state_;
+    const std::lock_guard lock(state.mutex);
+    if (const Slot* met = state.tree.first_met(range); met != nullptr) {
+        return Error(Code::invalid_argument,
+                     text(record.base, record.bytes) + " overlap a live allocation of " +
+                         text(met->first(), met->last() - met->first() + 1),
+                     "forget the allocation that was freed before its addresses are used again");
     }
-    state_->records.emplace(record.base, record);
+    void* block = state.slots.take();
+    if (block == nullptr) return full();
+    Slot& slot = *static_cast<Slot*>(block);
+    slot.fill(record);
+    if (!state.tree.add(slot, range)) {
+        state.slots.give(&slot);
+        return full();
+    }
+    slot.turn();  // alive
+    state.live.store(state.live.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return {};
 }
 
 bool AddressMap::erase(std::uint64_t base, std::uint64_t id) {
-    const std::lock_guard lock(state_->mutex);
-    const auto found = state_->records.find(base);
-    if (found == state_->records.end() || found->second.id != id) return false;
-    state_->records.erase(found);
+    State& state = *state_;
+    const std::lock_guard lock(state.mutex);
+    Slot& slot = const_cast<Slot&>(state.tree.arrive(base));
+    Record found;
+    if (!slot.read(base, found) || found.base != base || found.id != id) return false;
+    slot.turn();  // dead
+    state.tree.remove(slot, {found.base, found.base + (found.bytes - 1)});
+    state.slots.give(&slot);
+    state.live.store(state.live.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     return true;
 }
 
 Record AddressMap::find(std::uint64_t address) const noexcept {
-    const std::shared_lock lock(state_->mutex);
-    const auto found = state_->at(address);
-    return found == state_->records.end() ? Record{} : found->second;
+    return state_->tree.find(address);
 }
 
 bool AddressMap::covers(std::uint64_t address, std::uint64_t bytes) const noexcept {
@@ -58,13 +93,19 @@ bool AddressMap::covers(std::uint64_t address, std::uint64_t bytes) const noexce
 }
 
 std::size_t AddressMap::size() const noexcept {
-    const std::shared_lock lock(state_->mutex);
-    return state_->records.size();
+    return state_->live.load(std::memory_order_relaxed);
+}
+
+std::size_t AddressMap::memory_bytes() const noexcept {
+    return sizeof(State) + state_->budget.used.load(std::memory_order_relaxed);
 }
 
 void AddressMap::for_each(const std::function<void(const Record&)>& visit) const {
-    const std::shared_lock lock(state_->mutex);
-    for (const auto& [base, record] : state_->records) visit(record);
+    const std::lock_guard lock(state_->mutex);
+    state_->slots.for_each_block([&](const void* block) {
+        const Slot& slot = *static_cast<const Slot*>(block);
+        if (Record record; slot.alive() && slot.read(slot.first(), record)) visit(record);
+    });
 }
 
 }  // namespace isthmus::provenance

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 
 namespace isthmus::provenance {
@@ -36,7 +37,8 @@ public:
     // x86-64 with five levels of page tables; device addresses have 49 bits, aarch64 at most 52.
     static constexpr int address_bits = 57;
 
-    AddressMap();
+    // `most_bytes` limits what it takes from the system beyond its fixed part.
+    explicit AddressMap(std::size_t most_bytes = std::numeric_limits<std::size_t>::max());
     ~AddressMap();  // nobody may be reading any more
     AddressMap(const AddressMap&) = delete;
     AddressMap& operator=(const AddressMap&) = delete;
@@ -51,7 +53,8 @@ public:
     Record find(std::uint64_t address) const noexcept;
     // Does all of [address, address + bytes) lie inside one live allocation? No bytes: does `address`?
     bool covers(std::uint64_t address, std::uint64_t bytes) const noexcept;
-    std::size_t size() const noexcept;
+    std::size_t size() const noexcept;          // live allocations
+    std::size_t memory_bytes() const noexcept;  // its own; never shrinks, what was erased is used again
     // Each live allocation once, in no particular order. `visit` may read the map, not change it.
     void for_each(const std::function<void(const Record&)>& visit) const;
 

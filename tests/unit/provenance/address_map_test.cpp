@@ -3,14 +3,71 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
 namespace {
 
 using namespace isthmus;
 using provenance::AddressMap;
 using provenance::Record;
 
+constexpr std::uint64_t kib = 1024, mib = 1024 * kib, gib = 1024 * mib, tib = 1024 * gib;
+constexpr std::uint64_t end_of_space = std::uint64_t{1} << AddressMap::address_bits;
+
 Record range(std::uint64_t base, std::uint64_t bytes, std::uint64_t id) {
-    return {.base = base, .bytes = bytes, .id = id, .device = 1, .kind = MemoryKind::device};
+    return {base, bytes, id, static_cast<std::uint32_t>(id % 5), MemoryKind::device, static_cast<std::uint8_t>(id)};
+}
+
+bool same(const Record& a, const Record& b) {
+    return a.base == b.base && a.bytes == b.bytes && a.id == b.id && a.device == b.device && a.kind == b.kind &&
+           a.flags == b.flags;
+}
+
+// The simplest table that does the same.
+struct Reference {
+    std::map<std::uint64_t, Record> records;
+
+    Record find(std::uint64_t address) const {
+        auto next = records.upper_bound(address);
+        if (next == records.begin()) return {};
+        --next;
+        return address - next->first < next->second.bytes ? next->second : Record{};
+    }
+    bool overlaps(const Record& record) const {
+        const auto next = records.lower_bound(record.base);
+        return find(record.base) || (next != records.end() && next->first - record.base < record.bytes);
+    }
+};
+
+// The edges of every allocation, and what for_each visits.
+void expect_equal(const AddressMap& map, const Reference& reference) {
+    EXPECT_EQ(map.size(), reference.records.size());
+    for (const auto& [base, record] : reference.records) {
+        const std::uint64_t last = base + (record.bytes - 1);
+        for (const std::uint64_t address : {base - 1, base, base + record.bytes / 2, last, last + 1}) {
+            ASSERT_TRUE(same(map.find(address), reference.find(address))) << std::hex << address;
+        }
+    }
+    std::map<std::uint64_t, Record> visited;
+    map.for_each([&](const Record& record) { EXPECT_TRUE(visited.emplace(record.base, record).second); });
+    ASSERT_EQ(visited.size(), reference.records.size());
+    for (const auto& [base, record] : reference.records) EXPECT_TRUE(same(visited[base], record));
+}
+
+TEST(AddressMap, AnEmptyMapKnowsNothing) {  // keeps K8
+    const AddressMap map;
+    for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{1}, 4 * kib, end_of_space - 1, end_of_space,
+                                        std::numeric_limits<std::uint64_t>::max()}) {
+        EXPECT_FALSE(map.find(address)) << address;
+        EXPECT_FALSE(map.covers(address, 1));
+        EXPECT_FALSE(map.covers(address, 0));
+    }
+    EXPECT_EQ(map.size(), 0u);
 }
 
 TEST(AddressMap, NeighboursThatTouchAreToldApart) {  // keeps K8
@@ -23,19 +80,223 @@ TEST(AddressMap, NeighboursThatTouchAreToldApart) {  // keeps K8
     EXPECT_EQ(map.find(0x1800).id, 2u);
     EXPECT_EQ(map.find(0x1fff).id, 2u);
     EXPECT_EQ(map.find(0x2000).id, 0u);
+}
+
+TEST(AddressMap, ARangeIsCoveredOnlyInsideOneAllocation) {
+    AddressMap map;
+    ASSERT_TRUE(map.insert(range(0x1000, 0x800, 1)));
+    ASSERT_TRUE(map.insert(range(0x1800, 0x800, 2)));
+    EXPECT_TRUE(map.covers(0x1000, 0x800));
     EXPECT_TRUE(map.covers(0x1001, 0x7ff));
     EXPECT_FALSE(map.covers(0x1001, 0x800)) << "the last byte is the neighbour's";
+    EXPECT_FALSE(map.covers(0x0fff, 2));
+    EXPECT_FALSE(map.covers(0x1fff, 2));
+    EXPECT_FALSE(map.covers(0x1001, std::numeric_limits<std::uint64_t>::max())) << "wraps round";
+    EXPECT_TRUE(map.covers(0x1fff, 0));
+    EXPECT_FALSE(map.covers(0x2000, 0));
 }
 
 TEST(AddressMap, AStaleIdErasesNothing) {  // keeps K12
     AddressMap map;
     ASSERT_TRUE(map.insert(range(0x1000, 0x800, 1)));
     EXPECT_FALSE(map.erase(0x1000, 2));
-    EXPECT_FALSE(map.erase(0x1001, 1));
+    EXPECT_FALSE(map.erase(0x1001, 1)) << "an interior address";
+    EXPECT_FALSE(map.erase(0x2000, 1)) << "an unknown address";
     EXPECT_EQ(map.find(0x1000).id, 1u);
     EXPECT_TRUE(map.erase(0x1000, 1));
-    EXPECT_FALSE(map.erase(0x1000, 1));
+    EXPECT_FALSE(map.erase(0x1000, 1)) << "twice";
+    ASSERT_TRUE(map.insert(range(0x1000, 0x400, 3)));
+    EXPECT_FALSE(map.erase(0x1000, 1)) << "the address has a new owner";
+    EXPECT_EQ(map.find(0x13ff).id, 3u);
+    EXPECT_EQ(map.find(0x1400).id, 0u);
+}
+
+TEST(AddressMap, OneIdStandsAtTwoBases) {  // keeps K23
+    AddressMap map;
+    Record host = range(0x7f00'0000'1000, 0x3000, 9);
+    host.kind = MemoryKind::registered;
+    Record device = host;
+    device.base = 0x0002'0000'0000;
+    device.flags = provenance::record_flags::device_address;
+    ASSERT_TRUE(map.insert(host));
+    ASSERT_TRUE(map.insert(device));
+    EXPECT_TRUE(same(map.find(host.base + 7), host));
+    EXPECT_TRUE(same(map.find(device.base + 7), device));
+    EXPECT_TRUE(map.erase(host.base, 9));
+    EXPECT_FALSE(map.find(host.base));
+    EXPECT_TRUE(same(map.find(device.base), device));
+}
+
+TEST(AddressMap, EveryByteOfAGranuleMayBeAnAllocation) {
+    AddressMap map;
+    Reference reference;
+    for (std::uint64_t i = 0; i < 4096; ++i) {
+        const Record one = range(0x1000 + (i * 1597) % 4096, 1, i + 1);  // in an order that leaves gaps
+        ASSERT_TRUE(map.insert(one));
+        reference.records.emplace(one.base, one);
+    }
+    expect_equal(map, reference);
+    for (std::uint64_t i = 0; i < 4096; i += 2) {
+        const std::uint64_t base = 0x1000 + (i * 1597) % 4096;
+        ASSERT_TRUE(map.erase(base, i + 1));
+        reference.records.erase(base);
+    }
+    expect_equal(map, reference);
+}
+
+TEST(AddressMap, HugeRangesTakeLittleMemory) {
+    AddressMap map;
+    const std::size_t before = map.memory_bytes();
+    const std::uint64_t base = 31 * tib + 512;  // spans three words of the root
+    ASSERT_TRUE(map.insert(range(base, 64 * tib, 1)));
+    ASSERT_TRUE(map.insert(range(base - 512, 512, 2)));
+    ASSERT_TRUE(map.insert(range(base + 64 * tib, 512 * gib + 1, 3)));
+    EXPECT_EQ(map.find(base).id, 1u);
+    EXPECT_EQ(map.find(base + 40 * tib).id, 1u);
+    EXPECT_EQ(map.find(base + 64 * tib - 1).id, 1u);
+    EXPECT_EQ(map.find(base - 1).id, 2u);
+    EXPECT_EQ(map.find(base + 64 * tib).id, 3u);
+    EXPECT_EQ(map.find(base + 64 * tib + 512 * gib).id, 3u);
+    EXPECT_EQ(map.find(base + 64 * tib + 512 * gib + 1).id, 0u);
+    EXPECT_LT(map.memory_bytes() - before, 256 * kib);
+    EXPECT_TRUE(map.erase(base, 1));
+    EXPECT_EQ(map.find(base + 40 * tib).id, 0u);
+    EXPECT_EQ(map.find(base + 64 * tib).id, 3u);
+}
+
+TEST(AddressMap, TheTopOfTheSpaceIsTheLastThatIsTaken) {
+    AddressMap map;
+    ASSERT_TRUE(map.insert(range(end_of_space - 4096, 4095, 1)));
+    ASSERT_TRUE(map.insert(range(end_of_space - 1, 1, 2)));
+    EXPECT_EQ(map.find(end_of_space - 2).id, 1u);
+    EXPECT_EQ(map.find(end_of_space - 1).id, 2u);
+    EXPECT_FALSE(map.find(end_of_space)) << "not taken for address 0";
+    EXPECT_FALSE(map.find(end_of_space | (end_of_space - 1))) << "nor for one whose upper bits are cut off";
+    AddressMap all;
+    ASSERT_TRUE(all.insert(range(0, end_of_space, 1)));
+    EXPECT_EQ(all.find(0).id, 1u);
+    EXPECT_EQ(all.find(end_of_space - 1).id, 1u);
+    EXPECT_FALSE(all.find(end_of_space));
+}
+
+TEST(AddressMap, RangesThatNoAllocationHasAreRefused) {  // keeps K12
+    AddressMap map;
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    for (const Record& wrong :
+         {range(0x1000, 0, 1), range(0x1000, 16, 0), range(end_of_space, 1, 1), range(end_of_space - 16, 17, 1),
+          range(most, 1, 1), range(most - 15, 32, 1), range(0x1000, most, 1), range(1, end_of_space, 1)}) {
+        const Result<void> refused = map.insert(wrong);
+        EXPECT_EQ(refused.code(), Code::invalid_argument) << wrong.base << " " << wrong.bytes;
+        EXPECT_FALSE(refused.error().remedy().empty());
+        EXPECT_FALSE(map.find(wrong.base));
+    }
     EXPECT_EQ(map.size(), 0u);
+}
+
+TEST(AddressMap, AnOverlapIsRefusedAndChangesNothing) {  // keeps K12
+    AddressMap map;
+    Reference reference;
+    for (const Record& there : {range(0x1000, 0x100, 1), range(0x1200, 0x100, 2), range(1 * gib, 3 * gib, 3)}) {
+        ASSERT_TRUE(map.insert(there));
+        reference.records.emplace(there.base, there);
+    }
+    const std::size_t before = map.memory_bytes();
+    for (const Record& wrong : {range(0x1000, 0x100, 9), range(0x10ff, 1, 9), range(0x0f00, 0x101, 9),
+                                range(0x1050, 0x10, 9), range(0x0, 1 * tib, 9), range(0x1100, 0x101, 9),
+                                range(0x2000, 1 * gib, 9), range(4 * gib - 1, 2, 9), range(2 * gib, 4 * kib, 9)}) {
+        const Result<void> refused = map.insert(wrong);
+        EXPECT_EQ(refused.code(), Code::invalid_argument) << wrong.base;
+        EXPECT_NE(refused.error().message().find("overlap"), std::string_view::npos);
+    }
+    expect_equal(map, reference);
+    EXPECT_EQ(map.memory_bytes(), before);
+    EXPECT_TRUE(map.insert(range(0x1100, 0x100, 4))) << "the gap between them is free";
+}
+
+// Sizes and places that meet each other: dense pages, large ranges over them, and the edges of the levels.
+Record some_range(std::mt19937_64& random, std::uint64_t id) {
+    static constexpr std::uint64_t places[] = {0x1000, 8 * mib, 16 * gib, 32 * tib, end_of_space - 64 * kib};
+    static constexpr std::uint64_t spreads[] = {256, 32 * kib, 32 * mib, 64 * gib, 64 * tib};
+    static constexpr std::uint64_t steps[] = {1, 16, 64, 512, 4 * kib, 64 * kib, 2 * mib};
+    const std::uint64_t spread = spreads[random() % 5];
+    const std::uint64_t offset = random() % (2 * spread);
+    const std::uint64_t place = places[random() % 5];
+    std::uint64_t base = place + offset > spread ? place + offset - spread : 0;
+    base -= base % steps[random() % 7];
+    return range(base, 1 + random() % (random() % 3 == 0 ? spread : 2048), id);
+}
+
+TEST(AddressMap, AnswersAsAnOrderedTableDoesOnRandomSequences) {  // keeps K8, K12
+    const char* given = std::getenv("ISTHMUS_TEST_SEED");
+    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device()();
+    SCOPED_TRACE("ISTHMUS_TEST_SEED=" + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    AddressMap map;
+    Reference reference;
+    for (std::uint64_t id = 1; id <= 40000; ++id) {
+        const Record wanted = some_range(random, id);
+        const Result<void> inserted = map.insert(wanted);
+        ASSERT_EQ(inserted.ok(), wanted.base + wanted.bytes <= end_of_space && !reference.overlaps(wanted)) << id;
+        if (inserted) reference.records.emplace(wanted.base, wanted);
+        // Tides: for a while more is erased than inserted.
+        for (int n = id / 5000 % 2 == 0 ? 0 : 2; n > 0 && !reference.records.empty(); --n) {
+            auto victim = reference.records.lower_bound(some_range(random, 0).base);
+            if (victim == reference.records.end()) victim = reference.records.begin();
+            ASSERT_TRUE(map.erase(victim->first, victim->second.id)) << id;
+            reference.records.erase(victim);
+        }
+        for (int n = 0; n < 4; ++n) {
+            const std::uint64_t address = some_range(random, 0).base + random() % 2048;
+            ASSERT_TRUE(same(map.find(address), reference.find(address))) << id << " " << address;
+        }
+        if (id % 2500 == 0) expect_equal(map, reference);
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST(AddressMap, AMillionAllocationsThatComeAndGoTakeNoMoreMemory) {
+    AddressMap map;
+    std::vector<Record> live(64);
+    std::size_t settled = 0;
+    for (std::uint64_t i = 0; i < 1'000'000; ++i) {
+        Record& oldest = live[i % live.size()];
+        if (oldest) {
+            ASSERT_TRUE(map.erase(oldest.base, oldest.id));
+        }
+        // Ever new addresses, several on a granule, now and then a large one.
+        oldest = range(0x7000'0000'0000 + i * 1504, i % 16 == 15 ? 1504 : 1 + i % 1500, i + 1);
+        ASSERT_TRUE(map.insert(oldest));
+        if (i == 100'000) settled = map.memory_bytes();
+    }
+    EXPECT_EQ(map.memory_bytes(), settled);
+    EXPECT_EQ(map.size(), live.size());
+}
+
+TEST(AddressMap, WithoutMemoryAnInsertIsRefusedAndChangesNothing) {  // keeps K12
+    int refusals = 0;
+    for (std::size_t limit = 0; limit < 200 * kib; limit += 2 * kib) {
+        AddressMap map(limit);
+        Reference reference;
+        for (std::uint64_t id = 1; id <= 200; ++id) {
+            // From far apart to side by side, so that every kind of node is asked for.
+            const std::uint64_t place = id % 4 == 0 ? id * tib : id % 4 == 1 ? id * 16 * mib : id * 48;
+            const Record wanted = range(place + 10 * (id % 3), id % 7 == 0 ? 20 : 1, id);
+            const Result<void> inserted = map.insert(wanted);
+            if (inserted) {
+                reference.records.emplace(wanted.base, wanted);
+                continue;
+            }
+            ASSERT_EQ(inserted.code(), Code::out_of_memory) << limit;
+            ++refusals;
+        }
+        expect_equal(map, reference);
+        while (!reference.records.empty()) {
+            ASSERT_TRUE(map.erase(reference.records.begin()->first, reference.records.begin()->second.id));
+            reference.records.erase(reference.records.begin());
+        }
+        expect_equal(map, reference);
+    }
+    EXPECT_GT(refusals, 0);
 }
 
 }  // namespace

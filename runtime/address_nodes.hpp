@@ -1,0 +1,143 @@
+// What the address map is made of: words that readers follow without a lock. Blocks are used again for the same
+// purpose but returned to the system only with the map, so a reader that is late reads old words, never foreign memory.
+#pragma once
+
+#include "address_map.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace isthmus::provenance::nodes {
+
+// A Ref names a node or a slot: its address, which is a multiple of 64, plus a shift below it. A node is an array of
+// words, each for 2^shift addresses. A slot's shift moves every address to 0: whoever goes on there reads the slot's
+// first word, which names the slot again. A path of fixed length thus ends at a slot however early it got there, and
+// readers need no branch.
+using Ref = std::uint64_t;
+using Word = std::atomic<Ref>;
+inline constexpr Ref shift_mask = 63;
+
+inline bool is_slot(Ref ref) {
+    return (ref & shift_mask) == shift_mask;
+}
+inline int shift_of(Ref ref) {
+    return static_cast<int>(ref & shift_mask);
+}
+inline Word* words_of(Ref ref) {
+    return reinterpret_cast<Word*>(ref & ~shift_mask);
+}
+inline Ref ref_of(const void* block, int shift) {
+    return reinterpret_cast<std::uintptr_t>(block) | static_cast<Ref>(shift);
+}
+// Pairs with the acquire in follow(): who reads the word sees what was written before it.
+inline void put(Word& word, Ref ref) {
+    word.store(ref, std::memory_order_release);
+}
+inline Ref get(const Word& word) {  // the writer's own words
+    return word.load(std::memory_order_relaxed);
+}
+// From a node for 2^bits addresses, or a slot, to what it says of `address`.
+inline Ref follow(Ref ref, std::uint64_t address, int bits) {
+    const std::uint64_t inside = address & ((std::uint64_t{1} << bits) - 1);
+    return words_of(ref)[inside >> shift_of(ref)].load(std::memory_order_acquire);
+}
+
+// One allocation, in one cache line.
+struct alignas(64) Slot {
+    Slot() : self(ref_of(this, static_cast<int>(shift_mask))) {}
+
+    const Word self;
+    std::atomic<std::uint64_t> version{1};  // even: alive. Never goes back, so a record read under one version is whole
+    std::atomic<std::uint64_t> base{0};
+    std::atomic<std::uint64_t> bytes{0};
+    std::atomic<std::uint64_t> id{0};
+    std::atomic<std::uint64_t> owner{0};  // device, kind, flags
+
+    Ref ref() const { return get(self); }
+    bool alive() const { return version.load(std::memory_order_relaxed) % 2 == 0; }
+    std::uint64_t first() const { return base.load(std::memory_order_relaxed); }
+    std::uint64_t last() const { return first() + (bytes.load(std::memory_order_relaxed) - 1); }
+
+    // The writer's; the slot is not alive.
+    void fill(const Record& record);
+    // From one call to the next the whole allocation begins, and ends, to be found.
+    void turn() { version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+
+    // The reader's: false where the slot was not alive, or changed hands meanwhile, or does not hold `address`.
+    bool read(std::uint64_t address, Record& record) const;
+};
+static_assert(sizeof(Slot) == 64);
+
+inline bool Slot::read(std::uint64_t address, Record& record) const {
+    // The acquires keep the second look at the version behind the rest; they pair with the releases in fill().
+    const std::uint64_t before = version.load(std::memory_order_acquire);
+    const std::uint64_t from = base.load(std::memory_order_acquire);
+    const std::uint64_t length = bytes.load(std::memory_order_acquire);
+    const std::uint64_t identity = id.load(std::memory_order_acquire);
+    const std::uint64_t packed = owner.load(std::memory_order_acquire);
+    const std::uint64_t changed = before ^ version.load(std::memory_order_relaxed);
+    if ((changed | (before & 1)) != 0 || address - from >= length) return false;
+    record.base = from;
+    record.bytes = length;
+    record.id = identity;
+    record.device = static_cast<std::uint32_t>(packed);
+    record.kind = static_cast<MemoryKind>(static_cast<std::uint8_t>(packed >> 32));
+    record.flags = static_cast<std::uint8_t>(packed >> 40);
+    return true;
+}
+
+inline const Slot& slot_of(Ref ref) {
+    return *reinterpret_cast<const Slot*>(ref & ~shift_mask);
+}
+
+// Bytes taken from the system, and how many may be.
+struct Budget {
+    std::size_t limit = 0;
+    std::atomic<std::size_t> used{0};
+};
+
+// Blocks of one size. take() and give() are the writer's.
+class BlockPool {
+public:
+    // `construct` begins the life of what lies in a block; it is done once for each.
+    BlockPool(Budget& budget, std::size_t block_bytes, void (*construct)(void* block, std::size_t bytes))
+        : budget_(budget), block_bytes_(block_bytes), construct_(construct) {}
+    ~BlockPool();
+    BlockPool(const BlockPool&) = delete;
+    BlockPool& operator=(const BlockPool&) = delete;
+
+    // nullptr: out of memory. A block that was used before is as it was given.
+    void* take() { return free_count_ != 0 || grow() ? free_[--free_count_] : nullptr; }
+    void give(void* block) noexcept { free_[free_count_++] = block; }  // there is a place for every block
+
+    template <class Visit>
+    void for_each_block(Visit visit) const {
+        for (const Chunk* chunk = chunks_; chunk != nullptr; chunk = chunk->next) {
+            for (std::size_t i = 0; i < chunk->blocks; ++i)
+                visit(static_cast<const void*>(chunk->block(i, block_bytes_)));
+        }
+    }
+
+private:
+    struct alignas(64) Chunk {
+        Chunk* next;
+        std::size_t blocks;
+        std::byte* block(std::size_t i, std::size_t bytes) const {
+            return reinterpret_cast<std::byte*>(const_cast<Chunk*>(this) + 1) + i * bytes;
+        }
+    };
+    bool grow();
+    bool make_places(std::size_t blocks);
+
+    Budget& budget_;
+    const std::size_t block_bytes_;
+    void (*const construct_)(void*, std::size_t);
+    Chunk* chunks_ = nullptr;
+    std::size_t blocks_ = 0;  // in all chunks
+    void** free_ = nullptr;
+    std::size_t free_count_ = 0;
+    std::size_t free_places_ = 0;
+};
+
+}  // namespace isthmus::provenance::nodes
