@@ -80,6 +80,12 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
         }
     }
 
+    // Was it made by this stream's device, used by this stream first, and can the host never see it?
+    bool only_for(const StreamState& stream, const DeviceState& its_device) const noexcept {
+        return first_stream_.load(std::memory_order_relaxed) == &stream && device.get() == &its_device;
+    }
+    void mark_used(std::uint64_t position) noexcept { first_position_.store(position, std::memory_order_relaxed); }
+
     // What a release, or a view, must wait for.
     std::vector<Use> conflicting(bool host_writes);
     Result<void> wait_for_uses(bool host_writes, Wait wait);

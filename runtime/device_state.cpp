@@ -32,6 +32,7 @@ DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::share
     : config(std::move(shared)),
       books(std::move(memory_books)),
       driver(std::move(opened)),
+      execution(driver->execution()),
       index(position),
       capabilities(platform::detect(config->machine, driver->facts())),
       reachable(rules::reachable_kinds(capabilities)),

@@ -54,6 +54,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
     const std::shared_ptr<const RuntimeConfig> config;
     const std::shared_ptr<Books> books;
     const std::shared_ptr<platform::Driver> driver;
+    platform::Execution& execution;  // of the driver
     const std::size_t index;
     const Capabilities capabilities;
     const std::uint32_t reachable;  // rules::reachable_kinds

@@ -4,6 +4,7 @@
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
+#include "launch_at_once.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
 
@@ -189,6 +190,16 @@ Result<LaunchReport> Stream::launch_packed(const KernelInfo& kernel, const Exten
         return stream.device->unusable("launching kernel '" + std::string(kernel.name) + "'");
     }
     LaunchReport report;
+    // Memory of the device alone is lawful in both modes.
+    const LaunchMode mode = stream.mode.load(std::memory_order_relaxed);
+    if (!stream.device->synchronous && (mode == LaunchMode::relaxed || mode == LaunchMode::checked) &&
+        !is_empty(extent)) {
+        platform::Status status;
+        const detail::AtOnce at_once =
+            detail::launch_at_once(stream, kernel, extent, pack, arguments, count, report.position, status);
+        if (at_once == detail::AtOnce::done) return report;
+        if (at_once == detail::AtOnce::failed) return stream.device->failure(status, kernel.name);
+    }
     Result<void> done = place(stream, kernel, arguments, count, pack, report);
     if (done && !is_empty(extent)) {
         done = stream.device->synchronous ? launch_on_cpu(stream, kernel, extent, pack, arguments, count, report)

@@ -116,8 +116,7 @@ std::uint64_t StreamState::advance(const char* operation) noexcept {
 }
 
 platform::Status StreamState::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
-    CachedFunction& cached =
-        functions_[(reinterpret_cast<std::uintptr_t>(&kernel) / alignof(KernelInfo)) % functions_.size()];
+    CachedFunction& cached = functions_[slot(kernel)];
     if (cached.kernel != &kernel) {
         platform::FunctionHandle function = platform::FunctionHandle::none;
         const platform::Status status = device->driver->execution().resolve(kernel, function);

@@ -54,6 +54,11 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     // Numbers the operation just given to the driver (or refused by it) and remembers its name for messages.
     std::uint64_t advance(const char* operation) noexcept;
     platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
+    // What resolve() found before on this stream; none: ask it.
+    platform::FunctionHandle cached_function(const KernelInfo& kernel) const noexcept {
+        const CachedFunction& cached = functions_[slot(kernel)];
+        return cached.kernel == &kernel ? cached.function : platform::FunctionHandle::none;
+    }
 
     // Expects `mutex` not to be held. Waits until the position is reached.
     Result<void> wait_until(std::uint64_t position, Wait wait);
@@ -76,13 +81,17 @@ private:
         const KernelInfo* kernel = nullptr;
         platform::FunctionHandle function = platform::FunctionHandle::none;
     };
+    static constexpr std::size_t cached_functions = 32;
+    static std::size_t slot(const KernelInfo& kernel) noexcept {
+        return (reinterpret_cast<std::uintptr_t>(&kernel) / alignof(KernelInfo)) % cached_functions;
+    }
     Result<Fence> covering_fence(std::uint64_t position);
     Result<void> return_attached();
     void thin_fences();
 
     std::atomic<std::uint64_t> completed_{0};
     std::deque<Fence> fences_;  // ascending
-    std::array<CachedFunction, 32> functions_{};
+    std::array<CachedFunction, cached_functions> functions_{};
     std::array<const char*, 64> names_{};
 };
 
