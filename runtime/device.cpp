@@ -79,6 +79,7 @@ LaunchPath Device::launch_path(MemoryKind kind) const noexcept {
 }
 
 Result<void> Device::synchronize(Wait wait) {
+    if (!state_->usable()) return state_->unusable("a synchronisation");
     for (const std::shared_ptr<detail::StreamState>& stream : state_->live_streams()) {
         if (Result<void> waited = Stream(stream).synchronize(wait); !waited) return waited;
     }

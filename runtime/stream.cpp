@@ -168,6 +168,7 @@ Result<bool> Stream::finished() {
 }
 
 Result<void> Stream::synchronize(Wait wait) {
+    if (!state_->device->usable()) return state_->device->unusable("a synchronisation");
     std::uint64_t last = 0;
     {
         const std::lock_guard lock(state_->mutex);
