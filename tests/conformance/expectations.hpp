@@ -37,6 +37,9 @@ testing::AssertionResult refused_as(const isthmus::Result<T>& result, isthmus::C
     return detail::judge(result.ok() ? nullptr : &result.error(), why);
 }
 
+// As many rounds as asked for, or few in a process that plays planned faults, of which there are thousands.
+int rounds(int asked) noexcept;
+
 // EXPECT_TRUE(unless_fault(device.healthy())): what a failed call may change without giving an error here (health,
 // placement, numbers of driver calls). Never for content of buffers.
 testing::AssertionResult unless_fault(bool holds);

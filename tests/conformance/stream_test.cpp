@@ -8,6 +8,7 @@ namespace {
 
 using conformance::on_every_device;
 using conformance::refused_as;
+using conformance::rounds;
 using conformance::runtime;
 using conformance::worked;
 using isthmus::Buffer;
@@ -38,7 +39,7 @@ TEST(Streams, WaitStreamOrdersTwoStreams) {  // keeps S10
         Buffer<std::int32_t> b = device.allocate_shared<std::int32_t>(count).value();
         for (int round = 1; round <= 10; ++round) {
             producer.fill_bytes(a, 0).value();
-            (void)producer.launch(conformance::churn, count, a, 2000).value();
+            (void)producer.launch(conformance::churn, count, a, rounds(2000)).value();
             producer.fill_bytes(a, static_cast<std::uint8_t>(round)).value();
             consumer.wait_stream(producer).value();
             (void)consumer.launch(conformance::scale_into, count, b, a, 1).value();
@@ -96,7 +97,7 @@ TEST(Streams, WaitsHaveDeadlines) {  // keeps S9, R5
         in_place.kind = isthmus::MemoryKind::pinned;
         Buffer<std::int32_t> a = device.allocate_shared<std::int32_t>(count, in_place).value();
         { (void)a.write_on_host().value(); }
-        (void)device.stream().launch(conformance::churn, count, a, 2000000).value();
+        (void)device.stream().launch(conformance::churn, count, a, rounds(2000000)).value();
         const auto refused = a.read_on_host(Wait::never());
         if (!refused) {
             EXPECT_TRUE(refused_as(refused, Code::not_ready));

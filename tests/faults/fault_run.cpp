@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -34,6 +35,8 @@ struct Harness {
     isthmus_sim_fault_plan_fn plan_driver = nullptr;
     isthmus_sim_fault_at_fn fault_at = nullptr;
     isthmus_sim_live_fn live = nullptr;
+    isthmus_sim_call_count_fn count = nullptr;
+    isthmus_sim_reset_counts_fn reset_counts = nullptr;
     int (*plan_system)(const char*) = find<int (*)(const char*)>(RTLD_DEFAULT, "failing_system_plan");
     long (*system_calls)() = find<long (*)()>(RTLD_DEFAULT, "failing_system_calls");
     const char* (*system_failed)() = find<const char* (*)()>(RTLD_DEFAULT, "failing_system_failed");
@@ -46,6 +49,8 @@ struct Harness {
         plan_driver = find<isthmus_sim_fault_plan_fn>(library, "isthmus_sim_fault_plan");
         fault_at = find<isthmus_sim_fault_at_fn>(library, "isthmus_sim_fault_at");
         live = find<isthmus_sim_live_fn>(library, "isthmus_sim_live");
+        count = find<isthmus_sim_call_count_fn>(library, "isthmus_sim_call_count");
+        reset_counts = find<isthmus_sim_reset_counts_fn>(library, "isthmus_sim_reset_counts");
     }
     const char* system_fault() const { return system_failed != nullptr ? system_failed() : nullptr; }
 };
@@ -78,9 +83,10 @@ long open_files() {
     return count;
 }
 
-// A call that gives something back and was answered by a plan left that one thing with the driver.
+// A call that gives something back and was answered by a plan left that one thing with the driver; so did the switch
+// to the context in which it would have been made.
 long failed_undos() {
-    constexpr std::array undos = {"Free", "Destroy", "Unload", "Unregister", "Release", "Unmap"};
+    constexpr std::array undos = {"Free", "Destroy", "Unload", "Unregister", "Release", "Unmap", "CtxPush", "CtxPop"};
     long count = 0;
     for (std::uint64_t at = 0; const char* name = harness().fault_at(at); ++at) {
         for (const char* undo : undos) {
@@ -105,18 +111,37 @@ std::string left_in_simulator() {
     return sum > failed_undos() ? words : std::string();
 }
 
-bool may_keep_driver_objects() {
-    // After a sticky error the driver gives nothing back; it ends with the process.
-    return std::string_view(environment("ISTHMUS_FAULT_DRIVER")).find("sticky") != std::string_view::npos;
+// After a sticky error, or where it answers nothing any more, the driver gives nothing back, and nobody knows what
+// still runs: what it holds is kept until the process ends.
+bool driver_gave_up() {
+    const std::string_view plan = environment("ISTHMUS_FAULT_DRIVER");
+    if (plan.find("sticky") != std::string_view::npos) return true;
+    // For good: every function, or those without which nobody learns that memory is unused.
+    const bool silent = plan.find("call=") == std::string_view::npos || plan.find("call=cuEvent") == 0;
+    if (silent && plan.find("persistent") != std::string_view::npos) return true;
+    for (std::size_t at = 0; at < runtime().device_count(); ++at) {
+        if (!runtime().device(at).value()->healthy()) return true;
+    }
+    return false;
 }
 
-// The number of calls answered by a plan, and the first of them.
 const char* first_driver_fault() {
     return harness().fault_at != nullptr ? harness().fault_at(0) : nullptr;
 }
 
+// ISTHMUS_FAULT_NAMES: functions to be counted one by one, so that each can be planned to fail for good.
+void say_called_functions() {
+    std::string_view names = environment("ISTHMUS_FAULT_NAMES");
+    while (harness().count != nullptr && !names.empty()) {
+        const std::string name(names.substr(0, names.find(',')));
+        names.remove_prefix(std::min(names.size(), name.size() + 1));
+        if (harness().count(name.c_str()) > 0) std::printf("fault-function: %s\n", name.c_str());
+    }
+}
+
 void arm() {
     const char* driver = environment("ISTHMUS_FAULT_DRIVER");
+    if (harness().reset_counts != nullptr) harness().reset_counts();
     if (harness().plan_driver != nullptr) (void)harness().plan_driver(driver);
     if (harness().plan_system != nullptr) (void)harness().plan_system(environment("ISTHMUS_FAULT_SYSTEM"));
 }
@@ -157,24 +182,26 @@ int run_under_faults() {
     }
     Outcome outcome = good;
     std::string ending;
-    long calls_before = 0;
     (void)runtime();
     harness().find_simulator();
     if (!from_start) {
-        calls_before = driver_calls();
         arm();
     }
     outcome = play(ending);
+    const bool gave_up = driver_gave_up();
     close_runtime();
-    const long calls = driver_calls() - calls_before;
+    const long calls = driver_calls() < 0 ? 0 : driver_calls();  // no driver was opened: none
+    say_called_functions();
     const long system_calls = harness().system_calls != nullptr ? harness().system_calls() : 0;
     const std::string system_fault = harness().system_fault() != nullptr ? harness().system_fault() : "";
     if (harness().plan_driver != nullptr) (void)harness().plan_driver("");
     if (harness().plan_system != nullptr) (void)harness().plan_system("");
-    std::string left = may_keep_driver_objects() ? std::string() : left_in_simulator();
+    std::string left = gave_up ? std::string() : left_in_simulator();
     // The simulator's library stays open and keeps no file; what it maps for pinned memory is in its ledger.
     if (open_files() != files_before) left += " files=" + std::to_string(open_files() - files_before);
-    if (harness().system_mapped_bytes != nullptr && harness().system_mapped_bytes() != 0) {
+    // What the driver could not be made to give back stays mapped on purpose: it might still write there.
+    const bool kept = harness().live != nullptr && harness().live("allocations") > 0;
+    if (!kept && harness().system_mapped_bytes != nullptr && harness().system_mapped_bytes() != 0) {
         left += " mapped_bytes=" + std::to_string(harness().system_mapped_bytes());
     }
     if (outcome == good && !left.empty()) outcome = leak;
@@ -190,6 +217,10 @@ int run_under_faults() {
 
 bool fault_happened() noexcept {
     return is_fault_run() && (first_driver_fault() != nullptr || harness().system_fault() != nullptr);
+}
+
+int rounds(int asked) noexcept {
+    return is_fault_run() ? 1 + asked / 1000 : asked;
 }
 
 testing::AssertionResult detail::judge(const isthmus::Error* answer, isthmus::Code wanted) {

@@ -1,0 +1,221 @@
+/* Preloaded before a program that uses libisthmus.so: counts the system calls that come from the library itself, and
+ * makes planned ones fail. Everyone else in the process (the simulator, the C++ library, the test) is passed through.
+ *
+ * A call belongs to the library when it returns into it. Not failed: munmap, munlock and close, whose failure is a leak
+ * by definition and whose answer nobody can act on; dlsym, because a function that is missing is the subject of the
+ * driver's own tests; the C++ heap. tests/faults/run_faults holds this list against what the library imports. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static char plan_call[64];      /* empty: any */
+static long plan_nth;           /* 0: none */
+static int plan_errno;          /* 0: what the function mostly fails with */
+static int plan_persistent;     /* from the n-th on */
+static long seen;               /* calls that the plan could have meant */
+static long calls;              /* all of them since the plan was made */
+static const char* first_fault; /* the function that failed first */
+static long mapped_bytes;
+
+/* Plans: "nth=3", "nth=3:errno=12", "call=mbind:nth=1:persistent"; "" plans none, and counting starts anew in any
+ * case. 0, or 1 where the text is not understood. */
+EXPORT int failing_system_plan(const char* text);
+EXPORT long failing_system_calls(void);
+EXPORT const char* failing_system_failed(void);
+EXPORT long failing_system_mapped_bytes(void);
+
+int failing_system_plan(const char* text) {
+    char copy[256];
+    if (strlen(text) >= sizeof copy) return 1;
+    strcpy(copy, text);
+    int understood = 1;
+    pthread_mutex_lock(&mutex);
+    plan_call[0] = 0;
+    plan_nth = plan_errno = plan_persistent = 0;
+    seen = calls = 0;
+    char* rest = NULL;
+    for (char* word = strtok_r(copy, ":", &rest); word; word = strtok_r(NULL, ":", &rest)) {
+        if (sscanf(word, "nth=%ld", &plan_nth) == 1) continue;
+        if (sscanf(word, "errno=%d", &plan_errno) == 1) continue;
+        if (sscanf(word, "call=%63s", plan_call) == 1) continue;
+        if (strcmp(word, "persistent") == 0) {
+            plan_persistent = 1;
+            continue;
+        }
+        understood = 0;
+    }
+    pthread_mutex_unlock(&mutex);
+    return understood ? 0 : 1;
+}
+
+long failing_system_calls(void) {
+    pthread_mutex_lock(&mutex);
+    const long count = calls;
+    pthread_mutex_unlock(&mutex);
+    return count;
+}
+
+const char* failing_system_failed(void) {
+    pthread_mutex_lock(&mutex);
+    const char* name = first_fault;
+    pthread_mutex_unlock(&mutex);
+    return name;
+}
+
+long failing_system_mapped_bytes(void) {
+    pthread_mutex_lock(&mutex);
+    const long bytes = mapped_bytes;
+    pthread_mutex_unlock(&mutex);
+    return bytes;
+}
+
+static int from_library(const void* address) {
+    Dl_info info;
+    return dladdr(address, &info) != 0 && info.dli_fname && strstr(info.dli_fname, "libisthmus.so") != NULL;
+}
+
+/* Counts the call; the errno to fail with, or 0. */
+static int planned(const char* name, const void* address, int usual) {
+    if (!from_library(address)) return 0;
+    int code = 0;
+    pthread_mutex_lock(&mutex);
+    ++calls;
+    if (plan_call[0] == 0 || strcmp(plan_call, name) == 0) {
+        ++seen;
+        if (plan_nth != 0 && (seen == plan_nth || (plan_persistent && seen > plan_nth))) {
+            code = plan_errno ? plan_errno : usual;
+            if (!first_fault) first_fault = name;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    return code;
+}
+
+static void* next(const char* name) {
+    void* function = dlsym(RTLD_NEXT, name);
+    if (!function) abort(); /* the test cannot go on without the system */
+    return function;
+}
+
+/* One line for each function: its result, name, parameters, arguments, answer on failure, usual errno. */
+#define CALL(result, name, parameters, arguments, failure, usual)                         \
+    EXPORT result name parameters;                                                        \
+    result name parameters {                                                              \
+        static result(*real) parameters;                                                  \
+        if (!__atomic_load_n(&real, __ATOMIC_ACQUIRE))                                    \
+            __atomic_store_n(&real, (result(*) parameters)next(#name), __ATOMIC_RELEASE); \
+        const int code = planned(#name, __builtin_return_address(0), usual);              \
+        if (code != 0) {                                                                  \
+            errno = code;                                                                 \
+            return failure;                                                               \
+        }                                                                                 \
+        return real arguments;                                                            \
+    }
+
+CALL(int, madvise, (void* address, size_t bytes, int advice), (address, bytes, advice), -1, EINVAL)
+CALL(int, mlock, (const void* address, size_t bytes), (address, bytes), -1, ENOMEM)
+CALL(int, mprotect, (void* address, size_t bytes, int protection), (address, bytes, protection), -1, ENOMEM)
+CALL(long, mbind,
+     (void* address, unsigned long bytes, int mode, const unsigned long* mask, unsigned long max_node, unsigned flags),
+     (address, bytes, mode, mask, max_node, flags), -1, EPERM)
+CALL(long, move_pages, (int pid, unsigned long count, void** pages, const int* nodes, int* status, int flags),
+     (pid, count, pages, nodes, status, flags), -1, EPERM)
+CALL(long, get_mempolicy, (int* mode, unsigned long* mask, unsigned long max_node, void* address, unsigned flags),
+     (mode, mask, max_node, address, flags), -1, ENOSYS)
+CALL(long, sysconf, (int name), (name), -1, EINVAL)
+CALL(ssize_t, read, (int file, void* data, size_t bytes), (file, data, bytes), -1, EIO)
+CALL(DIR*, opendir, (const char* path), (path), NULL, EMFILE)
+CALL(struct dirent64*, readdir64, (DIR * directory), (directory), NULL, EIO)
+CALL(int, getrlimit64, (__rlimit_resource_t resource, struct rlimit64* limit), (resource, limit), -1, EINVAL)
+CALL(int, uname, (struct utsname * facts), (facts), -1, EFAULT)
+CALL(void*, dlopen, (const char* file, int mode), (file, mode), NULL, ENOENT)
+CALL(int, dlinfo, (void* handle, int request, void* answer), (handle, request, answer), -1, EINVAL)
+CALL(void*, aligned_alloc, (size_t alignment, size_t bytes), (alignment, bytes), NULL, ENOMEM)
+CALL(FILE*, fopen64, (const char* path, const char* mode), (path, mode), NULL, EMFILE)
+CALL(int, setvbuf, (FILE * file, char* buffer, int mode, size_t bytes), (file, buffer, mode, bytes), -1, ENOMEM)
+CALL(size_t, fwrite, (const void* data, size_t bytes, size_t count, FILE* file), (data, bytes, count, file), 0, ENOSPC)
+CALL(int, memfd_create, (const char* name, unsigned flags), (name, flags), -1, EMFILE)
+CALL(int, ftruncate64, (int file, off64_t bytes), (file, bytes), -1, ENOSPC)
+
+/* Those with an argument that is not always there. */
+EXPORT int open64(const char* path, int flags, ...);
+int open64(const char* path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    const int mode = va_arg(rest, int);
+    va_end(rest);
+    const int code = planned("open64", __builtin_return_address(0), EMFILE);
+    if (code != 0) {
+        errno = code;
+        return -1;
+    }
+    return ((int (*)(const char*, int, ...))next("open64"))(path, flags, mode);
+}
+
+EXPORT long syscall(long number, ...);
+long syscall(long number, ...) {
+    long argument[6];
+    va_list rest;
+    va_start(rest, number);
+    for (int at = 0; at < 6; ++at) argument[at] = va_arg(rest, long);
+    va_end(rest);
+    const int code = planned("syscall", __builtin_return_address(0), ENOSYS);
+    if (code != 0) {
+        errno = code;
+        return -1;
+    }
+    return ((long (*)(long, ...))next("syscall"))(number, argument[0], argument[1], argument[2], argument[3],
+                                                  argument[4], argument[5]);
+}
+
+/* Closing writes what is left: it fails, and the file is closed. */
+EXPORT int fclose(FILE* file);
+int fclose(FILE* file) {
+    const int code = planned("fclose", __builtin_return_address(0), ENOSPC);
+    const int result = ((int (*)(FILE*))next("fclose"))(file);
+    if (code == 0) return result;
+    errno = code;
+    return EOF;
+}
+
+/* What the library maps and gives back. */
+EXPORT void* mmap64(void* address, size_t bytes, int protection, int flags, int file, off64_t offset);
+void* mmap64(void* address, size_t bytes, int protection, int flags, int file, off64_t offset) {
+    const void* caller = __builtin_return_address(0);
+    const int code = planned("mmap64", caller, ENOMEM);
+    if (code != 0) {
+        errno = code;
+        return MAP_FAILED;
+    }
+    void* data = ((void* (*)(void*, size_t, int, int, int, off64_t))next("mmap64"))(address, bytes, protection, flags,
+                                                                                    file, offset);
+    if (data != MAP_FAILED && !(flags & MAP_FIXED) && from_library(caller)) {
+        pthread_mutex_lock(&mutex);
+        mapped_bytes += (long)bytes;
+        pthread_mutex_unlock(&mutex);
+    }
+    return data;
+}
+
+EXPORT int munmap(void* address, size_t bytes);
+int munmap(void* address, size_t bytes) {
+    const int result = ((int (*)(void*, size_t))next("munmap"))(address, bytes);
+    if (result == 0 && from_library(__builtin_return_address(0))) {
+        pthread_mutex_lock(&mutex);
+        mapped_bytes -= (long)bytes;
+        pthread_mutex_unlock(&mutex);
+    }
+    return result;
+}
