@@ -1,6 +1,8 @@
 // The CPU as a device: every call has done its work when it returns, and every kind of memory is host memory.
 #include "cpu_driver.hpp"
 
+#include "cpu_transfers.hpp"
+
 #include <platform/os.hpp>
 
 #include <cerrno>
@@ -182,6 +184,7 @@ public:
     const DeviceFacts& facts() const noexcept override { return facts_; }
     Memory& memory() noexcept override { return memory_; }
     Execution& execution() noexcept override { return execution_; }
+    Transfers* transfers() noexcept override { return &transfers_; }
     bool synchronous() const noexcept override { return true; }
     Error explain(const Status& status, std::string_view what_was_asked) const override;
 
@@ -189,6 +192,7 @@ private:
     DeviceFacts facts_;
     CpuMemory memory_;
     CpuExecution execution_;
+    CpuTransfers transfers_;
 };
 
 Error CpuDriver::explain(const Status& status, std::string_view what_was_asked) const {
@@ -200,8 +204,16 @@ Error CpuDriver::explain(const Status& status, std::string_view what_was_asked) 
             remedy = "ask for less, or raise the limits of the process and of its memory cgroup";
             break;
         case Code::unsupported:
-            message += ": the kernel has no CPU function";
-            remedy = "write it with ISTHMUS_KERNEL, give it a CPU function, or launch it on a CUDA device";
+            if (status.driver_code == ENODEV) {
+                message += ": the CPU device reaches no other device's memory";
+                remedy = "copy with a stream of the other device";
+            } else if (status.driver_code == ENOSYS) {
+                message += ": the CPU device takes no hints";
+                remedy = "nothing has to be done: its memory is where it is used";
+            } else {
+                message += ": the kernel has no CPU function";
+                remedy = "write it with ISTHMUS_KERNEL, give it a CPU function, or launch it on a CUDA device";
+            }
             break;
         case Code::invalid_handle:
             message += ": the CPU device knows no such stream or event";

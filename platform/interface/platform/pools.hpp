@@ -29,7 +29,7 @@ class Pools {
 public:
     virtual ~Pools() = default;
     virtual Status create(const PoolRequest& request, PoolHandle& out) = 0;
-    virtual Status destroy(PoolHandle pool) = 0;
+    virtual Status destroy(PoolHandle pool) = 0;  // also after Driver::context_died()
     // Ordered on `stream`; undone by Memory::release(). bytes > 0. In a capture it becomes a node of the graph.
     virtual Status allocate(PoolHandle pool, std::size_t bytes, StreamHandle stream, Allocation& out) = 0;
     // Gives unused memory back to the device until at most `keep_bytes` are reserved.
@@ -37,7 +37,7 @@ public:
     virtual Status usage(PoolHandle pool, PoolUsage& out) = 0;
     virtual Status reset_high_marks(PoolHandle pool) = 0;
     virtual Status set_release_threshold(PoolHandle pool, std::uint64_t bytes) = 0;
-    // May the device with this ordinal touch the pool's memory? (cuMemPoolSetAccess)
+    // May the device with this ordinal touch the pool's memory? (cuMemPoolSetAccess) Code::wrong_device: no such one.
     virtual Status set_access(PoolHandle pool, int ordinal, bool allowed) = 0;
 };
 

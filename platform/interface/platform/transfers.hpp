@@ -28,6 +28,7 @@ struct Place {
 };
 enum class Advice : std::uint8_t { read_mostly, not_read_mostly, prefer, no_preference, accessed_by, not_accessed_by };
 
+// Another device that the driver did not open is Code::wrong_device.
 class Transfers {
 public:
     virtual ~Transfers() = default;
@@ -44,7 +45,8 @@ public:
                                  std::size_t count, StreamHandle stream) = 0;
     virtual Status fill_shaped(const CopySide& destination, std::uint32_t value, std::size_t element_bytes,
                                const CopyExtent& extent, StreamHandle stream) = 0;
-    // Hints for managed memory, and for pageable memory where the device reaches it.
+    // Hints for managed memory, and for pageable memory where the device reaches it. Code::unsupported where nobody
+    // listens. A capturing stream takes no prefetch.
     virtual Status prefetch(std::uint64_t address, std::size_t bytes, const Place& place, StreamHandle stream) = 0;
     virtual Status advise(std::uint64_t address, std::size_t bytes, Advice advice, const Place& place) = 0;
     // Can this device be given access to the other's memory, and the switch itself. Switching twice is no error.

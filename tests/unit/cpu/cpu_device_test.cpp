@@ -189,5 +189,101 @@ TEST_F(CpuDevice, EventsMeasureBetweenRecordedTimingEventsOnly) {  // keeps S11
     EXPECT_EQ(execution.record_event(begin, StreamHandle::none).code, Code::invalid_handle);
 }
 
+std::uint64_t at(const void* data) {
+    return reinterpret_cast<std::uintptr_t>(data);
+}
+
+// keeps K22: any strides
+TEST_F(CpuDevice, CopiesRectanglesAndBoxesOnly) {
+    std::array<std::uint8_t, 48> from{}, to{};
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(i + 1);
+    Transfers& transfers = *driver->transfers();
+    // 2 slices of 2 rows of 3 bytes: from rows of 6 in slices of 4, into rows of 4 in slices of 3.
+    ASSERT_TRUE(
+        transfers.copy_shaped({at(to.data()), true, 4, 3}, {at(from.data()), true, 6, 4}, {3, 2, 2}, StreamHandle::none)
+            .ok());
+    std::array<std::uint8_t, 48> expected{};
+    for (std::size_t slice = 0; slice < 2; ++slice) {
+        for (std::size_t row = 0; row < 2; ++row) {
+            for (std::size_t x = 0; x < 3; ++x) expected[(slice * 3 + row) * 4 + x] = from[(slice * 4 + row) * 6 + x];
+        }
+    }
+    EXPECT_EQ(to, expected);
+    for (const CopyExtent& nothing : {CopyExtent{0, 2, 2}, CopyExtent{3, 0, 2}, CopyExtent{3, 2, 0}}) {
+        EXPECT_TRUE(
+            transfers
+                .copy_shaped({at(to.data()), true, 4, 3}, {at(from.data()), true, 6, 4}, nothing, StreamHandle::none)
+                .ok());
+    }
+    EXPECT_EQ(to, expected);
+}
+
+// keeps K22: shifting a picture within itself
+TEST_F(CpuDevice, OverlappingCopiesReadBeforeTheyWrite) {
+    for (const int shift : {-5, -4, 4, 5}) {
+        std::array<std::uint8_t, 40> bytes{};
+        for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i);
+        std::array<std::uint8_t, 40> expected = bytes;
+        for (std::size_t row = 0; row < 5; ++row) {
+            for (std::size_t x = 0; x < 3; ++x) {
+                const std::size_t to = 8 + row * 4 + x + static_cast<std::size_t>(shift);
+                expected[to] = static_cast<std::uint8_t>(8 + row * 4 + x);
+            }
+        }
+        const std::uint64_t source = at(bytes.data()) + 8;
+        const std::uint64_t destination = source + static_cast<std::uint64_t>(shift);
+        ASSERT_TRUE(driver->transfers()
+                        ->copy_shaped({destination, true, 4, 5}, {source, true, 4, 5}, {3, 5, 1}, StreamHandle::none)
+                        .ok());
+        EXPECT_EQ(bytes, expected) << shift;
+    }
+}
+
+TEST_F(CpuDevice, FillsElementsOfOneTwoAndFourBytes) {
+    Transfers& transfers = *driver->transfers();
+    for (const std::size_t size : {1u, 2u, 4u}) {
+        std::array<std::uint8_t, 32> bytes{}, expected{};
+        const std::uint32_t value = 0x04030201;
+        ASSERT_TRUE(transfers.fill_elements(at(bytes.data()) + 1, value, size, 3, StreamHandle::none).ok());
+        for (std::size_t i = 0; i < 3 * size; ++i) expected[1 + i] = static_cast<std::uint8_t>(1 + i % size);
+        EXPECT_EQ(bytes, expected) << size;
+        bytes = expected = {};
+        ASSERT_TRUE(
+            transfers.fill_shaped({at(bytes.data()), true, 10, 2}, value, size, {8, 2, 1}, StreamHandle::none).ok());
+        for (std::size_t row = 0; row < 2; ++row) {
+            for (std::size_t x = 0; x < 8; ++x) expected[row * 10 + x] = static_cast<std::uint8_t>(1 + x % size);
+        }
+        EXPECT_EQ(bytes, expected) << size;
+    }
+    std::uint64_t word = 0;
+    for (const std::size_t size : {0u, 3u, 8u}) {
+        EXPECT_EQ(transfers.fill_elements(at(&word), 1, size, 1, StreamHandle::none).code, Code::invalid_argument);
+    }
+    EXPECT_EQ(word, 0u);
+}
+
+// keeps K21, D2: hints are not heard, and nobody is a peer
+TEST_F(CpuDevice, TakesNoHintsAndReachesNoOtherDevice) {
+    Transfers& transfers = *driver->transfers();
+    int from = 7, to = 0;
+    const Status hint = transfers.prefetch(at(&from), sizeof from, {}, StreamHandle::none);
+    EXPECT_EQ(hint.code, Code::unsupported);
+    EXPECT_NE(driver->explain(hint, "prefetching").message().find("hints"), std::string_view::npos);
+    EXPECT_EQ(transfers.advise(at(&from), sizeof from, Advice::prefer, {}).code, Code::unsupported);
+    bool reach = true;
+    EXPECT_TRUE(transfers.can_reach(0, reach).ok());
+    EXPECT_FALSE(reach);
+    EXPECT_EQ(transfers.set_peer_access(0, true).code, Code::unsupported);
+    const Status other = transfers.copy_between(at(&to), -1, at(&from), 0, sizeof from, StreamHandle::none);
+    EXPECT_EQ(other.code, Code::unsupported);
+    EXPECT_NE(driver->explain(other, "copying").remedy().find("other device"), std::string_view::npos);
+    EXPECT_EQ(to, 0);
+    EXPECT_TRUE(transfers.copy_between(at(&to), -1, at(&from), -1, sizeof from, StreamHandle::none).ok());
+    EXPECT_EQ(to, 7);
+    EXPECT_EQ(driver->pools(), nullptr);
+    EXPECT_EQ(driver->captures(), nullptr);
+    EXPECT_FALSE(driver->context_died());
+}
+
 }  // namespace
 }  // namespace isthmus::platform::cpu

@@ -4,6 +4,7 @@
 
 #include <platform/driver.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -62,16 +63,48 @@ struct FakeWorld {
     ~FakeWorld() {
         for (const std::uint64_t address : memory) std::free(reinterpret_cast<void*>(address));
     }
-    bool clean() const { return memory.empty() && registrations.empty() && streams.empty() && events.empty(); }
+    // Pools, captures and graphs. Work for a capturing stream is kept for its graph instead of the queue.
+    using Work = std::vector<std::function<void()>>;
+    struct Pool {
+        MemoryKind kind;
+        std::uint64_t threshold;
+        platform::PoolUsage usage;
+        std::set<int> peers;
+    };
+    std::map<std::uintptr_t, Pool> pools;
+    std::map<std::uint64_t, std::pair<std::uintptr_t, std::size_t>> pool_memory;  // address → pool, bytes
+    std::map<std::uintptr_t, Work> capturing;                                     // by stream
+    std::set<std::uintptr_t> lost_captures;                                       // set by tests: their end says so
+    std::map<std::uintptr_t, Work> graphs;
+    std::map<std::uintptr_t, Work> instances;
+    std::set<int> reachable = {0, 1};  // devices that others can be given access to
+    std::set<int> peers;               // devices whose memory this one was given access to
+    bool hints = true;                 // false: prefetch and advise answer Code::unsupported
+    bool died = false;                 // what context_died() answers
+    bool has_pools = true, has_transfers = true, has_captures = true;
+
+    bool clean() const {
+        return memory.empty() && registrations.empty() && streams.empty() && events.empty() && pools.empty() &&
+               capturing.empty() && graphs.empty() && instances.empty();
+    }
 };
 
-class FakeDriver final : public platform::Driver, public platform::Memory, public platform::Execution {
+class FakeDriver final : public platform::Driver,
+                         public platform::Memory,
+                         public platform::Execution,
+                         public platform::Pools,
+                         public platform::Transfers,
+                         public platform::Captures {
 public:
     FakeDriver(FakeWorld& world, DeviceFacts facts) : world_(world), facts_(std::move(facts)) {}
 
     const DeviceFacts& facts() const noexcept override { return facts_; }
     platform::Memory& memory() noexcept override { return *this; }
     platform::Execution& execution() noexcept override { return *this; }
+    platform::Pools* pools() noexcept override { return world_.has_pools ? this : nullptr; }
+    platform::Transfers* transfers() noexcept override { return world_.has_transfers ? this : nullptr; }
+    platform::Captures* captures() noexcept override { return world_.has_captures ? this : nullptr; }
+    bool context_died() noexcept override { return world_.died; }
     bool synchronous() const noexcept override { return false; }
     Error explain(const platform::Status& status, std::string_view what) const override {
         return Error(status.code, std::string(what) + " failed", "nothing").from_call(status.call, status.driver_code);
@@ -91,6 +124,11 @@ public:
     platform::Status release(const platform::Allocation& allocation, platform::StreamHandle) override {
         const platform::Status status = world_.call("release " + std::string(name(allocation.kind)), "release");
         if (world_.memory.erase(allocation.device) == 1) std::free(reinterpret_cast<void*>(allocation.device));
+        if (const auto found = world_.pool_memory.find(allocation.device); found != world_.pool_memory.end()) {
+            const auto pool = world_.pools.find(found->second.first);
+            if (pool != world_.pools.end()) pool->second.usage.used_bytes -= found->second.second;
+            world_.pool_memory.erase(found);
+        }
         return status;
     }
     platform::Status register_host(void* host, std::size_t, bool, std::uint64_t& device) override {
@@ -161,7 +199,7 @@ public:
         const platform::Status status = enqueue("record", stream, [this, handle, record] {
             if (world_.latest_record[handle] == record) world_.pending.erase(handle);
         });
-        if (status.ok()) {
+        if (status.ok() && world_.capturing.count(static_cast<std::uintptr_t>(stream)) == 0) {
             world_.pending[handle] = static_cast<std::uintptr_t>(stream);
             world_.latest_record[handle] = record;
         }
@@ -197,10 +235,189 @@ public:
             [=, extent = request.extent, kernel = request.kernel] { kernel->twin(extent, 0, last, pack.data()); });
     }
 
+    platform::Status create(const platform::PoolRequest& request, platform::PoolHandle& out) override {
+        const platform::Status status = world_.call("create pool", "create_pool");
+        if (!status.ok()) return status;
+        world_.pools[world_.next] = {request.kind, request.release_threshold_bytes, {}, {}};
+        out = platform::PoolHandle{world_.next++};
+        return {};
+    }
+    platform::Status destroy(platform::PoolHandle pool) override {
+        world_.pools.erase(static_cast<std::uintptr_t>(pool));
+        return world_.call("destroy pool", "destroy_pool");
+    }
+    platform::Status allocate(platform::PoolHandle handle, std::size_t bytes, platform::StreamHandle stream,
+                              platform::Allocation& out) override {
+        const auto found = world_.pools.find(static_cast<std::uintptr_t>(handle));
+        if (found == world_.pools.end()) return {Code::invalid_handle, 400, "allocate"};
+        const platform::Status status = allocate(found->second.kind, bytes, platform::Attachment::global, stream, out);
+        if (!status.ok()) return status;
+        platform::PoolUsage& usage = found->second.usage;
+        world_.pool_memory[out.device] = {found->first, bytes};
+        usage.used_bytes += bytes;
+        usage.used_high_bytes = std::max(usage.used_high_bytes, usage.used_bytes);
+        usage.reserved_bytes = std::max(usage.reserved_bytes, usage.used_bytes);
+        usage.reserved_high_bytes = std::max(usage.reserved_high_bytes, usage.reserved_bytes);
+        return {};
+    }
+    platform::Status trim(platform::PoolHandle pool, std::size_t keep_bytes) override {
+        return on_pool("trim pool", pool, [&](FakeWorld::Pool& of) {
+            const std::uint64_t least = std::max<std::uint64_t>(keep_bytes, of.usage.used_bytes);
+            of.usage.reserved_bytes = std::min(of.usage.reserved_bytes, least);
+        });
+    }
+    platform::Status usage(platform::PoolHandle pool, platform::PoolUsage& out) override {
+        return on_pool("pool usage", pool, [&](FakeWorld::Pool& of) { out = of.usage; });
+    }
+    platform::Status reset_high_marks(platform::PoolHandle pool) override {
+        return on_pool("reset high marks", pool, [](FakeWorld::Pool& of) {
+            of.usage.used_high_bytes = of.usage.used_bytes;
+            of.usage.reserved_high_bytes = of.usage.reserved_bytes;
+        });
+    }
+    platform::Status set_release_threshold(platform::PoolHandle pool, std::uint64_t bytes) override {
+        return on_pool("pool threshold", pool, [&](FakeWorld::Pool& of) { of.threshold = bytes; });
+    }
+    platform::Status set_access(platform::PoolHandle pool, int ordinal, bool allowed) override {
+        return on_pool("pool access", pool, [&](FakeWorld::Pool& of) {
+            if (allowed) of.peers.insert(ordinal);
+            if (!allowed) of.peers.erase(ordinal);
+        });
+    }
+
+    platform::Status copy_shaped(const platform::CopySide& to, const platform::CopySide& from,
+                                 const platform::CopyExtent& extent, platform::StreamHandle stream) override {
+        return enqueue("copy shaped", stream, [=] { copy_rows(to, from, extent); });
+    }
+    platform::Status copy_between(std::uint64_t to, int, std::uint64_t from, int, std::size_t bytes,
+                                  platform::StreamHandle stream) override {
+        return enqueue("copy between", stream, [=] {
+            copy_rows({to, false, 0, 0}, {from, false, 0, 0}, {bytes, 1, 1});
+        });
+    }
+    platform::Status copy_shaped_between(const platform::CopySide& to, int, const platform::CopySide& from, int,
+                                         const platform::CopyExtent& extent, platform::StreamHandle stream) override {
+        return enqueue("copy shaped between", stream, [=] { copy_rows(to, from, extent); });
+    }
+    platform::Status fill_elements(std::uint64_t to, std::uint32_t value, std::size_t element_bytes, std::size_t count,
+                                   platform::StreamHandle stream) override {
+        return enqueue("fill elements", stream, [=] {
+            fill_rows({to, false, 0, 0}, value, element_bytes, {count * element_bytes, 1, 1});
+        });
+    }
+    platform::Status fill_shaped(const platform::CopySide& to, std::uint32_t value, std::size_t element_bytes,
+                                 const platform::CopyExtent& extent, platform::StreamHandle stream) override {
+        return enqueue("fill shaped", stream, [=] { fill_rows(to, value, element_bytes, extent); });
+    }
+    platform::Status prefetch(std::uint64_t, std::size_t, const platform::Place& place,
+                              platform::StreamHandle stream) override {
+        if (!world_.hints) return {Code::unsupported, 801, "prefetch"};
+        return enqueue(place.ordinal >= 0 ? "prefetch up" : "prefetch down", stream, [] {});
+    }
+    platform::Status advise(std::uint64_t, std::size_t, platform::Advice advice, const platform::Place&) override {
+        if (!world_.hints) return {Code::unsupported, 801, "advise"};
+        return world_.call("advise " + std::to_string(static_cast<int>(advice)), "advise");
+    }
+    platform::Status can_reach(int other_ordinal, bool& out) override {
+        out = other_ordinal != facts_.ordinal && world_.reachable.count(other_ordinal) != 0;
+        return world_.call("can reach", "can_reach");
+    }
+    platform::Status set_peer_access(int other_ordinal, bool allowed) override {
+        const platform::Status status = world_.call(allowed ? "peer on" : "peer off", "set_peer_access");
+        if (!status.ok()) return status;
+        if (allowed) world_.peers.insert(other_ordinal);
+        if (!allowed) world_.peers.erase(other_ordinal);
+        return {};
+    }
+
+    platform::Status begin(platform::StreamHandle stream) override {
+        const platform::Status status = world_.call("begin capture", "begin");
+        if (status.ok()) world_.capturing[static_cast<std::uintptr_t>(stream)];
+        return status;
+    }
+    platform::Status end(platform::StreamHandle stream, platform::GraphHandle& out) override {
+        const auto handle = static_cast<std::uintptr_t>(stream);
+        const platform::Status status = world_.call("end capture", "end");
+        const auto found = world_.capturing.find(handle);
+        if (found == world_.capturing.end()) return {Code::driver_error, 401, "end"};
+        FakeWorld::Work work = std::move(found->second);
+        world_.capturing.erase(found);
+        if (world_.lost_captures.erase(handle) != 0) return {Code::capture_error, 901, "end"};
+        if (!status.ok()) return status;
+        world_.graphs[world_.next] = std::move(work);
+        out = platform::GraphHandle{world_.next++};
+        return {};
+    }
+    platform::Status state(platform::StreamHandle stream, platform::CaptureState& out) override {
+        const auto handle = static_cast<std::uintptr_t>(stream);
+        out = platform::CaptureState::none;
+        if (world_.capturing.count(handle) != 0) out = platform::CaptureState::open;
+        if (world_.lost_captures.count(handle) != 0) out = platform::CaptureState::lost;
+        return world_.call("capture state", "state");
+    }
+    platform::Status instantiate(platform::GraphHandle graph, platform::GraphInstanceHandle& out) override {
+        const platform::Status status = world_.call("instantiate", "instantiate");
+        if (!status.ok()) return status;
+        const auto found = world_.graphs.find(static_cast<std::uintptr_t>(graph));
+        if (found == world_.graphs.end()) return {Code::invalid_handle, 400, "instantiate"};
+        world_.instances[world_.next] = found->second;
+        out = platform::GraphInstanceHandle{world_.next++};
+        return {};
+    }
+    platform::Status launch(platform::GraphInstanceHandle instance, platform::StreamHandle stream) override {
+        const auto found = world_.instances.find(static_cast<std::uintptr_t>(instance));
+        if (found == world_.instances.end()) return {Code::invalid_handle, 400, "launch"};
+        return enqueue("launch graph", stream, [work = found->second] {
+            for (const std::function<void()>& one : work) one();
+        });
+    }
+    platform::Status destroy(platform::GraphHandle graph) override {
+        world_.graphs.erase(static_cast<std::uintptr_t>(graph));
+        return world_.call("destroy graph", "destroy_graph");
+    }
+    platform::Status destroy(platform::GraphInstanceHandle instance) override {
+        world_.instances.erase(static_cast<std::uintptr_t>(instance));
+        return world_.call("destroy instance", "destroy_instance");
+    }
+
 private:
+    template <class F>
+    platform::Status on_pool(const char* what, platform::PoolHandle pool, F change) {
+        const platform::Status status = world_.call(what, what);
+        if (!status.ok()) return status;
+        const auto found = world_.pools.find(static_cast<std::uintptr_t>(pool));
+        if (found == world_.pools.end()) return {Code::invalid_handle, 400, what};
+        change(found->second);
+        return {};
+    }
+    static unsigned char* row_of(const platform::CopySide& side, std::size_t slice, std::size_t row) {
+        return reinterpret_cast<unsigned char*>(side.address) + (slice * side.slice_rows + row) * side.row_pitch_bytes;
+    }
+    static void copy_rows(const platform::CopySide& to, const platform::CopySide& from,
+                          const platform::CopyExtent& extent) {
+        for (std::size_t at = 0; at < extent.rows * extent.slices; ++at) {
+            const std::size_t slice = at / extent.rows, row = at % extent.rows;
+            std::memmove(row_of(to, slice, row), row_of(from, slice, row), extent.width_bytes);
+        }
+    }
+    static void fill_rows(const platform::CopySide& to, std::uint32_t value, std::size_t element_bytes,
+                          const platform::CopyExtent& extent) {
+        for (std::size_t at = 0; at < extent.rows * extent.slices; ++at) {
+            unsigned char* row = row_of(to, at / extent.rows, at % extent.rows);
+            for (std::size_t x = 0; x + element_bytes <= extent.width_bytes; x += element_bytes) {
+                std::memcpy(row + x, &value, element_bytes);  // little-endian: the low bytes come first
+            }
+        }
+    }
     platform::Status enqueue(const std::string& what, platform::StreamHandle stream, std::function<void()> work) {
         const platform::Status status = world_.call(what, "enqueue");
-        if (status.ok()) world_.queue[static_cast<std::uintptr_t>(stream)].push_back(std::move(work));
+        if (!status.ok()) return status;
+        const auto handle = static_cast<std::uintptr_t>(stream);
+        if (const auto capture = world_.capturing.find(handle); capture != world_.capturing.end()) {
+            capture->second.push_back(std::move(work));
+        } else {
+            world_.queue[handle].push_back(std::move(work));
+        }
         return status;
     }
 
