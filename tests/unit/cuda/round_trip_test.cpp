@@ -257,6 +257,170 @@ TEST(RoundTrip, PoolMemoryFollowsItsStream) {
     }
 }
 
+// keeps K13: memory of a pool of our own, and what the pool says of it
+TEST(RoundTrip, APoolOfOurOwnGivesMemoryAndCountsIt) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    for (auto& driver : machine.drivers) {
+        ASSERT_EQ(driver->pools() != nullptr, yes(*driver, memory_pools));
+        if (!driver->pools()) continue;
+        Pools& pools = *driver->pools();
+        StreamHandle stream{};
+        PoolHandle pool{};
+        Allocation made;
+        PoolUsage usage;
+        std::vector<std::uint32_t> back(count);
+        EXPECT_OK(driver, driver->execution().create_stream(0, stream));
+        EXPECT_OK(driver, pools.create({MemoryKind::pool, 64 << 20, 0}, pool));
+        EXPECT_OK(driver, pools.allocate(pool, bytes, stream, made));
+        EXPECT_OK(driver, pools.usage(pool, usage));
+        EXPECT_GE(usage.used_bytes, bytes);
+        EXPECT_GE(usage.reserved_bytes, usage.used_bytes);
+        EXPECT_OK(driver, driver->transfers()->fill_elements(made.device, 30, 4, count, stream));
+        EXPECT_OK(driver, launch_add(*driver, made.device, 3, stream));
+        EXPECT_OK(driver, driver->memory().copy(address(back.data()), made.device, bytes, CopyDirection::device_to_host,
+                                                stream));
+        EXPECT_OK(driver, driver->memory().release(made, stream));
+        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_TRUE(all_are(back.data(), 33));
+        EXPECT_OK(driver, pools.trim(pool, 0));
+        EXPECT_OK(driver, pools.reset_high_marks(pool));
+        EXPECT_OK(driver, pools.usage(pool, usage));
+        EXPECT_EQ(usage.used_bytes, 0u);
+        EXPECT_EQ(usage.used_high_bytes, 0u);
+        EXPECT_OK(driver, pools.destroy(pool));
+        EXPECT_OK(driver, driver->execution().destroy_stream(stream));
+    }
+    EXPECT_EQ(current_context(), nullptr);
+}
+
+// keeps K22: a box of a box, up with gaps and down without
+TEST(RoundTrip, ShapedCopiesAndFillsKeepWhatLiesBetween) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    constexpr std::size_t pitch = 64, slice_rows = 6;
+    const CopyExtent box{24, 4, 3};
+    for (auto& driver : machine.drivers) {
+        Transfers& transfers = *driver->transfers();
+        StreamHandle stream{};
+        Allocation device, host;
+        EXPECT_OK(driver, driver->execution().create_stream(0, stream));
+        EXPECT_OK(driver, driver->memory().allocate(MemoryKind::device, pitch * slice_rows * 3, Attachment::global,
+                                                    stream, device));
+        EXPECT_OK(driver, driver->memory().allocate(MemoryKind::pinned, 24 * 4 * 3, Attachment::global, stream, host));
+        auto* tight = static_cast<unsigned char*>(host.host);
+        for (unsigned i = 0; i < 24 * 4 * 3; ++i) tight[i] = static_cast<unsigned char>(i % 251);
+        const CopySide there{device.device, false, pitch, slice_rows};
+        const CopySide here{address(host.host), true, 24, 4};
+        EXPECT_OK(driver, driver->memory().fill(device.device, 0xEE, device.bytes, stream));
+        EXPECT_OK(driver, transfers.copy_shaped(there, here, box, stream));
+        EXPECT_OK(driver, transfers.fill_shaped(there, 0x1234, 2, {8, 2, 3}, stream));
+        std::vector<unsigned char> all(device.bytes);
+        EXPECT_OK(driver, driver->memory().copy(address(all.data()), device.device, device.bytes,
+                                                CopyDirection::device_to_host, stream));
+        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const std::size_t x = i % pitch, row = i / pitch % slice_rows, slice = i / pitch / slice_rows;
+            unsigned expected = 0xEE;
+            if (x < 24 && row < 4) expected = tight[(slice * 4 + row) * 24 + x];
+            if (x < 8 && row < 2) expected = x % 2 == 0 ? 0x34 : 0x12;
+            ASSERT_EQ(all[i], expected) << "byte " << x << " of row " << row << " of slice " << slice;
+        }
+        EXPECT_OK(driver, transfers.copy_shaped(here, there, {24, 4, 1}, stream));
+        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_EQ(tight[0], 0x34);
+        EXPECT_EQ(tight[24 * 3], all[pitch * 3]);
+        EXPECT_OK(driver, driver->memory().release(device, stream));
+        EXPECT_OK(driver, driver->memory().release(host, stream));
+        EXPECT_OK(driver, driver->execution().destroy_stream(stream));
+    }
+}
+
+// keeps S14, S19, K13: what the runtime does meanwhile, on the capturing thread, does not end the capture
+TEST(RoundTrip, ACaptureSurvivesAllocationsAndQueriesAndIsReplayed) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    for (auto& driver : machine.drivers) {
+        Captures& captures = *driver->captures();
+        Memory& memory = driver->memory();
+        StreamHandle stream{}, other{};
+        Allocation pinned, meanwhile;
+        CaptureState state{};
+        EventHandle event{};
+        GraphHandle graph{};
+        GraphInstanceHandle instance{};
+        EXPECT_OK(driver, driver->execution().create_stream(0, stream));
+        EXPECT_OK(driver, driver->execution().create_stream(0, other));
+        EXPECT_OK(driver, memory.allocate(MemoryKind::pinned, bytes, Attachment::global, stream, pinned));
+        std::fill_n(words(pinned.host), count, 1u);
+        EXPECT_OK(driver, launch_add(*driver, pinned.device, 0, stream));  // loads the code
+        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_OK(driver, captures.begin(stream));
+        for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned}) {
+            EXPECT_OK(driver, memory.allocate(kind, 4096, Attachment::global, other, meanwhile));
+            EXPECT_OK(driver, memory.release(meanwhile, other));
+        }
+        EXPECT_OK(driver, driver->execution().create_event(false, event));
+        EXPECT_OK(driver, driver->execution().query_event(event));
+        EXPECT_OK(driver, driver->execution().query_stream(other));
+        EXPECT_OK(driver, driver->execution().synchronize_stream(other));
+        EXPECT_OK(driver, launch_add(*driver, pinned.device, 5, stream));
+        EXPECT_OK(driver, captures.state(stream, state));
+        EXPECT_EQ(state, CaptureState::open);
+        EXPECT_OK(driver, captures.end(stream, graph));
+        EXPECT_OK(driver, captures.state(stream, state));
+        EXPECT_EQ(state, CaptureState::none);
+        EXPECT_TRUE(all_are(words(pinned.host), 1));  // captured, not run
+        EXPECT_OK(driver, captures.instantiate(graph, instance));
+        for (int i = 0; i < 3; ++i) EXPECT_OK(driver, captures.launch(instance, other));
+        EXPECT_OK(driver, driver->execution().synchronize_stream(other));
+        EXPECT_TRUE(all_are(words(pinned.host), 16));
+        EXPECT_OK(driver, captures.destroy(instance));
+        EXPECT_OK(driver, captures.destroy(graph));
+        EXPECT_OK(driver, driver->execution().destroy_event(event));
+        EXPECT_OK(driver, memory.release(pinned, stream));
+        EXPECT_OK(driver, driver->execution().destroy_stream(other));
+        EXPECT_OK(driver, driver->execution().destroy_stream(stream));
+    }
+    EXPECT_EQ(current_context(), nullptr);
+}
+
+// keeps A4, K22: every ordered pair of devices; the driver stages where they do not see each other
+TEST(RoundTrip, ContentGoesFromEveryDeviceToEveryOther) {
+    Machine machine;
+    ASSERT_FALSE(machine.drivers.empty()) << machine.why;
+    for (auto& to : machine.drivers) {
+        for (auto& from : machine.drivers) {
+            if (to == from) continue;
+            StreamHandle stream{};
+            Allocation source, target;
+            std::vector<std::uint32_t> back(count);
+            bool reach = false;
+            EXPECT_OK(to, to->execution().create_stream(0, stream));
+            EXPECT_OK(from, from->memory().allocate(MemoryKind::device, bytes, Attachment::global, {}, source));
+            EXPECT_OK(to, to->memory().allocate(MemoryKind::device, bytes, Attachment::global, {}, target));
+            EXPECT_OK(from, from->transfers()->fill_elements(source.device, 123456, 4, count, {}));
+            EXPECT_OK(from, from->execution().synchronize_stream({}));
+            EXPECT_OK(to, to->transfers()->copy_between(target.device, to->facts().ordinal, source.device,
+                                                        from->facts().ordinal, bytes, stream));
+            EXPECT_OK(to, to->memory().copy(address(back.data()), target.device, bytes, CopyDirection::device_to_host,
+                                            stream));
+            EXPECT_OK(to, to->execution().synchronize_stream(stream));
+            EXPECT_TRUE(all_are(back.data(), 123456));
+            EXPECT_OK(to, to->transfers()->can_reach(from->facts().ordinal, reach));
+            if (reach) {
+                for (const bool allowed : {true, true, false, false}) {  // twice is no error
+                    EXPECT_OK(to, to->transfers()->set_peer_access(from->facts().ordinal, allowed));
+                }
+            }
+            EXPECT_OK(from, from->memory().release(source, {}));
+            EXPECT_OK(to, to->memory().release(target, {}));
+            EXPECT_OK(to, to->execution().destroy_stream(stream));
+        }
+    }
+    EXPECT_EQ(current_context(), nullptr);
+}
+
 // keeps A10
 TEST(RoundTrip, TheDriverTellsTheKindOfAForeignPointer) {
     Machine machine;
