@@ -341,6 +341,41 @@ TEST_F(HostMemoryOnAMadeUpSystem, LookingAgainAsksNothingWhereNoNodeWasWanted) {
     EXPECT_TRUE(HostPages().verify_again().ok());
 }
 
+TEST_F(HostMemoryOnAMadeUpSystem, PrefaultedMemoryIsTouchedWithoutAPlaceToo) {  // keeps H8
+    HostPlacement placement;
+    placement.prefault = true;
+    ASSERT_TRUE(get(placement).ok());
+    EXPECT_EQ(script.populated_bytes, megabyte);
+}
+
+TEST_F(HostMemoryOnAMadeUpSystem, WithoutAnyNumaCallEveryPreferredPlaceIsOrdinaryMemory) {  // keeps H1, H2, H3
+    // ENOSYS: emulation, or a kernel without NUMA. EPERM: a container's filter. On one node and on several.
+    for (const int error : {ENOSYS, EPERM}) {
+        for (const bool one_node : {false, true}) {
+            if (one_node) machine.numa_nodes = {{0, 8, megabyte}};
+            for (const Locality locality :
+                 {Locality::anywhere, Locality::local, Locality::near_device, Locality::node, Locality::interleaved}) {
+                SCOPED_TRACE(std::string(name(locality)) + " " + std::strerror(error));
+                start_again();
+                script.mbind_errno = script.move_pages_errno = script.allowed_errno = error;
+                HostPlacement placement;
+                placement.locality = locality;
+                placement.node = 0;
+                const auto pages = HostPages::allocate(megabyte, placement, 0, machine, calls);
+                ASSERT_TRUE(pages.ok()) << pages.error().text();
+                static_cast<char*>(pages->data())[megabyte - 1] = 1;
+                EXPECT_NE(pages->report().placed, Placed::verified);
+                if (locality == Locality::anywhere) continue;
+                EXPECT_EQ(pages->report().placed, Placed::fallback);
+                EXPECT_FALSE(pages->report().reason.empty());
+                placement.strict = true;
+                EXPECT_EQ(HostPages::allocate(megabyte, placement, 0, machine, calls).code(),
+                          error == EPERM ? Code::not_permitted : Code::unsupported);
+            }
+        }
+    }
+}
+
 // Lent threads that are none: what matters is who is asked for what.
 Workers lent(unsigned count, int& runs) {
     return {count, [&runs](unsigned tasks, const std::function<void(unsigned)>& task) {
