@@ -1,22 +1,23 @@
-// Making buffers. A step that fails leaves nothing behind: the BufferState that holds what was obtained so far frees
-// it, part by part.
+// Making buffers. A step that fails leaves nothing behind: the BufferState that holds what was obtained so far gives
+// it back, part by part.
 #include "allocation.hpp"
 
 #include "allocation_policy.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
+#include "memory_source.hpp"
 #include "stream_state.hpp"
 
+#include <isthmus/stream.hpp>
+
 #include <cstdint>
-#include <limits>
 #include <string>
 
 namespace isthmus::inline v0::detail {
 namespace {
 
-constexpr std::size_t most_alignment = 256;  // what cuMemAlloc guarantees; pages are coarser
-// No machine has more: the driver's own answer would be "out of memory" after a long search.
-constexpr std::size_t most_bytes = std::size_t{1} << 46;
+constexpr std::size_t most_alignment = 256;               // what cuMemAlloc guarantees; pages are coarser
+constexpr std::size_t most_bytes = std::size_t{1} << 46;  // no machine has more
 
 Result<std::size_t> bytes_of(const Amount& amount) {
     if (amount.alignment > most_alignment) {
@@ -33,174 +34,108 @@ Result<std::size_t> bytes_of(const Amount& amount) {
     return amount.count * amount.element_bytes;
 }
 
-// The feature without which a kind cannot be had on a GPU.
-Result<void> offers(const DeviceState& device, MemoryKind kind) {
-    const auto needs = [&](Feature feature) -> Result<void> {
-        const Capability& capability = device.capabilities.feature(feature);
-        if (capability) return {};
-        return Error(Code::unsupported,
-                     std::string(name(kind)) + " memory is not to be had on this device: " + capability.reason,
-                     "use allocate_shared and let the machine's row choose");
-    };
-    switch (kind) {
-        case MemoryKind::device:
-        case MemoryKind::pinned:
-        case MemoryKind::write_combined:
-        case MemoryKind::host:
-        case MemoryKind::host_numa: return {};
-        case MemoryKind::pool: return needs(Feature::pools);
-        case MemoryKind::managed: return needs(Feature::managed);
-        case MemoryKind::registered: return needs(Feature::host_register);
-        default: break;
-    }
-    return Error(
-        Code::unsupported, "this version does not allocate " + std::string(name(kind)) + " memory",
-        "device, pool, managed, pinned, write_combined, registered, host and host_numa memory can be allocated");
-}
-
-bool host_sees(MemoryKind kind) {
-    return kind != MemoryKind::device && kind != MemoryKind::pool;
-}
-
-Result<void> from_driver(BufferState& buffer, MemoryKind kind, StreamState* stream, platform::Allocation& part) {
-    DeviceState& device = *buffer.device;
-    const bool guarded = device.capabilities.managed == ManagedModel::phase_guarded;
-    const platform::Attachment attachment = guarded ? platform::Attachment::host : platform::Attachment::global;
-    const platform::StreamHandle order = stream != nullptr ? stream->handle : platform::StreamHandle::none;
-    const platform::Status status = device.driver->memory().allocate(kind, buffer.bytes, attachment, order, part);
-    if (status.ok()) return {};
-    part = {};
-    return device.failure(
-        status, "allocating " + std::to_string(buffer.bytes) + " bytes of " + std::string(name(kind)) + " memory");
-}
-
-Result<void> from_system(BufferState& buffer, const HostPlacement& placement) {
-    const DeviceState& device = *buffer.device;
-    Result<platform::os::HostPages> pages = platform::os::HostPages::allocate(
-        buffer.bytes, placement, device.capabilities.host_numa_node, device.config->machine);
-    if (!pages) return std::move(pages).error();
-    buffer.pages = std::move(pages).value();
-    buffer.host = buffer.pages.data();
-    buffer.device_address = reinterpret_cast<std::uintptr_t>(buffer.host);
-    return {};
-}
-
-Result<void> register_pages(BufferState& buffer) {
-    DeviceState& device = *buffer.device;
-    const platform::Status status =
-        device.driver->memory().register_host(buffer.pages.data(), buffer.bytes, false, buffer.device_address);
-    if (!status.ok()) return device.failure(status, "registering host memory");
-    buffer.registered = true;
-    return {};
-}
-
-// Fills `buffer` with memory of `kind` that the device uses; the host's view of it follows from the kind.
-Result<void> provide(BufferState& buffer, MemoryKind kind, StreamState* stream, const HostPlacement& placement) {
-    if (buffer.device->synchronous || kind == MemoryKind::host || kind == MemoryKind::host_numa) {
-        return from_system(buffer, placement);
-    }
-    if (kind == MemoryKind::registered) {
-        if (Result<void> made = from_system(buffer, placement); !made) return made;
-        return register_pages(buffer);
-    }
-    if (Result<void> made = from_driver(buffer, kind, stream, buffer.allocation); !made) return made;
-    buffer.device_address = buffer.allocation.device;
-    if (host_sees(kind)) buffer.host = buffer.allocation.host;
-    return {};
+void be_of_kind(BufferState& buffer, MemoryKind kind) {
+    buffer.kind = kind;
+    buffer.host_kind = host_finds(kind) ? kind : MemoryKind::unknown;
+    // One memory: what the rule would stage needs a second side, which only a staged plan makes.
+    const LaunchPath path = buffer.device->paths[static_cast<std::size_t>(kind)].path;
+    buffer.path = path == LaunchPath::stage ? LaunchPath::refuse : path;
 }
 
 std::shared_ptr<BufferState> begin(const std::shared_ptr<DeviceState>& device, std::size_t bytes, MemoryKind kind,
                                    std::string_view reason) {
-    auto buffer = std::make_shared<BufferState>(device);
+    std::shared_ptr<BufferState> buffer = BufferState::make(device);
     buffer->bytes = bytes;
-    buffer->kind = device->synchronous ? MemoryKind::host : kind;
-    buffer->host_kind = host_sees(buffer->kind) ? buffer->kind : MemoryKind::unknown;
-    // One memory: what the rule would stage needs a second side, which only a staged plan makes.
-    const LaunchPath path = device->paths[static_cast<std::size_t>(buffer->kind)].path;
-    buffer->path = path == LaunchPath::stage ? LaunchPath::refuse : path;
     buffer->reason = reason;
+    be_of_kind(*buffer, device->synchronous ? MemoryKind::host : kind);
     return buffer;
 }
 
-// Pool memory may be used on any stream once its allocation is done: waited for here, because the caller has no
-// stream to order it on yet.
-Result<void> settle_pool(BufferState& buffer, StreamState& stream) {
-    std::uint64_t position = 0;
-    {
-        const std::lock_guard lock(stream.mutex);
-        position = stream.advance("a pool allocation");
-    }
-    {
-        const std::lock_guard lock(buffer.mutex);
-        buffer.touch(stream, position, true);
-    }
-    return stream.wait_until(position, Wait{});
+// A user's allocator may answer anything.
+Result<void> check_block(const MemoryBlock& block, std::size_t bytes) {
+    if (block && block.bytes >= bytes) return {};
+    return Error(Code::invalid_argument,
+                 "an allocator was asked for " + std::to_string(bytes) + " bytes and answered with " +
+                     (block ? std::to_string(block.bytes) : std::string("no memory and no error")),
+                 "let the allocator answer with a block of at least that size, or with an Error");
 }
 
-// A pool allocation is an operation of `stream`, which therefore needs its handle first.
-Result<void> provide_ordered(BufferState& buffer, MemoryKind kind, StreamState& stream,
-                             const HostPlacement& placement) {
-    const bool pooled = kind == MemoryKind::pool && !buffer.device->synchronous;
-    if (pooled) {
-        const std::lock_guard lock(stream.mutex);
-        if (Result<void> opened = stream.open_handle(); !opened) return opened;
+Result<void> fill_from(BufferState& buffer, const Allocator& allocator, Stream* stream) {
+    AllocationRequest request;
+    request.bytes = buffer.bytes;
+    request.stream = stream;
+    Result<MemoryBlock> made = allocator.allocate(request);
+    if (!made) return std::move(made).error();
+    if (Result<void> fine = check_block(*made, buffer.bytes); !fine) {
+        (void)allocator.release(*made);
+        return fine;
     }
-    if (Result<void> made = provide(buffer, kind, &stream, placement); !made) return made;
-    return pooled ? settle_pool(buffer, stream) : Result<void>();
+    const MemoryBlock& block = *made;
+    buffer.allocator = allocator;
+    buffer.block = block;
+    if (buffer.kind != block.kind) be_of_kind(buffer, block.kind);
+    if (host_finds(block.kind)) buffer.host = block.host;
+    buffer.device_address = block.device != 0 ? block.device : reinterpret_cast<std::uintptr_t>(block.host);
+    Ledger& ledger = buffer.device->books->ledger;
+    if (block.id == 0) buffer.users_id = ledger.enter_users(block, buffer.device->index);
+    if (!is_pooled(block.kind)) return {};
+    buffer.pool = ledger.pool_of(block.id);
+    if (stream == nullptr) return {};
+    StreamState& order = *stream->state();
+    std::uint64_t position = 0;
+    {
+        const std::lock_guard lock(order.mutex);
+        position = order.issued;  // of the allocation, or behind it
+    }
+    buffer.order_on(order, position);
+    return {};
 }
 
 }  // namespace
 
-Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, StreamState& stream, Amount amount, MemoryKind kind) {
-    if (!device->usable()) return device->unusable("an allocation");
-    Result<std::size_t> bytes = bytes_of(amount);
-    if (!bytes) return std::move(bytes).error();
-    if (!device->synchronous) {
-        if (Result<void> offered = offers(*device, kind); !offered) return std::move(offered).error();
-    }
-    std::shared_ptr<BufferState> buffer =
-        begin(device, *bytes, kind, device->synchronous ? "the CPU device has host memory only" : "asked for by kind");
-    if (*bytes == 0) return buffer;  // keeps its kind (K3); drivers disagree about zero bytes, so none is asked
-    HostPlacement placement;
-    if (kind == MemoryKind::host_numa) placement.locality = Locality::near_device;
-    if (Result<void> made = provide_ordered(*buffer, kind, stream, placement); !made) return std::move(made).error();
-    return buffer;
-}
-
-Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement) {
+Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
+                      std::string_view reason, Stream* stream) {
     if (device->config->forked()) return device->unusable("an allocation");
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
-    std::shared_ptr<BufferState> buffer = begin(device, *bytes, MemoryKind::host, "asked for as host memory");
-    if (*bytes == 0) return buffer;
-    if (Result<void> made = from_system(*buffer, placement); !made) return std::move(made).error();
+    std::shared_ptr<BufferState> buffer = begin(device, *bytes, allocator.kind(), reason);
+    if (*bytes == 0) return buffer;  // keeps its kind (K3); drivers disagree about zero bytes, so none is asked
+    if (Result<void> made = fill_from(*buffer, allocator, stream); !made) return std::move(made).error();
     return buffer;
 }
 
-Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, StreamState& stream, Amount amount,
-                        const SharedUse& use) {
+Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount) {
+    return allocate_from(device, allocator, amount,
+                         device->synchronous ? "the CPU device has host memory only" : "asked for by kind");
+}
+
+Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement) {
+    return allocate_from(device, MemorySource(device, MemoryKind::host, placement), amount, "asked for as host memory");
+}
+
+Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use) {
     if (!device->usable()) return device->unusable("an allocation");
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
     Result<rules::AllocationPlan> plan = rules::plan_allocation(device->capabilities, use);
     if (!plan) return std::move(plan).error();
-    if (!device->synchronous) {
-        if (Result<void> offered = offers(*device, plan->kind); !offered) return std::move(offered).error();
-    }
     std::shared_ptr<BufferState> buffer = begin(device, *bytes, plan->kind, plan->reason);
+    if (*bytes > 0) {
+        const MemorySource source(device, plan->kind, plan->placement);
+        if (Result<void> made = fill_from(*buffer, source, nullptr); !made) return std::move(made).error();
+    }
     buffer->path = plan->path;
-    if (plan->path == LaunchPath::stage) buffer->host_kind = plan->host_kind;
+    if (plan->path != LaunchPath::stage) return buffer;
+    buffer->host_kind = plan->host_kind;
     if (*bytes == 0) return buffer;
-    if (Result<void> made = provide_ordered(*buffer, plan->kind, stream, plan->placement); !made) {
-        return std::move(made).error();
-    }
-    if (plan->path == LaunchPath::stage) {
-        if (Result<void> made = from_driver(*buffer, plan->host_kind, nullptr, buffer->host_side); !made) {
-            return std::move(made).error();
-        }
-        buffer->host = buffer->host_side.host;
-        buffer->host_newer = true;  // so that a first launch finds on the device what the host sees
-    }
+    buffer->host_allocator = MemorySource(device, plan->host_kind);
+    AllocationRequest request;
+    request.bytes = *bytes;
+    Result<MemoryBlock> side = buffer->host_allocator.allocate(request);
+    if (!side) return std::move(side).error();
+    buffer->host_block = *side;
+    buffer->host = side->host;
+    buffer->host_newer = true;  // so that a first launch finds on the device what the host sees
     return buffer;
 }
 

@@ -1,18 +1,23 @@
-// Making buffers: validation, the plan, and the steps with their exact undo.
+// Making buffers: validation, the plan, and memory from an allocator.
 #pragma once
 
-#include <isthmus/memory_kind.hpp>
+#include <isthmus/allocator.hpp>
+#include <isthmus/placement.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/sharing_use.hpp>
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
+
+namespace isthmus::inline v0 {
+class Stream;
+}
 
 namespace isthmus::inline v0::detail {
 
 struct BufferState;
 struct DeviceState;
-struct StreamState;
 using Untyped = Result<std::shared_ptr<BufferState>>;
 
 struct Amount {
@@ -21,10 +26,12 @@ struct Amount {
     std::size_t alignment = 0;
 };
 
-// Pool memory is allocated in the order of `stream` and waited for.
-Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, StreamState& stream, Amount amount, MemoryKind kind);
+// With `stream`, pool memory is there at once for that stream, and other streams wait for it before their first use;
+// without, it is there for everybody at return. `reason` has static storage.
+Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
+                      std::string_view reason, Stream* stream = nullptr);
+Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount);
 Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement);
-Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, StreamState& stream, Amount amount,
-                        const SharedUse& use);
+Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use);
 
 }  // namespace isthmus::inline v0::detail

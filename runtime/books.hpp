@@ -3,10 +3,10 @@
 #pragma once
 
 #include "address_map.hpp"
+#include "ledger.hpp"
 #include "open_captures.hpp"
 #include "peer_table.hpp"
 
-#include <atomic>
 #include <cstdint>
 
 namespace isthmus::inline v0::detail {
@@ -16,11 +16,10 @@ struct Books {
     OpenCaptures captures;
     PeerTable peers;
 
+    Ledger ledger{addresses};  // what was handed out, and what gives it back
+
     // Identities are never reused in a process, so that a stale handle of another runtime is recognised too.
-    static std::uint64_t next_id() noexcept {
-        static std::atomic<std::uint64_t> last{0};
-        return last.fetch_add(1, std::memory_order_relaxed) + 1;
-    }
+    static std::uint64_t next_id() noexcept { return reserve_ids(1); }
 };
 
 }  // namespace isthmus::inline v0::detail

@@ -36,7 +36,7 @@ std::uint64_t BufferBase::device_address() const noexcept {
     return state_ ? state_->device_address : 0;
 }
 PlacementReport BufferBase::placement() const {
-    return state_ ? state_->pages.report() : PlacementReport{};
+    return state_ ? state_->device->books->ledger.placement(state_->block.id) : PlacementReport{};
 }
 std::uint64_t BufferBase::staged_bytes() const noexcept {
     return state_ ? state_->staged_bytes.load(std::memory_order_relaxed) : 0;
@@ -58,12 +58,16 @@ Result<void> BufferBase::release(Wait wait) {
                          "let the view go out of scope first");
         }
     }
-    if (buffer.device->usable()) {
-        if (Result<void> waited = buffer.wait_until_unused(wait); !waited && !buffer.device->is_lost()) {
-            return waited;  // still ours: the caller may try again
-        }
+    if (buffer.device->books->captures.any()) {  // waited for and freed behind the last of them, in order (K10)
+        state_.reset();
+        return {};
     }
-    Result<void> freed = buffer.free_memory();
+    Result<std::shared_ptr<detail::StreamState>> after = std::shared_ptr<detail::StreamState>();
+    if (buffer.device->usable()) {
+        after = buffer.part_with_uses(wait);
+        if (!after && !buffer.device->is_lost()) return std::move(after).error();  // still ours: try again
+    }
+    Result<void> freed = buffer.free_memory(after ? *after : nullptr);
     state_.reset();
     return freed;
 }

@@ -2,40 +2,112 @@
 #include "buffer_state.hpp"
 
 #include "device_state.hpp"
-#include "process.hpp"
+#include "memory_source.hpp"
 #include "stream_state.hpp"
 
+#include <isthmus/stream.hpp>
+
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace isthmus::inline v0::detail {
 
+std::shared_ptr<BufferState> BufferState::make(std::shared_ptr<DeviceState> owner) {
+    const auto end = [](BufferState* buffer) {
+        OpenCaptures& captures = buffer->device->books->captures;
+        if (!captures.any()) {
+            delete buffer;
+        } else {
+            captures.when_none_is_open([buffer] { delete buffer; });
+        }
+    };
+    return {new BufferState(std::move(owner)), end};
+}
+
 BufferState::~BufferState() {
     if (device->config->forked()) return;
-    if (Result<void> waited = wait_for_release(); !waited) {
-        // The device may still write: giving the memory back would hand it to somebody else (R5).
-        device->config->say(Severity::error, "memory was given up: " + waited.error().text());
-        allocation = {};
-        host_side = {};
-        registered = false;
-        process::keep_until_exit(std::make_shared<platform::os::HostPages>(std::move(pages)));
-    }
+    Result<std::shared_ptr<StreamState>> after = part_for_good();
     for (const Use& use : uses) use.stream->forget(this);
-    if (Result<void> freed = free_memory(); !freed) {
+    if (!after) {
+        // The device may still write: giving the memory back would hand it to somebody else (R5). The books keep it
+        // until the device closes.
+        device->config->say(Severity::error, "memory was given up: " + after.error().text());
+        return;
+    }
+    if (Result<void> freed = free_memory(*after); !freed) {
         device->config->say(Severity::warning, "releasing a buffer: " + freed.error().text());
     }
 }
 
 // Nobody can be asked to try again in a destructor: a failure that may pass (no event to be had, a call that was
 // interrupted) is tried again here, a deadline is not. A lost device runs nothing any more.
-Result<void> BufferState::wait_for_release() {
+Result<std::shared_ptr<StreamState>> BufferState::part_for_good() {
     constexpr int tries = 3;
-    Result<void> waited;
+    Result<std::shared_ptr<StreamState>> parted = std::shared_ptr<StreamState>();
     for (int attempt = 0; attempt < tries && device->usable(); ++attempt) {
-        waited = wait_until_unused(Wait{});
-        if (waited || waited.code() == Code::timed_out) return waited;
+        parted = part_with_uses(Wait{});
+        if (parted || parted.code() == Code::timed_out) return parted;
     }
-    return device->is_lost() ? Result<void>() : waited;
+    if (device->is_lost()) return std::shared_ptr<StreamState>();
+    return parted;
+}
+
+Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
+    if (is_pooled(block.kind)) {
+        if (Result<std::shared_ptr<StreamState>> gathered = gather_uses(); gathered && *gathered) return gathered;
+    }
+    if (Result<void> waited = wait_until_unused(wait); !waited) return std::move(waited).error();
+    return std::shared_ptr<StreamState>();
+}
+
+// One stream of this device behind which nothing uses the memory: a stream that still does, waiting for the others.
+// nullptr: there is none.
+Result<std::shared_ptr<StreamState>> BufferState::gather_uses() {
+    const std::vector<Use> running = conflicting(true);
+    std::shared_ptr<StreamState> last;
+    for (const Use& use : running.empty() ? uses : running) {
+        if (use.stream->device == device) last = use.stream;
+    }
+    if (!last) return last;
+    for (const Use& use : running) {
+        if (use.stream == last || use.stream->device->is_lost()) continue;
+        Result<FenceEvent*> fence = use.stream->fence_behind(use.last);
+        if (!fence) return std::move(fence).error();
+        if (*fence == nullptr) continue;
+        Result<void> ordered = last->wait_behind((*fence)->handle);
+        use.stream->device->drop_event(*fence);
+        if (!ordered) return std::move(ordered).error();
+    }
+    return last;
+}
+
+void BufferState::order_on(StreamState& stream, std::uint64_t position) {
+    if (host == nullptr) {
+        touch_locked(stream, position);
+    } else {
+        const std::lock_guard lock(mutex);
+        touch(stream, position, true);
+    }
+    ordered_position = position;
+    ordered_on.store(&stream, std::memory_order_release);  // pairs with the acquire in fence_before_use()
+}
+
+Result<FenceEvent*> BufferState::fence_before_use(StreamState& stream) {
+    StreamState* const maker = ordered_on.load(std::memory_order_acquire);
+    if (maker == nullptr || maker == &stream) return nullptr;
+    if (maker->reached(ordered_position)) {
+        ordered_on.store(nullptr, std::memory_order_relaxed);
+        return nullptr;
+    }
+    {
+        const std::lock_guard lock(mutex);
+        for (const Use& use : uses) {
+            if (use.stream.get() == &stream) return nullptr;  // ordered by its first use
+        }
+    }
+    return maker->fence_behind(ordered_position);
 }
 
 Result<void> BufferState::wait_until_unused(Wait wait) {
@@ -129,27 +201,16 @@ Result<void> BufferState::download(Wait wait) {
     return {};
 }
 
-Result<void> BufferState::free_memory() {
+Result<void> BufferState::free_memory(const std::shared_ptr<StreamState>& after) {
     if (device->config->forked()) return device->unusable("releasing a buffer");
-    platform::Memory& memory = device->driver->memory();
-    Result<void> first;
-    const auto keep = [&](const platform::Status& status) {
-        if (!status.ok() && first) first = device->failure(status, "releasing a buffer");
-    };
-    if (registered) keep(memory.unregister_host(pages.data()));
-    registered = false;
-    platform::StreamHandle order = platform::StreamHandle::none;
-    for (const Use& use : uses) {
-        if (use.last > 0) order = use.stream->handle;  // pool memory: any stream will do, all uses were waited for
-    }
-    if (allocation.bytes > 0) keep(memory.release(allocation, order));
-    allocation = {};
-    if (host_side.bytes > 0) keep(memory.release(host_side, order));
-    host_side = {};
-    pages = {};
+    if (users_id != 0) device->books->ledger.leave(std::exchange(users_id, 0));
+    std::optional<Stream> behind;
+    if (after) behind.emplace(after);
+    Result<void> first = allocator.release(std::exchange(block, {}), behind ? &*behind : nullptr);
+    Result<void> second = host_allocator.release(std::exchange(host_block, {}), nullptr);
     host = nullptr;
     device_address = 0;
-    return first;
+    return first ? second : first;
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -2,16 +2,15 @@
 #pragma once
 
 #include <isthmus/access.hpp>
+#include <isthmus/allocator.hpp>
 #include <isthmus/host_view.hpp>
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/memory_kind.hpp>
-#include <isthmus/placement.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/wait.hpp>
 
 #include <platform/driver.hpp>
-#include <platform/os.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -24,9 +23,13 @@
 namespace isthmus::inline v0::detail {
 
 struct DeviceState;
+struct FenceEvent;
+struct PoolState;
 struct StreamState;
 
 struct BufferState : std::enable_shared_from_this<BufferState> {
+    // Its end, too, is put off while a capture is open: a graph may be about to use the memory (K10).
+    static std::shared_ptr<BufferState> make(std::shared_ptr<DeviceState> owner);
     explicit BufferState(std::shared_ptr<DeviceState> owner) : device(std::move(owner)) {}
     ~BufferState();
 
@@ -37,12 +40,19 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     MemoryKind host_kind = MemoryKind::unknown;
     LaunchPath path = LaunchPath::pass;
     std::string_view reason;
-    platform::Allocation allocation;  // of the driver; bytes 0: none
-    platform::Allocation host_side;   // stage: the host's memory, where the driver made it
-    platform::os::HostPages pages;    // where the system made it
-    bool registered = false;          // pages were given to register_host
-    void* host = nullptr;             // nullptr: the CPU may not view it
+    void* host = nullptr;  // nullptr: the CPU may not view it
     std::uint64_t device_address = 0;
+    // What handed the memory out and takes it back; two of them where the buffer is staged.
+    Allocator allocator;
+    MemoryBlock block;
+    Allocator host_allocator;
+    MemoryBlock host_block;
+    std::uint64_t users_id = 0;             // in the ledger, where a user's allocator gave no identity
+    std::shared_ptr<const PoolState> pool;  // that the memory came from, if one: whom it lets in (A5)
+    // Memory that was allocated in the order of a stream: other streams wait for that once, before their first use.
+    // nullptr: nothing to wait for, or no more.
+    std::atomic<StreamState*> ordered_on{nullptr};
+    std::uint64_t ordered_position = 0;
 
     std::mutex downloading;  // held for a copy to the host's side; before all other locks
     std::mutex mutex;        // guards what follows, but the atomics
@@ -86,21 +96,32 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     }
     void mark_used(std::uint64_t position) noexcept { first_position_.store(position, std::memory_order_relaxed); }
 
+    // As its driver sees it: what attaching it to a stream needs.
+    platform::Allocation whole() const noexcept { return {kind, host, device_address, bytes}; }
+    // The memory is there once `stream` has reached the position; the stream itself may use it at once.
+    void order_on(StreamState& stream, std::uint64_t position);
+    // A reference to an event that `stream` has to wait for before its first use; nullptr: none. Expects no lock.
+    Result<FenceEvent*> fence_before_use(StreamState& stream);
+
     // What a release, or a view, must wait for.
     std::vector<Use> conflicting(bool host_writes);
     Result<void> wait_for_uses(bool host_writes, Wait wait);
-    Result<void> wait_for_release();
     // As wait_for_uses(true), past what was lost with its device: a lost device runs nothing any more.
     Result<void> wait_until_unused(Wait wait);
     // Was the owner, or a device that used the buffer, lost?
     bool touched_by_loss();
     // Copies the device's side to the host's where it is newer, and waits for the copy.
     Result<void> download(Wait wait);
-    // Frees everything; the caller has waited. Tries all parts and reports the first failure.
-    Result<void> free_memory();
+    // Nothing uses the memory any more, or, where it is pooled, nothing will behind the stream that is returned
+    // (nullptr: all uses were waited for). Waits for the device only where the kind of memory needs it.
+    Result<std::shared_ptr<StreamState>> part_with_uses(Wait wait);
+    // Gives everything back. Tries all parts and reports the first failure.
+    Result<void> free_memory(const std::shared_ptr<StreamState>& after);
 
 private:
     void touch_locked(StreamState& stream, std::uint64_t position);
+    Result<std::shared_ptr<StreamState>> gather_uses();
+    Result<std::shared_ptr<StreamState>> part_for_good();
 
     std::atomic<StreamState*> first_stream_{nullptr};
     std::atomic<std::uint64_t> first_position_{0};

@@ -1,9 +1,9 @@
-// Device: queries, streams, events and allocation.
+// Device: queries, streams and events.
 #include <isthmus/device.hpp>
 
 #include "access_rules.hpp"
-#include "allocation.hpp"
 #include "buffer_state.hpp"
+#include "device_allocators.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "stream_state.hpp"
@@ -19,7 +19,10 @@ std::shared_ptr<detail::StreamState> new_stream(const std::shared_ptr<detail::De
 
 }  // namespace
 
-Device::Device(std::shared_ptr<detail::DeviceState> state) : state_(std::move(state)), stream_(new_stream(state_, 0)) {}
+Device::Device(std::shared_ptr<detail::DeviceState> state)
+    : state_(std::move(state)),
+      allocators_(std::make_shared<detail::DeviceAllocators>(state_)),
+      stream_(new_stream(state_, 0)) {}
 
 std::size_t Device::index() const noexcept {
     return state_->index;
@@ -84,19 +87,6 @@ Result<void> Device::synchronize(Wait wait) {
         if (Result<void> waited = Stream(stream).synchronize(wait); !waited) return waited;
     }
     return state_->wait_for_ended_streams(wait);
-}
-
-Device::Untyped Device::allocate_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
-                                       MemoryKind kind) {
-    return detail::allocate_kind(state_, *stream_.state(), {count, element_bytes, alignment}, kind);
-}
-Device::Untyped Device::allocate_host_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
-                                            const HostPlacement& placement) {
-    return detail::allocate_host(state_, {count, element_bytes, alignment}, placement);
-}
-Device::Untyped Device::allocate_shared_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
-                                              const SharedUse& use) {
-    return detail::allocate_shared(state_, *stream_.state(), {count, element_bytes, alignment}, use);
 }
 
 }  // namespace isthmus::inline v0

@@ -4,6 +4,7 @@
 #include <platform/detect.hpp>
 
 #include "access_rules.hpp"
+#include "memory_source.hpp"
 #include "process.hpp"
 #include "stream_state.hpp"
 
@@ -47,11 +48,37 @@ DeviceState::~DeviceState() {
     if (!all_work_ended()) {
         config->say(Severity::error, "a kernel still runs: its device is left open until the process ends");
         process::keep_until_exit(driver);
+        process::keep_until_exit(books);  // and with them the memory that the kernel may write
         return;
     }
+    free_leftovers();
     for (const std::unique_ptr<FenceEvent>& event : events_) {
         (void)driver->execution().destroy_event(event->handle);  // nothing can be done about a failure here
     }
+}
+
+// What users never gave back, and what was given up while a kernel hung that has ended since.
+void DeviceState::free_leftovers() {
+    for (Piece& piece : books->ledger.take_all(index)) {
+        if (Result<void> freed = free_now(*this, piece, nullptr); !freed) {
+            config->say(Severity::warning, "closing a device: " + freed.error().text());
+        }
+    }
+}
+
+void DeviceState::set_out_of_memory_handler(OutOfMemoryHandler handler) {
+    auto kept = handler ? std::make_shared<const OutOfMemoryHandler>(std::move(handler)) : nullptr;
+    const std::lock_guard lock(handler_mutex_);
+    out_of_memory_handler_ = std::move(kept);
+}
+
+bool DeviceState::make_room(std::size_t bytes) {
+    std::shared_ptr<const OutOfMemoryHandler> handler;
+    {
+        const std::lock_guard lock(handler_mutex_);
+        handler = out_of_memory_handler_;  // called without the lock: it may set another one
+    }
+    return handler && (*handler)(bytes);
 }
 
 Error DeviceState::unusable(std::string_view what) const {

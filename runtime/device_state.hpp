@@ -11,12 +11,15 @@
 
 #include "books.hpp"
 #include "launch_path.hpp"
+#include "memory_budget.hpp"
+#include "memory_pool_state.hpp"
 
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -32,6 +35,7 @@ struct RuntimeConfig {
     LaunchMode launch_mode = LaunchMode::relaxed;
     std::chrono::nanoseconds wait_timeout{};
     LogCallback log;
+    rules::BudgetOptions budget;
     std::uint64_t generation = 0;  // process::generation() at open
 
     void say(Severity severity, std::string_view line) const {
@@ -69,6 +73,17 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
     // The typed error for a Status; latches a sticky one.
     Error failure(const platform::Status& status, std::string_view what);
 
+    // Is what the context owned gone, with it or with a fault? One cheap driver call while the device is well (K11).
+    bool context_gone() { return is_lost() || driver->context_died(); }
+
+    DevicePools pools;
+    std::atomic<std::uint64_t> put_off_bytes{0};        // released while a capture was open
+    std::atomic<std::uint64_t> budget_credit_bytes{0};  // may be allocated before the system is asked again
+    // Asked when nothing else made room (K19): true, try again.
+    using OutOfMemoryHandler = std::function<bool(std::size_t bytes)>;
+    void set_out_of_memory_handler(OutOfMemoryHandler handler);
+    bool make_room(std::size_t bytes);
+
     // Pooled events. take_event() gives one reference; drop_event() puts the event back with the last.
     platform::Status take_event(FenceEvent*& out);
     void drop_event(FenceEvent* event) noexcept;
@@ -86,8 +101,11 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
 
 private:
     bool all_work_ended();
+    void free_leftovers();
 
     std::atomic<int> lost_code_{0};
+    std::mutex handler_mutex_;
+    std::shared_ptr<const OutOfMemoryHandler> out_of_memory_handler_;
     std::mutex events_mutex_;
     std::vector<std::unique_ptr<FenceEvent>> events_;
     std::vector<FenceEvent*> idle_events_;

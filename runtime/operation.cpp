@@ -49,6 +49,7 @@ Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
 Result<void> Operation::order_uploads() {
     for (std::size_t at = 0; at < count_; ++at) {
         BufferState& buffer = *entries()[at].buffer;
+        if (Result<void> ordered = order_first_use(buffer); !ordered) return drop_waits(), std::move(ordered).error();
         std::shared_ptr<StreamState> other;
         std::uint64_t position = 0;
         {
@@ -66,12 +67,25 @@ Result<void> Operation::order_uploads() {
     return {};
 }
 
+// Memory that another stream allocated in its order: that stream's lock is taken alone, too.
+Result<void> Operation::order_first_use(BufferState& buffer) {
+    StreamState* const maker = buffer.ordered_on.load(std::memory_order_acquire);
+    Result<FenceEvent*> fence = buffer.fence_before_use(stream_);
+    if (!fence) return std::move(fence).error();
+    if (*fence != nullptr) makers_.emplace_back(maker, *fence);
+    return {};
+}
+
 // false: try again. Expects the stream's lock.
 Result<bool> Operation::attempt(Action action, void* erased) {
     if (Result<void> opened = stream_.open_handle(); !opened) return std::move(opened).error();
     BufferState* const* viewable = many_viewable_.empty() ? few_viewable_.data() : many_viewable_.data();
     if (!stream_.tail.empty()) {
         if (Result<void> left = stream_.depart(viewable, viewable_count_); !left) return std::move(left).error();
+    }
+    for (const auto& [maker, fence] : makers_) {
+        const platform::Status status = device_.driver->execution().wait_event(stream_.handle, fence->handle);
+        if (!status.ok()) return device_.failure(status, "ordering the first use of pool memory");
     }
     Result<bool> claimed = claim();
     if (!claimed || !*claimed) return claimed;
@@ -155,7 +169,7 @@ Result<void> Operation::claim_attached(BufferState& buffer) {
                      "open and close a host view, or synchronize the other stream, before this use");
     }
     const platform::Status status =
-        device_.driver->memory().attach(buffer.allocation, platform::Attachment::stream, stream_.handle);
+        device_.driver->memory().attach(buffer.whole(), platform::Attachment::stream, stream_.handle);
     if (!status.ok()) return device_.failure(status, "attaching managed memory to a stream");
     buffer.attached_to = &stream_;
     // An operation of its own: even if ours is refused, the next fence gives the memory back and views wait for that.
@@ -179,6 +193,8 @@ void Operation::drop_waits() {
         if (wait.event != nullptr) device_.drop_event(wait.event);
     }
     waits_.clear();
+    for (const auto& [maker, fence] : makers_) maker->device->drop_event(fence);
+    makers_.clear();
 }
 
 }  // namespace isthmus::inline v0::detail

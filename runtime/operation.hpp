@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isthmus::inline v0::detail {
@@ -37,6 +38,7 @@ public:
         }
         ++count_;
         if (buffer.host != nullptr) add_viewable(buffer);
+        if (buffer.ordered_on.load(std::memory_order_relaxed) != nullptr) special_ = true;
     }
 
     // Calls action(), a platform::Status(), with the stream's lock held and its handle open. Returns the position.
@@ -70,6 +72,7 @@ private:
     Result<std::uint64_t> issue_erased(Action action, void* erased);
     Result<bool> attempt(Action action, void* erased);
     Result<void> order_uploads();
+    Result<void> order_first_use(BufferState& buffer);
     Result<bool> claim();
     Result<bool> claim_staged(BufferState& buffer, ArgumentUse use);
     Result<bool> wait_for_upload(const BufferState& buffer);
@@ -89,8 +92,9 @@ private:
     std::array<BufferState*, 16> few_viewable_;  // those that the host may view
     std::vector<BufferState*> many_viewable_;
     std::size_t viewable_count_ = 0;
-    bool special_ = false;  // something is staged or attached
+    bool special_ = false;  // something is staged, attached, or was allocated in the order of a stream
     std::vector<Upload> waits_;
+    std::vector<std::pair<StreamState*, FenceEvent*>> makers_;  // streams that allocated what this operation uses first
     std::vector<Sides> sides_;
     std::uint64_t staged_bytes_ = 0;
     std::uint64_t position_ = 0;

@@ -94,7 +94,7 @@ Result<void> StreamState::return_attached() {
         const std::lock_guard lock(buffer->mutex);
         if (buffer->attached_to != this) continue;
         const platform::Status status =
-            device->driver->memory().attach(buffer->allocation, platform::Attachment::host, handle);
+            device->driver->memory().attach(buffer->whole(), platform::Attachment::host, handle);
         if (!status.ok()) return device->failure(status, "attaching managed memory back to the host");
         buffer->attached_to = nullptr;
         buffer->touch(*this, advance("the return of managed memory to the host"), true);
@@ -165,6 +165,17 @@ Result<FenceEvent*> StreamState::fence_behind(std::uint64_t position) {
     Result<Fence> fence = covering_fence(std::min(position, issued));
     if (!fence) return std::move(fence).error();
     return fence->event;
+}
+
+Result<void> StreamState::wait_behind(platform::EventHandle event) {
+    const std::lock_guard lock(mutex);
+    if (Result<void> opened = open_handle(); !opened) return opened;
+    // Views of what was used so far do not wait for the event.
+    if (Result<void> left = depart(nullptr, 0); !left) return left;
+    const platform::Status status = device->driver->execution().wait_event(handle, event);
+    if (!status.ok()) return device->failure(status, "ordering a stream behind another");
+    advance("a wait for another stream");  // an operation of its own, so that a synchronise of this stream covers it
+    return {};
 }
 
 Result<void> StreamState::wait_until(std::uint64_t position, Wait wait) {

@@ -62,6 +62,8 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
 
     // Expects `mutex` not to be held. Waits until the position is reached.
     Result<void> wait_until(std::uint64_t position, Wait wait);
+    // What comes from now on waits for the event, a reference to which the caller has; the host does not.
+    Result<void> wait_behind(platform::EventHandle event);
     // Waits for an event that was recorded behind the position.
     Result<void> wait_for(platform::EventHandle event, std::uint64_t position, Wait wait);
     // A reference to the fence at or behind the position, for other streams to wait for; nullptr: already reached.

@@ -39,7 +39,8 @@ struct MemoryBlock {
 // What allocates: the memory kinds of a device, pools, the adaptors, and users' own (K17).
 //   allocate()  is never called for 0 bytes. An Error is handed on as it is.
 //   release()   gives back what this allocator handed out. `after`: stream-ordered allocators free behind the work of
-//               that stream; nullptr: the caller has waited for every use.
+//               that stream; nullptr: the caller has waited for every use. Blocks of the kinds pool and managed_pool
+//               come with a stream while work still uses them; blocks of other kinds never do.
 // Both may be called from several threads at once.
 template <class A>
 concept MemoryAllocator = requires(A& allocator, const AllocationRequest& request, const MemoryBlock& block,
@@ -62,6 +63,9 @@ public:
     Result<MemoryBlock> allocate(const AllocationRequest& request) const;
     // Nothing for an empty MemoryBlock (K8).
     Result<void> release(const MemoryBlock& block, Stream* after = nullptr) const;
+    // Of the blocks, where the allocator has a member kind() that says so; else MemoryKind::unknown. What an empty
+    // buffer keeps (K3).
+    MemoryKind kind() const noexcept { return source_ ? source_->kind() : MemoryKind::unknown; }
     explicit operator bool() const noexcept { return source_ != nullptr; }
     friend bool operator==(const Allocator&, const Allocator&) = default;  // the same allocator, not an equal one
 
@@ -70,6 +74,7 @@ private:
         virtual ~Source() = default;
         virtual Result<MemoryBlock> allocate(const AllocationRequest& request) = 0;
         virtual Result<void> release(const MemoryBlock& block, Stream* after) = 0;
+        virtual MemoryKind kind() const noexcept = 0;
     };
     template <class A>
     struct Model final : Source {
@@ -77,6 +82,15 @@ private:
         Result<MemoryBlock> allocate(const AllocationRequest& request) override { return allocator.allocate(request); }
         Result<void> release(const MemoryBlock& block, Stream* after) override {
             return allocator.release(block, after);
+        }
+        MemoryKind kind() const noexcept override {
+            if constexpr (requires(const A& source) {
+                              { source.kind() } -> std::same_as<MemoryKind>;
+                          }) {
+                return allocator.kind();
+            } else {
+                return MemoryKind::unknown;
+            }
         }
         A allocator;
     };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isthmus/access.hpp>
+#include <isthmus/allocator.hpp>
 #include <isthmus/buffer.hpp>
 #include <isthmus/capability.hpp>
 #include <isthmus/event.hpp>
@@ -13,10 +14,15 @@
 #include <isthmus/wait.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string_view>
 
 namespace isthmus::inline v0 {
+
+namespace detail {
+class DeviceAllocators;
+}
 
 struct StreamOptions {
     int priority = 0;  // −1 high, 0 low; clamped (S13)
@@ -37,12 +43,24 @@ public:
     Result<Stream> create_stream(StreamOptions options = {});
     Result<Event> create_event(bool timing = false);
 
-    // Memory for this device alone (the CPU cannot view it). `kind` chooses another one; kinds that the machine
-    // lacks are refused before the driver is called (K7). count = 0 gives an empty buffer of that kind.
-    // Errors: invalid_argument (count × sizeof(T) overflows), unsupported, out_of_memory, device_lost.
+    // Memory from the current allocator (current_allocator()): device memory unless something else was set.
+    // count = 0 gives an empty buffer of the allocator's kind, and nobody is asked.
+    // Errors: invalid_argument (count × sizeof(T) overflows), unsupported, out_of_memory, capture_error (a capture is
+    // open on this thread), device_lost; a user's allocator's own.
     template <class T>
-    Result<Buffer<T>> allocate(std::size_t count, MemoryKind kind = MemoryKind::device) {
+    Result<Buffer<T>> allocate(std::size_t count) {
+        return typed<T>(allocate_current(count, sizeof(T), alignof(T)));
+    }
+    // … of this kind. Kinds that the machine lacks are refused before the driver is called (K7). Pool memory may be
+    // used on every stream at return; Stream::allocate does not wait for that.
+    template <class T>
+    Result<Buffer<T>> allocate(std::size_t count, MemoryKind kind) {
         return typed<T>(allocate_bytes(count, sizeof(T), alignof(T), kind));
+    }
+    // … from this allocator, which the buffer keeps.
+    template <class T>
+    Result<Buffer<T>> allocate(std::size_t count, const Allocator& allocator) {
+        return typed<T>(allocate_from(allocator, count, sizeof(T), alignof(T)));
     }
     // Pageable host memory with NUMA placement; Locality::near_device is this device's closest node (H1).
     template <class T>
@@ -55,6 +73,22 @@ public:
         return typed<T>(allocate_shared_bytes(count, sizeof(T), alignof(T), use));
     }
 
+    // What allocates a kind of memory of this device; always the same one. Taking it calls no driver and refuses
+    // nothing, allocating does. On the CPU device every kind is host memory.
+    // Blocks are given back to any allocator of the device that they came from, once: unknown_pointer,
+    // interior_pointer, already_released, wrong_device otherwise (K8), and nothing has changed then. While a capture
+    // is open they are freed behind it. What is never given back is freed when the last handle of the device goes.
+    Allocator allocator(MemoryKind kind) const;
+    // Host memory placed like this.
+    Allocator host_allocator(const HostPlacement& placement) const;
+    // What allocate(count) uses on this thread: that of the innermost ScopedAllocator, else what was set.
+    Allocator current_allocator() const;
+    void set_allocator(Allocator allocator);  // for all threads; an empty one: device memory again (K5)
+    // Called when an allocation found no memory although caches were given back and pending frees waited for. true:
+    // memory was released, try again; must be false some day. May be called by several threads, and may release and
+    // allocate (K19). Empty: none.
+    void set_out_of_memory_handler(std::function<bool(std::size_t bytes)> handler);
+
     // May this device touch the buffer? No driver call for memory of this runtime.
     AccessAnswer can_access(const BufferBase& buffer) const;
     // What a launch does with memory of this kind here.
@@ -66,6 +100,9 @@ public:
 
 private:
     using Untyped = Result<std::shared_ptr<detail::BufferState>>;
+    Untyped allocate_current(std::size_t count, std::size_t element_bytes, std::size_t alignment);
+    Untyped allocate_from(const Allocator& allocator, std::size_t count, std::size_t element_bytes,
+                          std::size_t alignment);
     Untyped allocate_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment, MemoryKind kind);
     Untyped allocate_host_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                 const HostPlacement& placement);
@@ -77,6 +114,7 @@ private:
         return Buffer<T>(std::move(state).value());
     }
     std::shared_ptr<detail::DeviceState> state_;
+    std::shared_ptr<detail::DeviceAllocators> allocators_;
     Stream stream_;
 };
 

@@ -17,6 +17,7 @@
 #include <isthmus/placement.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/runtime.hpp>
+#include <isthmus/scoped_allocator.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/stream.hpp>
 #include <isthmus/wait.hpp>

@@ -60,8 +60,11 @@ struct FakeWorld {
         }
     }
     // What was given up on purpose is nobody's: the world ends here.
-    ~FakeWorld() {
+    ~FakeWorld() { forget_memory(); }
+    void forget_memory() {
         for (const std::uint64_t address : memory) std::free(reinterpret_cast<void*>(address));
+        memory.clear();
+        registrations.clear();
     }
     // Pools, captures and graphs. Work for a capturing stream is kept for its graph instead of the queue.
     using Work = std::vector<std::function<void()>>;

@@ -1,0 +1,106 @@
+// Device's allocators: by kind, the current one of a thread, and allocation through them.
+#include "device_allocators.hpp"
+
+#include "allocation.hpp"
+#include "device_state.hpp"
+#include "memory_source.hpp"
+
+#include <isthmus/device.hpp>
+#include <isthmus/scoped_allocator.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace isthmus::inline v0 {
+namespace {
+
+struct Scope {
+    const detail::DeviceState* device;
+    Allocator allocator;
+};
+// Of this thread, the innermost last. Devices are compared and never looked into.
+std::vector<Scope>& scopes() {
+    thread_local std::vector<Scope> open;
+    return open;
+}
+
+}  // namespace
+
+namespace detail {
+
+DeviceAllocators::DeviceAllocators(const std::shared_ptr<DeviceState>& device) : device_(device.get()) {
+    for (int kind = 0; kind < memory_kind_count; ++kind) {
+        by_kind_[static_cast<std::size_t>(kind)] = MemorySource(device, static_cast<MemoryKind>(kind));
+    }
+    default_ = of(MemoryKind::device);
+}
+
+const Allocator& DeviceAllocators::of(MemoryKind kind) const noexcept {
+    const auto at = static_cast<std::size_t>(kind);
+    return by_kind_[at < by_kind_.size() ? at : 0];
+}
+
+Allocator DeviceAllocators::current() const {
+    const std::vector<Scope>& open = scopes();
+    const auto inner =
+        std::find_if(open.rbegin(), open.rend(), [&](const Scope& scope) { return scope.device == device_; });
+    if (inner != open.rend()) return inner->allocator;
+    const std::lock_guard lock(mutex_);
+    return default_;
+}
+
+void DeviceAllocators::set(Allocator allocator) {
+    if (!allocator) allocator = of(MemoryKind::device);
+    const std::lock_guard lock(mutex_);
+    std::swap(default_, allocator);
+}
+
+}  // namespace detail
+
+ScopedAllocator::ScopedAllocator(const Device& device, Allocator allocator) {
+    scopes().push_back({device.state().get(), std::move(allocator)});
+}
+ScopedAllocator::~ScopedAllocator() {
+    const Scope ended = std::move(scopes().back());  // destroyed last: an allocator's end may run users' code
+    scopes().pop_back();
+}
+
+Allocator Device::allocator(MemoryKind kind) const {
+    return allocators_->of(kind);
+}
+Allocator Device::host_allocator(const HostPlacement& placement) const {
+    return detail::MemorySource(state_, MemoryKind::host, placement);
+}
+Allocator Device::current_allocator() const {
+    return allocators_->current();
+}
+void Device::set_allocator(Allocator allocator) {
+    allocators_->set(std::move(allocator));
+}
+void Device::set_out_of_memory_handler(std::function<bool(std::size_t bytes)> handler) {
+    state_->set_out_of_memory_handler(std::move(handler));
+}
+
+Device::Untyped Device::allocate_current(std::size_t count, std::size_t element_bytes, std::size_t alignment) {
+    return detail::allocate_from(state_, allocators_->current(), {count, element_bytes, alignment},
+                                 "the device's current allocator");
+}
+Device::Untyped Device::allocate_from(const Allocator& allocator, std::size_t count, std::size_t element_bytes,
+                                      std::size_t alignment) {
+    return detail::allocate_from(state_, allocator, {count, element_bytes, alignment}, "asked for by allocator");
+}
+Device::Untyped Device::allocate_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
+                                       MemoryKind kind) {
+    return detail::allocate_kind(state_, allocators_->of(kind), {count, element_bytes, alignment});
+}
+Device::Untyped Device::allocate_host_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
+                                            const HostPlacement& placement) {
+    return detail::allocate_host(state_, {count, element_bytes, alignment}, placement);
+}
+Device::Untyped Device::allocate_shared_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
+                                              const SharedUse& use) {
+    return detail::allocate_shared(state_, {count, element_bytes, alignment}, use);
+}
+
+}  // namespace isthmus::inline v0

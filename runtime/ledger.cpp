@@ -1,0 +1,212 @@
+// Ledger: entering, taking out, and telling wrong releases apart.
+#include "ledger.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+std::atomic<std::uint64_t> first_free_id{1};
+
+std::uint64_t address_of(const void* host) noexcept {
+    return reinterpret_cast<std::uintptr_t>(host);
+}
+// Where the host finds it, or else the device.
+std::uint64_t first_base(const MemoryBlock& block) noexcept {
+    return block.host != nullptr ? address_of(block.host) : block.device;
+}
+bool has_second_base(const MemoryBlock& block) noexcept {
+    return block.host != nullptr && block.device != 0 && block.device != address_of(block.host);
+}
+
+std::string text_of(const MemoryBlock& block) {
+    constexpr const char* digits = "0123456789abcdef";
+    std::string hex;
+    for (std::uint64_t rest = first_base(block); rest != 0 || hex.empty(); rest /= 16) {
+        hex.insert(hex.begin(), digits[rest % 16]);
+    }
+    return "releasing 0x" + hex + " (identity " + std::to_string(block.id) + ")";
+}
+
+}  // namespace
+
+std::uint64_t reserve_ids(std::uint64_t count) noexcept {
+    return first_free_id.fetch_add(count, std::memory_order_relaxed);
+}
+
+std::uint64_t Ledger::next_id() {
+    constexpr std::uint64_t many = 4096;
+    if (next_ > last_) {
+        next_ = reserve_ids(many);
+        last_ = next_ + many - 1;
+        if (!ours_.empty() && ours_.back().last + 1 == next_) {
+            ours_.back().last = last_;
+        } else {
+            ours_.push_back({next_, last_});
+        }
+    }
+    return next_++;
+}
+
+bool Ledger::handed_out(std::uint64_t id) const {
+    const auto behind = std::upper_bound(ours_.begin(), ours_.end(), id,
+                                         [](std::uint64_t wanted, const Range& range) { return wanted < range.first; });
+    if (behind == ours_.begin()) return false;
+    const Range& range = *(behind - 1);
+    return id <= range.last && (range.last != last_ || id < next_);
+}
+
+// Whatever stands where the driver has just put something new is stale: foreign memory that was freed behind our back,
+// or memory of a context that died.
+Result<void> Ledger::insert(const provenance::Record& record) {
+    Result<void> inserted = addresses_.insert(record);
+    for (int attempt = 0; !inserted && inserted.code() == Code::invalid_argument && attempt < 4; ++attempt) {
+        std::vector<provenance::Record> stale;
+        addresses_.for_each([&](const provenance::Record& known) {
+            if (known.base < record.base + record.bytes && record.base < known.base + known.bytes) {
+                stale.push_back(known);
+            }
+        });
+        if (stale.empty()) return inserted;
+        for (const provenance::Record& known : stale) (void)addresses_.erase(known.base, known.id);
+        inserted = addresses_.insert(record);
+    }
+    return inserted;
+}
+
+Result<void> Ledger::map(const MemoryBlock& block, std::size_t device) {
+    provenance::Record record;
+    record.base = first_base(block);
+    record.bytes = block.bytes;
+    record.id = block.id;
+    record.device = static_cast<std::uint32_t>(device);
+    record.kind = block.kind;
+    if (Result<void> inserted = insert(record); !inserted) return inserted;
+    if (!has_second_base(block)) return {};
+    record.base = block.device;
+    record.flags = provenance::record_flags::device_address;
+    Result<void> inserted = insert(record);
+    if (!inserted) (void)addresses_.erase(first_base(block), block.id);
+    return inserted;
+}
+
+void Ledger::unmap(const MemoryBlock& block) {
+    (void)addresses_.erase(first_base(block), block.id);
+    if (has_second_base(block)) (void)addresses_.erase(block.device, block.id);
+}
+
+Result<std::uint64_t> Ledger::enter(const MemoryBlock& fresh, std::size_t device, Piece& piece) {
+    MemoryBlock block = fresh;
+    const std::lock_guard lock(mutex_);
+    block.id = next_id();
+    if (Result<void> mapped = map(block, device); !mapped) return std::move(mapped).error();
+    entries_.emplace(block.id, Entry{block, device, std::move(piece)});
+    return block.id;
+}
+
+std::uint64_t Ledger::enter_users(const MemoryBlock& fresh, std::size_t device) {
+    MemoryBlock block = fresh;
+    const std::lock_guard lock(mutex_);
+    block.id = next_id();
+    provenance::Record record;
+    record.base = first_base(block);
+    record.bytes = block.bytes;
+    record.id = block.id;
+    record.device = static_cast<std::uint32_t>(device);
+    record.kind = block.kind;
+    const provenance::Record known = addresses_.find(record.base);
+    if (known && (known.flags & provenance::record_flags::foreign) != 0) (void)addresses_.erase(known.base, known.id);
+    (void)addresses_.insert(record);  // refused where it was cut out of memory that is known
+    entries_.emplace(block.id, Entry{block, device, {}});
+    return block.id;
+}
+
+void Ledger::leave(std::uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(id);
+    if (found == entries_.end()) return;
+    unmap(found->second.block);
+    entries_.erase(found);
+}
+
+// What is wrong with a block that is not in the books. Expects mutex_ to be held.
+Error Ledger::refusal(const MemoryBlock& block) const {
+    if (handed_out(block.id)) {
+        return Error(Code::already_released, text_of(block) + ": it was released before",
+                     "give each block back once; its address may be another allocation's by now");
+    }
+    if (block.id != 0 && block.id < first_free_id.load(std::memory_order_relaxed)) {
+        return Error(Code::wrong_device, text_of(block) + ": another runtime handed it out",
+                     "give it back through an allocator of the runtime that it came from");
+    }
+    const provenance::Record known = addresses_.find(first_base(block));
+    if (known && (known.flags & provenance::record_flags::foreign) == 0 && known.base != first_base(block)) {
+        return Error(Code::interior_pointer, text_of(block) + ": the address lies inside an allocation",
+                     "give back the block as the allocator returned it");
+    }
+    return Error(Code::unknown_pointer, text_of(block) + ": this runtime handed out no such block",
+                 known ? "give back the whole block: an address alone may name somebody else's memory by then"
+                       : "give it back to whoever allocated it");
+}
+
+Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(block.id);
+    if (found == entries_.end()) return refusal(block);
+    Entry& entry = found->second;
+    const std::uint64_t offset = first_base(block) - first_base(entry.block);
+    if (offset != 0) {
+        if (offset < entry.block.bytes) {
+            return Error(Code::interior_pointer, text_of(block) + ": the address lies inside the allocation",
+                         "give back the block as the allocator returned it");
+        }
+        return Error(Code::unknown_pointer, text_of(block) + ": the identity belongs to another address",
+                     "give back the block as the allocator returned it");
+    }
+    if (entry.device != device) {
+        return Error(Code::wrong_device, text_of(block) + ": it belongs to another device",
+                     "give it back through an allocator of the device that it came from");
+    }
+    unmap(entry.block);
+    Piece piece = std::move(entry.piece);
+    entries_.erase(found);
+    return piece;
+}
+
+std::vector<Piece> Ledger::take_all(std::size_t device) {
+    std::vector<Piece> pieces;
+    const std::lock_guard lock(mutex_);
+    for (auto entry = entries_.begin(); entry != entries_.end();) {
+        if (entry->second.device != device) {
+            ++entry;
+            continue;
+        }
+        unmap(entry->second.block);
+        pieces.push_back(std::move(entry->second.piece));
+        entry = entries_.erase(entry);
+    }
+    return pieces;
+}
+
+PlacementReport Ledger::placement(std::uint64_t id) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(id);
+    if (found == entries_.end() || !found->second.piece.host_part) return {};
+    return found->second.piece.host_part->pages.report();
+}
+
+std::shared_ptr<PoolState> Ledger::pool_of(std::uint64_t id) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(id);
+    return found == entries_.end() ? nullptr : found->second.piece.pool;
+}
+
+std::size_t Ledger::size() const {
+    const std::lock_guard lock(mutex_);
+    return entries_.size();
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,90 @@
+// Ledger: every piece of memory that a runtime handed out and has not taken back, by identity, with what undoes it.
+#pragma once
+
+#include <isthmus/allocator.hpp>
+#include <isthmus/placement.hpp>
+#include <isthmus/result.hpp>
+
+#include <platform/driver.hpp>
+#include <platform/os.hpp>
+
+#include "address_map.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+
+struct PoolState;
+
+// Identities are unique in the process, so that another runtime's and a stale one are told apart from ours.
+std::uint64_t reserve_ids(std::uint64_t count) noexcept;  // the first of them
+
+struct HostPart {
+    platform::os::HostPages pages;
+    bool registered = false;  // with the device's driver
+};
+
+// What gives memory back. Movable; frees nothing by itself but the pages.
+struct Piece {
+    platform::Allocation allocation;      // of the driver; bytes 0: none
+    std::shared_ptr<PoolState> pool;      // that the allocation came from
+    std::unique_ptr<HostPart> host_part;  // of the system
+};
+
+// Thread-safe. Every live piece stands in the address map too, with both of its ranges where the device finds it
+// elsewhere than the host (K23). A piece leaves map and ledger before the driver frees it: its addresses may be
+// somebody else's right after.
+class Ledger {
+public:
+    explicit Ledger(provenance::AddressMap& addresses) : addresses_(addresses) {}
+
+    // Enters new memory of the device with this index and returns its identity. What stood in the map at its addresses
+    // is gone: the driver would not have handed them out twice. On an error nothing is entered, and `piece` is the
+    // caller's still.
+    Result<std::uint64_t> enter(const MemoryBlock& block, std::size_t device, Piece& piece);
+    // Enters memory of a user's own allocator: known by address for as long as its buffer lives. Where it was cut out
+    // of memory that is known already, the owner's record stays the answer.
+    std::uint64_t enter_users(const MemoryBlock& block, std::size_t device);
+    void leave(std::uint64_t id);
+
+    // Takes the piece out: from now on it is the caller's to free, and every other release is refused. Errors, which
+    // change nothing: unknown_pointer, interior_pointer, already_released, wrong_device (K8).
+    Result<Piece> take(const MemoryBlock& block, std::size_t device);
+    // Takes out whatever a device has left, when it closes.
+    std::vector<Piece> take_all(std::size_t device);
+
+    PlacementReport placement(std::uint64_t id) const;
+    std::shared_ptr<PoolState> pool_of(std::uint64_t id) const;  // nullptr: it came from none
+    std::size_t size() const;
+
+private:
+    struct Entry {
+        MemoryBlock block;
+        std::size_t device = 0;
+        Piece piece;
+    };
+    struct Range {
+        std::uint64_t first;
+        std::uint64_t last;
+    };
+    std::uint64_t next_id();                  // expects mutex_ to be held
+    bool handed_out(std::uint64_t id) const;  // expects mutex_ to be held
+    Error refusal(const MemoryBlock& block) const;
+    Result<void> map(const MemoryBlock& block, std::size_t device);
+    Result<void> insert(const provenance::Record& record);
+    void unmap(const MemoryBlock& block);
+
+    provenance::AddressMap& addresses_;
+    mutable std::mutex mutex_;
+    std::unordered_map<std::uint64_t, Entry> entries_;
+    std::vector<Range> ours_;  // identities that are this ledger's, ascending
+    std::uint64_t next_ = 1;   // beyond last_: a further range is needed
+    std::uint64_t last_ = 0;
+};
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,104 @@
+// The ladder and the budget.
+#include "memory_pressure.hpp"
+
+#include <platform/os.hpp>
+
+#include "device_state.hpp"
+#include "memory_budget.hpp"
+#include "stream_state.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+std::string bytes_text(std::uint64_t bytes) {
+    return std::to_string(bytes) + " bytes";
+}
+
+// Work that stream-ordered frees wait for. A stream that does not end in time is passed over: the driver's answer to
+// the next attempt tells.
+void wait_for_pending_frees(DeviceState& device) {
+    for (const std::shared_ptr<StreamState>& stream : device.live_streams()) {
+        std::uint64_t last = 0;
+        {
+            const std::lock_guard lock(stream->mutex);
+            last = stream->issued;
+        }
+        (void)stream->wait_until(last, Wait{});
+    }
+}
+
+rules::MemoryNow memory_now(DeviceState& device, bool ask_driver) {
+    rules::MemoryNow now;
+    const platform::os::HostMemory host = platform::os::host_memory();
+    now.host_total = host.total_bytes;
+    now.host_available = host.available_bytes;
+    now.cgroup_decides = host.cgroup_decides;
+    if (ask_driver) (void)device.driver->memory().memory_info(now.device_free, now.device_total);
+    return now;
+}
+
+Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, const Error& last) {
+    const bool shared = device.capabilities.memory == MemoryModel::shared_dram;
+    const DevicePools::Amounts amounts = device.pools.amounts(device);
+    const rules::MemoryNow now = memory_now(device, !shared && device.usable());
+    const std::uint64_t put_off = device.put_off_bytes.load(std::memory_order_relaxed);
+    return Error(Code::out_of_memory,
+                 "out of memory: " + bytes_text(bytes) + " of " + std::string(name(kind)) + " memory were requested, " +
+                     bytes_text(shared ? now.host_available : now.device_free) + " are free, " +
+                     bytes_text(amounts.cached_bytes) + " cached in pools, " +
+                     bytes_text(amounts.pending_bytes + put_off) + " released and pending; " +
+                     std::string(last.message()),
+                 "release memory, ask for less, or let an out-of-memory handler make room")
+        .from_call(last.call(), last.driver_code());
+}
+
+}  // namespace
+
+Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes) {
+    const bool shared = device.capabilities.memory == MemoryModel::shared_dram;
+    const bool managed = kind == MemoryKind::managed || kind == MemoryKind::managed_pool;
+    if (device.synchronous || (!shared && !managed)) return {};
+    // Asking costs more than many an allocation: once asked, a sixteenth of what was free is handed out without.
+    std::atomic<std::uint64_t>& credit = device.budget_credit_bytes;
+    std::uint64_t left = credit.load(std::memory_order_relaxed);
+    while (shared && bytes <= left) {
+        if (credit.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed)) return {};
+    }
+    const rules::MemoryNow now = memory_now(device, !shared);
+    const rules::BudgetAnswer answer =
+        rules::memory_budget(device.capabilities, now, kind, bytes, device.config->budget);
+    if (!answer) {
+        return Error(Code::out_of_memory,
+                     "out of memory: " + bytes_text(bytes) + " of " + std::string(name(kind)) +
+                         " memory were requested, " + bytes_text(answer.free_bytes) + " are free and " +
+                         bytes_text(answer.reserve_bytes) + " of them are kept back: " + std::string(answer.reason),
+                     std::string(answer.remedy));
+    }
+    if (shared && answer.verdict == rules::BudgetVerdict::fits) {
+        const std::uint64_t free_bytes = answer.free_bytes - std::min(answer.free_bytes, answer.reserve_bytes);
+        credit.store((free_bytes - bytes) / 16, std::memory_order_relaxed);
+    }
+    return {};
+}
+
+Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, Result<void> made,
+                       const Attempt& attempt) {
+    const auto short_of_memory = [&] { return made.code() == Code::out_of_memory; };
+    if (device.books->captures.here()) return made;  // every further call could end it
+    if (device.pools.trim(device)) {
+        made = attempt();
+        if (short_of_memory() && device.pools.amounts(device).pending_bytes > 0) {
+            wait_for_pending_frees(device);
+            (void)device.pools.trim(device);
+            made = attempt();
+        }
+    }
+    while (short_of_memory() && device.make_room(bytes)) made = attempt();
+    if (!short_of_memory()) return made;
+    return out_of_memory(device, kind, bytes, made.error());
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,32 @@
+// Running short of memory: the budget before a call, and what is tried when the driver has none left.
+#pragma once
+
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/result.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+
+struct DeviceState;
+
+// Refuses what would swap, stall or kill instead of failing (K20): managed memory beyond what the device has free, and
+// on machines with one DRAM every kind beyond what the system has available.
+Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes);
+
+using Attempt = std::function<Result<void>()>;
+// Tries again after each rung of the ladder (K19): the pools' caches, frees that wait for work, the user's handler.
+// Then the error says how much there is, cached and pending.
+Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, Result<void> first,
+                       const Attempt& attempt);
+
+template <class A>
+Result<void> with_room(DeviceState& device, MemoryKind kind, std::size_t bytes, A attempt) {
+    Result<void> made = attempt();
+    if (made.code() != Code::out_of_memory) return made;
+    return make_room(device, kind, bytes, std::move(made), attempt);
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,282 @@
+// MemorySource: allocating, entering the books, and giving back.
+#include "memory_source.hpp"
+
+#include "device_state.hpp"
+#include "memory_pool_state.hpp"
+#include "memory_pressure.hpp"
+#include "registered_placement.hpp"
+#include "stream_state.hpp"
+
+#include <isthmus/stream.hpp>
+
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+constexpr std::size_t most_alignment = 256;  // what cuMemAlloc guarantees; pages are coarser
+// No machine has more: the driver's own answer would be "out of memory" after a long search.
+constexpr std::size_t most_bytes = std::size_t{1} << 46;
+
+bool is_system(MemoryKind kind) noexcept {
+    return kind == MemoryKind::host || kind == MemoryKind::host_numa;
+}
+
+// The feature without which a kind cannot be had on a GPU (K7).
+Result<void> offers(const DeviceState& device, MemoryKind kind) {
+    const auto needs = [&](Feature feature) -> Result<void> {
+        const Capability& capability = device.capabilities.feature(feature);
+        if (capability) return {};
+        return Error(Code::unsupported,
+                     std::string(name(kind)) + " memory is not to be had on this device: " + capability.reason,
+                     "use allocate_shared and let the machine's row choose");
+    };
+    switch (kind) {
+        case MemoryKind::device:
+        case MemoryKind::pinned:
+        case MemoryKind::write_combined:
+        case MemoryKind::host:
+        case MemoryKind::host_numa: return {};
+        case MemoryKind::pool: return needs(Feature::pools);
+        case MemoryKind::managed_pool:
+            if (Result<void> pools = needs(Feature::pools); !pools) return pools;
+            return needs(Feature::concurrent_managed);
+        case MemoryKind::managed: return needs(Feature::managed);
+        case MemoryKind::registered: return needs(Feature::host_register);
+        default: break;
+    }
+    return Error(Code::unsupported, "this version does not allocate " + std::string(name(kind)) + " memory",
+                 "device, pool, managed, managed_pool, pinned, write_combined, registered, host and host_numa memory "
+                 "can be allocated");
+}
+
+Error in_capture(MemoryKind kind) {
+    return Error(Code::capture_error,
+                 "allocating " + std::string(name(kind)) +
+                     " memory was refused: a capture is open on this thread, and the call would end it",
+                 "allocate before the capture begins, or use Stream::allocate, whose pool memory a capture can hold");
+}
+
+std::string allocating(std::size_t bytes, MemoryKind kind) {
+    return "allocating " + std::to_string(bytes) + " bytes of " + std::string(name(kind)) + " memory";
+}
+
+// The stream that a free waits in: `after` itself, or the pool's own, behind another device's.
+platform::StreamHandle order_of_free(DeviceState& device, PoolState& pool, StreamState* after) {
+    if (after != nullptr && after->device.get() == &device) return after->handle;
+    Result<platform::StreamHandle> own = pool.own_stream(device);
+    if (!own) return platform::StreamHandle::none;
+    if (after == nullptr || after->device->synchronous) return *own;
+    std::uint64_t last = 0;
+    {
+        const std::lock_guard lock(after->mutex);
+        last = after->issued;
+    }
+    if (Result<FenceEvent*> fence = after->fence_behind(last); fence && *fence != nullptr) {
+        (void)device.driver->execution().wait_event(*own, (*fence)->handle);
+        after->device->drop_event(*fence);
+    }
+    return *own;
+}
+
+}  // namespace
+
+MemorySource::MemorySource(std::shared_ptr<DeviceState> device, MemoryKind kind, HostPlacement placement)
+    : device_(std::move(device)),
+      asked_(kind),
+      kind_(device_->synchronous ? MemoryKind::host : kind),
+      placement_(placement) {
+    if (kind == MemoryKind::host_numa && placement_.locality == Locality::anywhere) {
+        placement_.locality = Locality::near_device;
+    }
+}
+
+MemorySource::MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<PoolState> pool)
+    : device_(std::move(device)), asked_(pool->kind), kind_(pool->kind), pool_(std::move(pool)) {}
+
+Result<void> MemorySource::allowed(const AllocationRequest& request) const {
+    DeviceState& device = *device_;
+    if (request.alignment > most_alignment) {
+        return Error(Code::invalid_argument,
+                     "an alignment of " + std::to_string(request.alignment) + " bytes; at most 256 are kept",
+                     "align inside the memory");
+    }
+    if (request.bytes > most_bytes) {
+        return Error(Code::invalid_argument, std::to_string(request.bytes) + " bytes are more than any machine has",
+                     "check the size for an overflow or a negative number");
+    }
+    if (is_system(kind_)) {
+        if (device.config->forked()) return device.unusable("an allocation");
+        return {};  // needs no driver: possible on a lost device, and inside a capture
+    }
+    if (!device.usable()) return device.unusable("an allocation");
+    if (Result<void> offered = offers(device, asked_); !offered) return offered;
+    if (request.stream != nullptr && is_pooled(kind_) && request.stream->state()->device != device_) {
+        return Error(Code::wrong_device, "memory of one device's pool was asked for on a stream of another device",
+                     "name a stream of the device that the pool belongs to");
+    }
+    if (device.books->captures.here()) {
+        const bool ready = pool_ != nullptr || (is_pooled(kind_) && device.pools.has_own(kind_));
+        if (!ready || request.stream == nullptr) return in_capture(kind_);
+    }
+    return within_budget(device, kind_, request.bytes);
+}
+
+Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
+    if (Result<void> fine = allowed(request); !fine) return std::move(fine).error();
+    MemoryBlock block;
+    block.bytes = request.bytes;
+    block.kind = kind_;
+    Piece piece;
+    Result<void> made = with_room(*device_, kind_, request.bytes, [&] { return obtain(request, block, piece); });
+    if (!made) return std::move(made).error();
+    Result<std::uint64_t> id = device_->books->ledger.enter(block, device_->index, piece);
+    if (!id) {
+        (void)free_now(*device_, piece, nullptr);
+        return std::move(id).error();
+    }
+    block.id = *id;
+    return block;
+}
+
+Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece) {
+    if (is_system(kind_) || kind_ == MemoryKind::registered) return from_system(request.bytes, block, piece);
+    Result<void> made = is_pooled(kind_) ? from_pool(request, piece) : from_driver(request.bytes, piece);
+    if (!made) return made;
+    block.device = piece.allocation.device;
+    if (host_finds(kind_)) block.host = piece.allocation.host;
+    return {};
+}
+
+Result<void> MemorySource::from_driver(std::size_t bytes, Piece& piece) {
+    DeviceState& device = *device_;
+    const bool guarded = device.capabilities.managed == ManagedModel::phase_guarded;
+    const platform::Attachment attachment = guarded ? platform::Attachment::host : platform::Attachment::global;
+    const platform::Status status =
+        device.driver->memory().allocate(asked_, bytes, attachment, platform::StreamHandle::none, piece.allocation);
+    if (status.ok()) return {};
+    piece.allocation = {};
+    return device.failure(status, allocating(bytes, asked_));
+}
+
+Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& piece) {
+    DeviceState& device = *device_;
+    std::shared_ptr<PoolState> pool = pool_;
+    if (!pool) {
+        Result<std::shared_ptr<PoolState>> own = device.pools.own(device, asked_);
+        if (!own) return std::move(own).error();
+        pool = std::move(own).value();
+    }
+    const auto take = [&](platform::StreamHandle order) {
+        platform::Pools* pools = device.driver->pools();
+        return pools != nullptr ? pools->allocate(pool->handle, request.bytes, order, piece.allocation)
+                                : device.driver->memory().allocate(asked_, request.bytes, platform::Attachment::global,
+                                                                   order, piece.allocation);
+    };
+    platform::Status status;
+    if (request.stream != nullptr) {
+        StreamState& stream = *request.stream->state();
+        const std::lock_guard lock(stream.mutex);
+        if (Result<void> opened = stream.open_handle(); !opened) return opened;
+        status = take(stream.handle);
+        (void)stream.advance("a pool allocation");
+    } else {
+        Result<platform::StreamHandle> own = pool->own_stream(device);
+        if (!own) return std::move(own).error();
+        status = take(*own);
+    }
+    if (!status.ok()) {
+        piece.allocation = {};
+        return device.failure(status, allocating(request.bytes, asked_));
+    }
+    pool->live_bytes.fetch_add(piece.allocation.bytes, std::memory_order_relaxed);
+    piece.pool = std::move(pool);
+    if (request.stream != nullptr) return {};
+    // Usable everywhere at return. What the pool reuses may have to wait for the work that it was freed behind.
+    Result<void> settled = piece.pool->settle(device);
+    if (!settled) {
+        (void)free_now(device, piece, nullptr);
+        piece = {};
+    }
+    return settled;
+}
+
+Result<void> MemorySource::from_system(std::size_t bytes, MemoryBlock& block, Piece& piece) {
+    DeviceState& device = *device_;
+    const bool registers = kind_ == MemoryKind::registered;
+    const HostPlacement placement =
+        registers ? rules::placement_to_register(device.capabilities, placement_) : placement_;
+    Result<platform::os::HostPages> pages =
+        platform::os::HostPages::allocate(bytes, placement, device.capabilities.host_numa_node, device.config->machine);
+    if (!pages) return std::move(pages).error();
+    auto part = std::make_unique<HostPart>();
+    part->pages = std::move(pages).value();
+    std::uint64_t address = reinterpret_cast<std::uintptr_t>(part->pages.data());
+    if (registers) {
+        const platform::Status status =
+            device.driver->memory().register_host(part->pages.data(), bytes, false, address);
+        if (!status.ok()) return device.failure(status, "registering host memory");
+        part->registered = true;
+        if (device.capabilities.has(Feature::host_page_tables)) {
+            if (Result<void> verified = part->pages.verify_again(); !verified) {
+                Piece undone;
+                undone.host_part = std::move(part);
+                (void)free_now(device, undone, nullptr);
+                return verified;
+            }
+        }
+    }
+    block.host = part->pages.data();
+    block.device = address;
+    piece.host_part = std::move(part);
+    return {};
+}
+
+Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
+    DeviceState& device = *device_;
+    if (device.config->forked()) return device.unusable("releasing memory");
+    Result<Piece> piece = device.books->ledger.take(block, device.index);
+    if (!piece) return std::move(piece).error();
+    return free_piece(device, std::move(piece).value(), after != nullptr ? after->state() : nullptr);
+}
+
+Result<void> free_piece(DeviceState& device, Piece piece, std::shared_ptr<StreamState> after) {
+    OpenCaptures& captures = device.books->captures;
+    if (!captures.any()) return free_now(device, piece, after.get());
+    // The driver would accept some of these frees, and a graph may be about to use the memory (K10).
+    const auto kept = std::make_shared<Piece>(std::move(piece));
+    const std::uint64_t bytes = kept->host_part ? kept->host_part->pages.bytes() : kept->allocation.bytes;
+    device.put_off_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    captures.when_none_is_open([owner = device.shared_from_this(), kept, after = std::move(after), bytes] {
+        owner->put_off_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+        if (Result<void> freed = free_now(*owner, *kept, after.get()); !freed) {
+            owner->config->say(Severity::warning, "releasing memory after a capture: " + freed.error().text());
+        }
+    });
+    return {};
+}
+
+// A context that died took its memory with it, and a fault takes every answer: there only the books are left (K11).
+// Pool memory survives its context.
+Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after) {
+    if (device.config->forked()) return device.unusable("releasing memory");
+    platform::Memory& memory = device.driver->memory();
+    platform::Status status;
+    if (piece.pool) {
+        const std::uint64_t bytes = piece.allocation.bytes;
+        if (!device.is_lost() || device.driver->context_died()) {
+            status = memory.release(piece.allocation, order_of_free(device, *piece.pool, after));
+        }
+        piece.pool->live_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    } else if (piece.allocation.bytes > 0 && !device.context_gone()) {
+        status = memory.release(piece.allocation, platform::StreamHandle::none);
+    } else if (piece.host_part && piece.host_part->registered && !device.context_gone()) {
+        status = memory.unregister_host(piece.host_part->pages.data());
+    }
+    piece = {};
+    if (!status.ok()) return device.failure(status, "releasing memory");
+    return {};
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,62 @@
+// MemorySource: what stands behind Device::allocator(): one kind of memory of one device, as an allocator.
+#pragma once
+
+#include <isthmus/allocator.hpp>
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/placement.hpp>
+#include <isthmus/result.hpp>
+
+#include "ledger.hpp"
+
+#include <memory>
+
+namespace isthmus::inline v0::detail {
+
+struct DeviceState;
+struct PoolState;
+struct StreamState;
+
+// Steps of an allocation: what no machine accepts → what this device lacks → an open capture → the budget → the call,
+// with the ladder of memory_pressure.hpp below it → the books. A step that fails leaves nothing behind, and the first
+// four call no driver. Thread-safe.
+class MemorySource {
+public:
+    // `placement` is for kinds that are the system's memory (host, host_numa, registered).
+    MemorySource(std::shared_ptr<DeviceState> device, MemoryKind kind, HostPlacement placement = {});
+    // Memory of this pool.
+    MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<PoolState> pool);
+
+    MemoryKind kind() const noexcept { return kind_; }  // of the blocks
+    Result<MemoryBlock> allocate(const AllocationRequest& request);
+    // Any block of this device, whichever of its sources handed it out (K9).
+    Result<void> release(const MemoryBlock& block, Stream* after);
+
+private:
+    Result<void> allowed(const AllocationRequest& request) const;
+    Result<void> obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece);
+    Result<void> from_driver(std::size_t bytes, Piece& piece);
+    Result<void> from_pool(const AllocationRequest& request, Piece& piece);
+    Result<void> from_system(std::size_t bytes, MemoryBlock& block, Piece& piece);
+
+    std::shared_ptr<DeviceState> device_;
+    MemoryKind asked_;  // what the driver is asked for
+    MemoryKind kind_;   // the CPU device has host memory only
+    HostPlacement placement_;
+    std::shared_ptr<PoolState> pool_;  // nullptr: the device's own, where the kind is one of a pool
+};
+
+inline bool is_pooled(MemoryKind kind) noexcept {
+    return kind == MemoryKind::pool || kind == MemoryKind::managed_pool;
+}
+// May the CPU find it at all? Whether it may touch it now is access_rules' matter.
+inline bool host_finds(MemoryKind kind) noexcept {
+    return kind != MemoryKind::device && kind != MemoryKind::pool;
+}
+
+// Frees what was taken from the ledger, behind the work of `after` where it is pooled (nullptr: nothing uses it any
+// more). While a capture is open it is put off, and success says that it was taken.
+Result<void> free_piece(DeviceState& device, Piece piece, std::shared_ptr<StreamState> after);
+// Now, whatever is open.
+Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after);
+
+}  // namespace isthmus::inline v0::detail
