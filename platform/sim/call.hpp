@@ -11,12 +11,16 @@ namespace isthmus::sim {
 // of its own host functions (800).
 Result admission();
 
+// Whether a call goes on although the calling thread's current context was destroyed; the others answer 709.
+bool works_beside_a_dead_context(CallId id) noexcept;
+
 // Body: Result(Driver&).
 template <class Body>
 Result call(CallId id, Body&& body) {
     if (const Result planned = count_call(id)) return planned;
     if (const Result refused = admission()) return refused;
     Driver& d = *driver();
+    if (current_is_dead(d) && !works_beside_a_dead_context(id)) return result::context_is_destroyed;
     d.engine().progress();
     return body(d);
 }

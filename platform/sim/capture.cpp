@@ -23,7 +23,8 @@ Result end(Driver& d, Stream* handle, GraphObject** graph) {
     *graph = nullptr;
     if (handle >= first_real_handle) {
         const std::lock_guard lock(d.mutex);
-        if (d.streams.was_alive(handle)) die_like_the_driver("cuStreamEndCapture on a destroyed stream");
+        if (d.streams.was_alive(handle) && !d.streams.lost(handle))
+            die_like_the_driver("cuStreamEndCapture on a destroyed stream");
     }
     StreamTarget stream;
     if (const Result code = resolve(d, handle, stream)) return code;

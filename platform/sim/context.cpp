@@ -1,7 +1,8 @@
-// Contexts: primary and created ones, the stack of current ones, peer access, and what a context takes with it.
+// Contexts: primary and created ones, what is asked of them, and what a context takes with it.
 #include "access.hpp"
 #include "allocate.hpp"
 #include "call.hpp"
+#include "module.hpp"
 #include "pools.hpp"
 
 #include <algorithm>
@@ -9,26 +10,8 @@
 namespace isthmus::sim {
 namespace {
 
-// The calling thread's stack. Fixed, so that a thread's end needs no destructor.
-constexpr int max_depth = 64;
-thread_local Context* stack[max_depth];
-thread_local int depth = 0;
-
 DeviceState& state_of(Driver& d, int device) {
     return d.devices[static_cast<std::size_t>(device)];
-}
-
-Result make_current(Context* context) {
-    if (depth == 0) {
-        if (!context) return result::ok;
-        depth = 1;
-    }
-    if (!context) {
-        --depth;
-        return result::ok;
-    }
-    stack[depth - 1] = context;
-    return result::ok;
 }
 
 Result synchronize_context(Driver& d, int device) {
@@ -50,9 +33,7 @@ Result create(Driver& d, Context** context, unsigned flags, DeviceOrdinal device
     made->flags = flags;
     made->id = d.next_context_id++;
     *context = made;
-    if (depth == max_depth) return result::out_of_memory;
-    stack[depth++] = made;
-    return result::ok;
+    return push_current(made) ? result::ok : result::out_of_memory;
 }
 
 Result release_primary(Driver& d, DeviceOrdinal device, bool reset) {
@@ -61,12 +42,18 @@ Result release_primary(Driver& d, DeviceOrdinal device, bool reset) {
     {
         const std::lock_guard lock(d.mutex);
         int& retained = state_of(d, device).retained;
-        if (!reset && retained == 0) return result::invalid_context;
-        if (!reset && --retained > 0) return result::ok;
-        if (reset && retained == 0) return result::ok;
+        if (retained == 0) return reset ? result::ok : result::invalid_context;
+        if (!reset && retained > 1) {
+            --retained;
+            return result::ok;
+        }
     }
     d.engine().synchronize_device(device);
     release_context_resources(d, &state_of(d, device).primary);
+    // A reset takes every reference with it (observed), whatever the documentation says of releasing afterwards.
+    const std::lock_guard lock(d.mutex);
+    state_of(d, device).retained = 0;
+    d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
     return result::ok;
 }
 
@@ -80,44 +67,10 @@ Result set_primary_flags(Driver& d, DeviceOrdinal device, unsigned flags) {
 
 }  // namespace
 
-bool alive(const Driver& d, const Context* context) {
-    if (!context) return false;
-    for (const DeviceState& state : d.devices) {
-        if (context == &state.primary) return state.retained > 0;
-    }
-    return d.contexts.alive(context);
-}
-
 std::size_t count_contexts(const Driver& d) {
     std::size_t count = d.contexts.count();
     for (const DeviceState& state : d.devices) count += state.retained > 0;
     return count;
-}
-
-std::set<int> peers_of_device(const Driver& d, int device) {
-    std::set<int> peers = d.devices[static_cast<std::size_t>(device)].primary.peers;
-    for (const Context* context : d.contexts.all()) {
-        if (context->device == device) peers.insert(context->peers.begin(), context->peers.end());
-    }
-    const auto add = [&](const Pool& pool) {
-        if (pool.device >= 0 && pool.access(device) != 0) peers.insert(pool.device);
-    };
-    for (const Pool* pool : d.pools.all()) add(*pool);
-    for (const Pool& pool : d.retired_pools) add(pool);
-    for (const DeviceState& state : d.devices) add(state.default_pool);
-    return peers;
-}
-
-Context* current_context(Driver& d) {
-    if (depth == 0) return nullptr;
-    const std::lock_guard lock(d.mutex);
-    return alive(d, stack[depth - 1]) ? stack[depth - 1] : nullptr;
-}
-
-Result need_context(Driver& d, Context*& context) {
-    context = current_context(d);
-    if (!context) return result::invalid_context;
-    return d.engine().device_code(context->device);
 }
 
 void release_context_resources(Driver& d, Context* context) {
@@ -125,12 +78,17 @@ void release_context_resources(Driver& d, Context* context) {
     for (Stream* stream : d.streams.all()) {
         if (stream->context != context) continue;
         d.engine().destroy_stream(stream->id);
-        d.streams.destroy(stream);
+        d.streams.lose(stream);
     }
     for (Event* event : d.events.all()) {
         if (event->context != context) continue;
         d.engine().destroy_event(event->id);
-        d.events.destroy(event);
+        d.events.lose(event);
+    }
+    for (Module* module : d.modules.all()) {
+        if (module->context != context) continue;
+        for (const auto& [name, function] : module->functions) d.functions.lose(function);
+        d.modules.lose(module);
     }
     // Device, managed and pinned memory is gone; pool memory survives and must still be freed (observed).
     for (Region* region : d.regions.all()) {
@@ -149,8 +107,13 @@ Result cuDevicePrimaryCtxRetain(Context** context, DeviceOrdinal device) {
         if (!d.valid(device)) return result::invalid_device;
         if (const Result lost = d.engine().device_code(device)) return lost;
         const std::lock_guard lock(d.mutex);
-        ++state_of(d, device).retained;
-        *context = &state_of(d, device).primary;
+        DeviceState& state = state_of(d, device);
+        // The handle is the same again (observed), the id is not.
+        if (state.retained++ == 0) {
+            state.primary.id = d.next_context_id++;
+            d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
+        }
+        *context = &state.primary;
         return result::ok;
     });
 }
@@ -208,50 +171,16 @@ Result cuCtxDestroy_v2(Context* context) {
     return call(CallId::cuCtxDestroy_v2, [&](Driver& d) -> Result {
         {
             const std::lock_guard lock(d.mutex);
-            if (!d.contexts.alive(context)) return result::invalid_context;
+            if (const Result code = context_code(d, context)) return code;
+            if (context->primary) return result::invalid_context;
         }
         if (const Result lost = d.engine().device_code(context->device)) return lost;
         d.engine().synchronize_device(context->device);
         release_context_resources(d, context);
-        if (depth > 0 && stack[depth - 1] == context) --depth;
+        pop_if_current(context);
         const std::lock_guard lock(d.mutex);
         d.contexts.destroy(context);
-        return result::ok;
-    });
-}
-
-Result cuCtxSetCurrent(Context* context) {
-    return call(CallId::cuCtxSetCurrent, [&](Driver& d) -> Result {
-        if (context) {
-            const std::lock_guard lock(d.mutex);
-            if (!alive(d, context)) return result::invalid_context;
-        }
-        return make_current(context);
-    });
-}
-
-Result cuCtxGetCurrent(Context** context) {
-    return call(CallId::cuCtxGetCurrent, [&](Driver&) -> Result {
-        if (!context) return result::invalid_value;
-        *context = depth > 0 ? stack[depth - 1] : nullptr;
-        return result::ok;
-    });
-}
-
-Result cuCtxPushCurrent_v2(Context* context) {
-    return call(CallId::cuCtxPushCurrent_v2, [&](Driver& d) -> Result {
-        const std::lock_guard lock(d.mutex);
-        if (!alive(d, context) || depth == max_depth) return result::invalid_context;
-        stack[depth++] = context;
-        return result::ok;
-    });
-}
-
-Result cuCtxPopCurrent_v2(Context** context) {
-    return call(CallId::cuCtxPopCurrent_v2, [&](Driver&) -> Result {
-        if (depth == 0) return result::invalid_context;
-        --depth;
-        if (context) *context = stack[depth];
+        d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
         return result::ok;
     });
 }
@@ -268,7 +197,7 @@ Result cuCtxGetDevice_v2(DeviceOrdinal* device, Context* context) {
     return call(CallId::cuCtxGetDevice_v2, [&](Driver& d) -> Result {
         if (!context) context = current_context(d);
         const std::lock_guard lock(d.mutex);
-        if (!alive(d, context)) return result::invalid_context;
+        if (const Result code = context_code(d, context)) return code;
         if (!device) return result::invalid_value;
         *device = context->device;
         return result::ok;
@@ -287,7 +216,7 @@ Result cuCtxGetId(Context* context, unsigned long long* id) {
     return call(CallId::cuCtxGetId, [&](Driver& d) -> Result {
         if (!context) context = current_context(d);
         const std::lock_guard lock(d.mutex);
-        if (!alive(d, context)) return result::invalid_context;
+        if (const Result code = context_code(d, context)) return code;
         if (!id) return result::invalid_value;
         *id = context->id;
         return result::ok;
@@ -297,7 +226,7 @@ Result cuCtxGetId(Context* context, unsigned long long* id) {
 Result cuCtxGetApiVersion(Context* context, unsigned* version) {
     return call(CallId::cuCtxGetApiVersion, [&](Driver& d) -> Result {
         const std::lock_guard lock(d.mutex);
-        if (context && !alive(d, context)) return result::invalid_context;
+        if (const Result code = context ? context_code(d, context) : result::ok) return code;
         if (!version) return result::invalid_value;
         *version = 3020;  // of every context since that version
         return result::ok;
@@ -322,28 +251,9 @@ Result cuCtxSynchronize_v2(Context* context) {
         if (!context) context = current_context(d);
         {
             const std::lock_guard lock(d.mutex);
-            if (!alive(d, context)) return result::invalid_context;
+            if (const Result code = context_code(d, context)) return code;
         }
         return synchronize_context(d, context->device);
-    });
-}
-
-Result cuCtxEnablePeerAccess(Context* peer, unsigned flags) {
-    return call_in_context(CallId::cuCtxEnablePeerAccess, [&](Driver& d, Context& context) -> Result {
-        if (flags != 0) return result::invalid_value;
-        const std::lock_guard lock(d.mutex);
-        if (!alive(d, peer) || peer->device == context.device) return result::invalid_context;
-        const auto* way = d.machine.peer(context.device, peer->device);
-        if (!way || !way->access) return result::peer_unsupported;
-        return context.peers.insert(peer->device).second ? result::ok : result::peer_already_enabled;
-    });
-}
-
-Result cuCtxDisablePeerAccess(Context* peer) {
-    return call_in_context(CallId::cuCtxDisablePeerAccess, [&](Driver& d, Context& context) -> Result {
-        const std::lock_guard lock(d.mutex);
-        if (!alive(d, peer)) return result::invalid_context;
-        return context.peers.erase(peer->device) != 0 ? result::ok : result::peer_not_enabled;
     });
 }
 }

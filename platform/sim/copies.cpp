@@ -83,7 +83,8 @@ bool measure(const Box& box, const Layout& layout, std::size_t& bytes) {
 
 Result check_peers(Driver& d, const Context* to, const Context* from) {
     const std::lock_guard lock(d.mutex);
-    return alive(d, to) && alive(d, from) ? result::ok : result::invalid_context;
+    const Result code = context_code(d, to);
+    return code != 0 ? code : context_code(d, from);
 }
 
 Result check_reached(Driver& d, const GpuAgent& agent, const char* what, std::initializer_list<Reached> all) {

@@ -98,7 +98,8 @@ public:
     Handles<GraphObject> graphs;
     Handles<GraphExec> instances;
     std::uint64_t next_context_id = 1;
-    std::atomic<int> gpu_work{0};  // operations that run now
+    std::atomic<std::uint64_t> context_changes{1};  // counts contexts that ended or were revived
+    std::atomic<int> gpu_work{0};                   // operations that run now
 
     engine::Engine& engine() { return *engine_; }
     bool valid(DeviceOrdinal device) const { return device >= 0 && device < static_cast<int>(devices.size()); }
@@ -112,8 +113,10 @@ private:
 // nullptr until cuInit succeeded.
 Driver* driver() noexcept;
 
-// The calling thread's current context, nullptr: none. Contexts that were destroyed are not current.
+// The calling thread's current context, nullptr: none that lives. Takes the driver's mutex, as the next two do.
 Context* current_context(Driver& d);
+// Whether the calling thread's current context was destroyed: quick while no context comes or goes.
+bool current_is_dead(Driver& d);
 
 // A stream handle's meaning. 0 and 1 are the legacy stream of the current context's device.
 struct StreamTarget {
@@ -127,13 +130,26 @@ Result resolve(Driver& d, Stream* stream, StreamTarget& out);
 // As resolve(), for a call that puts work into the stream: sticky codes and the legacy stream's rule in a capture.
 Result resolve_for_work(Driver& d, Stream* stream, StreamTarget& out);
 
-// 201 without a current context, its device's sticky code, or 0.
+// 201 without a current context, 709 with a dead one, its device's sticky code, or 0.
 Result need_context(Driver& d, Context*& context);
 
+// The calling thread's stack; false: it is full.
+bool push_current(Context* context);
+void pop_if_current(const Context* context);
+
 bool alive(const Driver& d, const Context* context);
+// 0; 709 where the context was destroyed (assumed of handles that are named), 201 where it never was one.
+Result context_code(const Driver& d, const Context* context);
 std::size_t count_contexts(const Driver& d);
 // Devices that contexts of this one opened with cuCtxEnablePeerAccess.
 std::set<int> peers_of_device(const Driver& d, int device);
+
+// What a handle that is not alive means. The documentation calls the use of what went with its context undefined;
+// assumed: the driver says so.
+template <class T>
+Result lost_or_unknown(const Handles<T>& handles, const T* handle) {
+    return handles.lost(handle) ? result::context_is_destroyed : result::invalid_handle;
+}
 
 // Undoes what a context owns: its streams, events, modules and memory other than pools'.
 void release_context_resources(Driver& d, Context* context);

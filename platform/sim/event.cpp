@@ -10,7 +10,7 @@ constexpr unsigned blocking_wait = 1, no_timing = 2, interprocess = 4;
 
 Result find(Driver& d, Event* handle, Event& out) {
     const std::lock_guard lock(d.mutex);
-    if (!d.events.alive(handle)) return result::invalid_handle;
+    if (!d.events.alive(handle)) return lost_or_unknown(d.events, handle);
     out = *handle;
     return result::ok;
 }
@@ -79,6 +79,7 @@ Result cuEventDestroy_v2(Event* event) {
     return call(CallId::cuEventDestroy_v2, [&](Driver& d) -> Result {
         if (!event) return result::invalid_handle;
         const std::lock_guard lock(d.mutex);
+        if (d.events.lost(event)) return result::context_is_destroyed;
         if (!d.events.alive(event)) die_like_the_driver("cuEventDestroy of an event that is already destroyed");
         if (const Result lost = d.engine().device_code(event->context->device)) return lost;
         d.engine().destroy_event(event->id);

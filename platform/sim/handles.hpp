@@ -22,6 +22,7 @@ public:
             *object = T();
         }
         alive_.insert(object);
+        lost_.erase(object);
         return object;
     }
     void destroy(T* object) {
@@ -29,6 +30,12 @@ public:
         *object = T();
         free_.push_back(object);
     }
+    // Destroys what goes with its context: until the handle is used again, it is known why it is not alive.
+    void lose(T* object) {
+        destroy(object);
+        lost_.insert(object);
+    }
+    bool lost(const T* object) const { return lost_.count(object) != 0; }
     bool alive(const T* object) const { return alive_.count(const_cast<T*>(object)) != 0; }
     bool was_alive(const T* object) const {
         for (const T* old : free_) {
@@ -44,6 +51,7 @@ private:
     std::vector<std::unique_ptr<T>> storage_;
     std::vector<T*> free_;
     std::unordered_set<T*> alive_;
+    std::unordered_set<const T*> lost_;
 };
 
 }  // namespace isthmus::sim

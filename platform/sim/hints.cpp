@@ -60,9 +60,17 @@ engine::Operation prefetch_operation() {
     return operation;
 }
 
+// Observed: a capturing stream takes no prefetch, and the capture is lost.
+Result check_not_capturing(Driver& d, const StreamTarget& stream) {
+    if (d.engine().capture_info(stream.id).state == engine::CaptureState::none) return result::ok;
+    d.engine().invalidate_capture(stream.id);
+    return result::capture_unsupported;
+}
+
 Result prefetch(Driver& d, Address address, std::size_t bytes, Location where, Stream* handle) {
     StreamTarget stream;
     if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    if (const Result code = check_not_capturing(d, stream)) return code;
     if (const Result code = note_prefetch(d, address, bytes, where, stream.device)) return code;
     return d.engine().submit(stream.id, prefetch_operation());
 }
@@ -190,6 +198,7 @@ Result prefetch_batch(Driver& d, const Address* addresses, const std::size_t* si
     if (const Result code = resolve_for_work(d, handle, stream)) return code;
     if (!addresses || !sizes || !locations || !first_of || flags != 0 || stream.legacy) return result::invalid_value;
     if (!well_formed(first_of, location_count, count)) return result::invalid_value;
+    if (const Result code = check_not_capturing(d, stream)) return code;
     for (int device = 0; d.valid(device); ++device) {  // documented of all devices; the code is assumed
         if (d.fact(device, attribute::concurrent_managed) == 0) return result::invalid_device;
     }

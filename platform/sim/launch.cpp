@@ -95,7 +95,7 @@ int run(Driver& d, const Launch& launch) {
 Result prepare(Driver& d, Function* handle, const Shape& shape, const StreamTarget& stream, void** parameters,
                Launch& out) {
     const std::lock_guard lock(d.mutex);
-    if (!d.functions.alive(handle)) return result::invalid_handle;
+    if (!d.functions.alive(handle)) return lost_or_unknown(d.functions, handle);
     if (!within_limits(d, stream.device, *handle, shape)) return result::invalid_value;
     if (!parameters) return result::invalid_value;
     out.twin = handle->twin;

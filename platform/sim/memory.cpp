@@ -252,8 +252,16 @@ Result cuMemHostGetFlags(unsigned* flags, void* pointer) {
     return call_in_context(CallId::cuMemHostGetFlags, [&](Driver& d, Context&) -> Result {
         const std::lock_guard lock(d.mutex);
         const Found found = d.regions.find(reinterpret_cast<Address>(pointer));
-        if (!flags || !found || found.region->kind != Kind::pinned) return result::invalid_value;
-        *flags = found.region->flags;
+        if (!flags || !found) return result::invalid_value;
+        const Region& region = *found.region;
+        constexpr unsigned portable_and_mapped = 3;  // what registering has in common with allocating
+        if (region.kind == Kind::pinned) {
+            *flags = region.flags;
+        } else if (region.kind == Kind::registered) {
+            *flags = region.flags & portable_and_mapped;  // observed: registered memory is told of alike
+        } else {
+            return result::invalid_value;
+        }
         return result::ok;
     });
 }

@@ -36,7 +36,7 @@ Result load_in_context(CallId id, Module** module, const void* image) {
 Result unload(Driver& d, Module* module, Result unknown) {
     if (const Result code = d.engine().unsafe_call()) return code;
     const std::lock_guard lock(d.mutex);
-    if (!d.modules.alive(module)) return unknown;
+    if (!d.modules.alive(module)) return d.modules.lost(module) ? result::context_is_destroyed : unknown;
     for (const auto& [name, function] : module->functions) d.functions.destroy(function);
     d.modules.destroy(module);
     return result::ok;
@@ -45,7 +45,7 @@ Result unload(Driver& d, Module* module, Result unknown) {
 Result find_function(Driver& d, Module* module, const char* name, Function** function) {
     if (!function || !name || !*name) return result::invalid_value;
     const std::lock_guard lock(d.mutex);
-    if (!d.modules.alive(module)) return result::invalid_handle;
+    if (!d.modules.alive(module)) return lost_or_unknown(d.modules, module);
     const auto known = module->functions.find(name);
     if (known != module->functions.end()) {
         *function = known->second;
@@ -93,7 +93,7 @@ template <class Body>
 Result call_for_function(CallId id, Function* function, Body&& body) {
     return call_in_context(id, [&](Driver& d, Context& context) -> Result {
         const std::lock_guard lock(d.mutex);
-        if (!d.functions.alive(function)) return result::invalid_handle;
+        if (!d.functions.alive(function)) return lost_or_unknown(d.functions, function);
         return body(d, context, *function);
     });
 }

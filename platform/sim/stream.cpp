@@ -90,7 +90,7 @@ Result call_about_stream(CallId id, Stream* handle, Body&& body) {
 Result resolve(Driver& d, Stream* handle, StreamTarget& out) {
     if (handle == nullptr || handle == legacy_handle) {
         Context* context = current_context(d);
-        if (!context) return result::invalid_context;
+        if (!context) return current_is_dead(d) ? result::context_is_destroyed : result::invalid_context;
         out = {d.engine().legacy_stream(context->device), context->device, context, true, true};
         return result::ok;
     }
@@ -99,7 +99,7 @@ Result resolve(Driver& d, Stream* handle, StreamTarget& out) {
         return result::not_supported;
     }
     const std::lock_guard lock(d.mutex);
-    if (!d.streams.alive(handle)) return result::invalid_handle;
+    if (!d.streams.alive(handle)) return lost_or_unknown(d.streams, handle);
     out = {handle->id, handle->context->device, handle->context, false, handle->flags != non_blocking};
     return result::ok;
 }
@@ -132,6 +132,7 @@ Result cuStreamDestroy_v2(Stream* stream) {
             return result::invalid_handle;
         }
         const std::lock_guard lock(d.mutex);
+        if (d.streams.lost(stream)) return result::context_is_destroyed;
         if (!d.streams.alive(stream)) die_like_the_driver("cuStreamDestroy of a stream that is already destroyed");
         if (const Result lost = d.engine().device_code(stream->context->device)) return lost;
         d.engine().destroy_stream(stream->id);

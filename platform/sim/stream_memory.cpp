@@ -58,7 +58,8 @@ Result claim(Driver& d, Address address, bool capturing, Region*& region) {
 Result free_async(Driver& d, Address address, Stream* handle) {
     if (handle > reinterpret_cast<Stream*>(2)) {
         const std::lock_guard lock(d.mutex);
-        if (d.streams.was_alive(handle)) die_like_the_driver("cuMemFreeAsync on a destroyed stream");
+        if (d.streams.was_alive(handle) && !d.streams.lost(handle))
+            die_like_the_driver("cuMemFreeAsync on a destroyed stream");
     }
     StreamTarget stream;
     if (const Result code = resolve_for_work(d, handle, stream)) return code;

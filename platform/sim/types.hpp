@@ -93,8 +93,8 @@ inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initia
                         no_device = 100, invalid_device = 101, invalid_context = 201, no_binary = 209,
                         peer_unsupported = 217, operating_system = 304, invalid_handle = 400, not_found = 500,
                         not_ready = 600, illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705,
-                        already_registered = 712, not_registered = 713, not_permitted = 800, not_supported = 801,
-                        capture_unsupported = 900, capture_implicit = 906;
+                        context_is_destroyed = 709, already_registered = 712, not_registered = 713, not_permitted = 800,
+                        not_supported = 801, capture_unsupported = 900, capture_implicit = 906;
 }  // namespace result
 
 // Numbers of CUdevice_attribute that the simulator itself reads: facts, never names of machines.
