@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace isthmus::inline v0::detail {
 namespace {
@@ -52,12 +53,16 @@ std::shared_ptr<BufferState> begin(const std::shared_ptr<DeviceState>& device, s
 }
 
 // A user's allocator may answer anything.
-Result<void> check_block(const MemoryBlock& block, std::size_t bytes) {
-    if (block && block.bytes >= bytes) return {};
-    return Error(Code::invalid_argument,
-                 "an allocator was asked for " + std::to_string(bytes) + " bytes and answered with " +
-                     (block ? std::to_string(block.bytes) : std::string("no memory and no error")),
-                 "let the allocator answer with a block of at least that size, or with an Error");
+Result<void> check_block(const MemoryBlock& block, const BufferState& buffer, const Ledger::Origin& origin) {
+    if (!block || block.bytes < buffer.bytes) {
+        return Error(Code::invalid_argument,
+                     "an allocator was asked for " + std::to_string(buffer.bytes) + " bytes and answered with " +
+                         (block ? std::to_string(block.bytes) : std::string("no memory and no error")),
+                     "let the allocator answer with a block of at least that size, or with an Error");
+    }
+    if (block.id == 0 || (origin.known && origin.device == buffer.device->index)) return {};
+    return Error(Code::wrong_device, "an allocator of another device was asked for a buffer of this one",
+                 "allocate with the device that the allocator was taken from");
 }
 
 Result<void> fill_from(BufferState& buffer, const Allocator& allocator, Stream* stream) {
@@ -66,7 +71,9 @@ Result<void> fill_from(BufferState& buffer, const Allocator& allocator, Stream* 
     request.stream = stream;
     Result<MemoryBlock> made = allocator.allocate(request);
     if (!made) return std::move(made).error();
-    if (Result<void> fine = check_block(*made, buffer.bytes); !fine) {
+    Ledger& ledger = buffer.device->books->ledger;
+    Ledger::Origin origin = ledger.origin(made->id);
+    if (Result<void> fine = check_block(*made, buffer, origin); !fine) {
         (void)allocator.release(*made);
         return fine;
     }
@@ -76,10 +83,9 @@ Result<void> fill_from(BufferState& buffer, const Allocator& allocator, Stream* 
     if (buffer.kind != block.kind) be_of_kind(buffer, block.kind);
     if (host_finds(block.kind)) buffer.host = block.host;
     buffer.device_address = block.device != 0 ? block.device : reinterpret_cast<std::uintptr_t>(block.host);
-    Ledger& ledger = buffer.device->books->ledger;
     if (block.id == 0) buffer.users_id = ledger.enter_users(block, buffer.device->index);
     if (!is_pooled(block.kind)) return {};
-    buffer.pool = ledger.pool_of(block.id);
+    buffer.pool = std::move(origin.pool);
     if (stream == nullptr) return {};
     StreamState& order = *stream->state();
     std::uint64_t position = 0;

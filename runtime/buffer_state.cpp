@@ -28,8 +28,11 @@ std::shared_ptr<BufferState> BufferState::make(std::shared_ptr<DeviceState> owne
 
 BufferState::~BufferState() {
     if (device->config->forked()) return;
-    Result<std::shared_ptr<StreamState>> after = part_for_good();
+    const bool released = !block && !host_block;  // before, and maybe behind work that still runs
+    Result<std::shared_ptr<StreamState>> after =
+        released ? Result<std::shared_ptr<StreamState>>(nullptr) : part_for_good();
     for (const Use& use : uses) use.stream->forget(this);
+    if (released) return;
     if (!after) {
         // The device may still write: giving the memory back would hand it to somebody else (R5). The books keep it
         // until the device closes.
@@ -81,6 +84,12 @@ Result<std::shared_ptr<StreamState>> BufferState::gather_uses() {
         if (!ordered) return std::move(ordered).error();
     }
     return last;
+}
+
+rules::PeerState BufferState::peer_state(const DeviceState& user) const noexcept {
+    rules::PeerState state = device->books->peers.state(user.index, device->index);
+    if (pool) state.pool_access = pool->allows(user.index);
+    return state;
 }
 
 void BufferState::order_on(StreamState& stream, std::uint64_t position) {

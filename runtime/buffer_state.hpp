@@ -12,6 +12,8 @@
 
 #include <platform/driver.hpp>
 
+#include "access_rules.hpp"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -96,6 +98,8 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     }
     void mark_used(std::uint64_t position) noexcept { first_position_.store(position, std::memory_order_relaxed); }
 
+    // What the books say about the way from another device to this very buffer (A4, A5).
+    rules::PeerState peer_state(const DeviceState& user) const noexcept;
     // As its driver sees it: what attaching it to a stream needs.
     platform::Allocation whole() const noexcept { return {kind, host, device_address, bytes}; }
     // The memory is there once `stream` has reached the position; the stream itself may use it at once.

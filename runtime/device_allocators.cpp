@@ -1,9 +1,10 @@
-// Device's allocators: by kind, the current one of a thread, and allocation through them.
+// Allocators of a device and its streams: by kind, the current one of a thread, and allocation through them.
 #include "device_allocators.hpp"
 
 #include "allocation.hpp"
 #include "device_state.hpp"
 #include "memory_source.hpp"
+#include "stream_state.hpp"
 
 #include <isthmus/device.hpp>
 #include <isthmus/scoped_allocator.hpp>
@@ -80,6 +81,20 @@ void Device::set_allocator(Allocator allocator) {
 }
 void Device::set_out_of_memory_handler(std::function<bool(std::size_t bytes)> handler) {
     state_->set_out_of_memory_handler(std::move(handler));
+}
+
+Result<std::shared_ptr<detail::BufferState>> Stream::allocate_bytes(const Allocator* allocator, std::size_t count,
+                                                                    std::size_t element_bytes, std::size_t alignment) {
+    Allocator chosen;
+    if (allocator != nullptr) {
+        chosen = *allocator;
+    } else {
+        const std::lock_guard lock(state_->mutex);
+        if (!state_->pool_memory) state_->pool_memory = detail::MemorySource(state_->device, MemoryKind::pool);
+        chosen = state_->pool_memory;
+    }
+    return detail::allocate_from(state_->device, chosen, {count, element_bytes, alignment},
+                                 "allocated in the order of a stream", this);
 }
 
 Device::Untyped Device::allocate_current(std::size_t count, std::size_t element_bytes, std::size_t alignment) {

@@ -198,10 +198,11 @@ PlacementReport Ledger::placement(std::uint64_t id) const {
     return found->second.piece.host_part->pages.report();
 }
 
-std::shared_ptr<PoolState> Ledger::pool_of(std::uint64_t id) const {
+Ledger::Origin Ledger::origin(std::uint64_t id) const {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(id);
-    return found == entries_.end() ? nullptr : found->second.piece.pool;
+    if (found == entries_.end()) return {};
+    return {true, found->second.device, found->second.piece.pool};
 }
 
 std::size_t Ledger::size() const {

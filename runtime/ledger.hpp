@@ -59,7 +59,12 @@ public:
     std::vector<Piece> take_all(std::size_t device);
 
     PlacementReport placement(std::uint64_t id) const;
-    std::shared_ptr<PoolState> pool_of(std::uint64_t id) const;  // nullptr: it came from none
+    struct Origin {
+        bool known = false;
+        std::size_t device = 0;
+        std::shared_ptr<PoolState> pool;  // nullptr: it came from none
+    };
+    Origin origin(std::uint64_t id) const;
     std::size_t size() const;
 
 private:

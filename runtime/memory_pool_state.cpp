@@ -30,7 +30,7 @@ PoolState::~PoolState() {
     if (config->forked()) return;
     // Nothing can be done about a failure here. The driver keeps what stream-ordered frees still wait for.
     if (stream_ != platform::StreamHandle::none) (void)driver->execution().destroy_stream(stream_);
-    if (handle != platform::PoolHandle::none) (void)driver->pools()->destroy(handle);
+    (void)driver->pools()->destroy(handle);
 }
 
 Result<platform::StreamHandle> PoolState::own_stream(DeviceState& device) {
@@ -76,6 +76,18 @@ Result<std::shared_ptr<PoolState>> DevicePools::own(DeviceState& device, MemoryK
     return place;
 }
 
+void DevicePools::record_access(DeviceState& device, PoolState& pool, std::size_t other, bool allowed) {
+    const std::uint64_t bit = other < 64 ? std::uint64_t{1} << other : 0;
+    if (allowed) {
+        pool.allowed.fetch_or(bit, std::memory_order_release);
+    } else {
+        pool.allowed.fetch_and(~bit, std::memory_order_release);
+    }
+    const std::lock_guard lock(mutex_);
+    // What is asked about the device as a whole means its own pool.
+    if (own_[own_index(MemoryKind::pool)].get() == &pool) device.books->peers.record_pool(other, device.index, allowed);
+}
+
 bool DevicePools::has_own(MemoryKind kind) const {
     const std::lock_guard lock(mutex_);
     return own_[own_index(kind)] != nullptr;
@@ -83,15 +95,8 @@ bool DevicePools::has_own(MemoryKind kind) const {
 
 Result<std::shared_ptr<PoolState>> DevicePools::create(DeviceState& device, const platform::PoolRequest& request) {
     platform::PoolHandle handle = platform::PoolHandle::none;
-    platform::Pools* pools = device.driver->pools();
-    if (pools == nullptr && request.kind != MemoryKind::pool) {
-        return Error(Code::unsupported, "this driver makes no pools of " + std::string(name(request.kind)) + " memory",
-                     "use device or managed memory");
-    }
-    if (pools != nullptr) {
-        const platform::Status status = pools->create(request, handle);
-        if (!status.ok()) return device.failure(status, "creating a memory pool");
-    }
+    const platform::Status status = device.driver->pools()->create(request, handle);
+    if (!status.ok()) return device.failure(status, "creating a memory pool");
     auto made = std::make_shared<PoolState>(device, request.kind, handle);
     const std::lock_guard lock(mutex_);
     std::erase_if(all_, [](const std::weak_ptr<PoolState>& known) { return known.expired(); });

@@ -60,6 +60,8 @@ public:
     Result<std::shared_ptr<PoolState>> own(DeviceState& device, MemoryKind kind);
     bool has_own(MemoryKind kind) const;  // made already?
     Result<std::shared_ptr<PoolState>> create(DeviceState& device, const platform::PoolRequest& request);
+    // Writes down that the device with the index `other` was let in, or is no more.
+    void record_access(DeviceState& device, PoolState& pool, std::size_t other, bool allowed);
     Amounts amounts(DeviceState& device) const;
     // Gives back what all pools keep unused. False: there is no pool.
     bool trim(DeviceState& device) const;

@@ -42,7 +42,7 @@ rules::MemoryNow memory_now(DeviceState& device, bool ask_driver) {
 
 Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, const Error& last) {
     const bool shared = device.capabilities.memory == MemoryModel::shared_dram;
-    const DevicePools::Amounts amounts = device.pools.amounts(device);
+    const DevicePools::Amounts amounts = device.usable() ? device.pools.amounts(device) : DevicePools::Amounts{};
     const rules::MemoryNow now = memory_now(device, !shared && device.usable());
     const std::uint64_t put_off = device.put_off_bytes.load(std::memory_order_relaxed);
     return Error(Code::out_of_memory,
@@ -88,7 +88,7 @@ Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, 
                        const Attempt& attempt) {
     const auto short_of_memory = [&] { return made.code() == Code::out_of_memory; };
     if (device.books->captures.here()) return made;  // every further call could end it
-    if (device.pools.trim(device)) {
+    if (device.usable() && device.pools.trim(device)) {
         made = attempt();
         if (short_of_memory() && device.pools.amounts(device).pending_bytes > 0) {
             wait_for_pending_frees(device);

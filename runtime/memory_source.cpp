@@ -23,48 +23,16 @@ bool is_system(MemoryKind kind) noexcept {
     return kind == MemoryKind::host || kind == MemoryKind::host_numa;
 }
 
-// The feature without which a kind cannot be had on a GPU (K7).
-Result<void> offers(const DeviceState& device, MemoryKind kind) {
-    const auto needs = [&](Feature feature) -> Result<void> {
-        const Capability& capability = device.capabilities.feature(feature);
-        if (capability) return {};
-        return Error(Code::unsupported,
-                     std::string(name(kind)) + " memory is not to be had on this device: " + capability.reason,
-                     "use allocate_shared and let the machine's row choose");
-    };
-    switch (kind) {
-        case MemoryKind::device:
-        case MemoryKind::pinned:
-        case MemoryKind::write_combined:
-        case MemoryKind::host:
-        case MemoryKind::host_numa: return {};
-        case MemoryKind::pool: return needs(Feature::pools);
-        case MemoryKind::managed_pool:
-            if (Result<void> pools = needs(Feature::pools); !pools) return pools;
-            return needs(Feature::concurrent_managed);
-        case MemoryKind::managed: return needs(Feature::managed);
-        case MemoryKind::registered: return needs(Feature::host_register);
-        default: break;
-    }
-    return Error(Code::unsupported, "this version does not allocate " + std::string(name(kind)) + " memory",
-                 "device, pool, managed, managed_pool, pinned, write_combined, registered, host and host_numa memory "
-                 "can be allocated");
-}
-
-Error in_capture(MemoryKind kind) {
-    return Error(Code::capture_error,
-                 "allocating " + std::string(name(kind)) +
-                     " memory was refused: a capture is open on this thread, and the call would end it",
-                 "allocate before the capture begins, or use Stream::allocate, whose pool memory a capture can hold");
-}
-
 std::string allocating(std::size_t bytes, MemoryKind kind) {
     return "allocating " + std::to_string(bytes) + " bytes of " + std::string(name(kind)) + " memory";
 }
 
 // The stream that a free waits in: `after` itself, or the pool's own, behind another device's.
 platform::StreamHandle order_of_free(DeviceState& device, PoolState& pool, StreamState* after) {
-    if (after != nullptr && after->device.get() == &device) return after->handle;
+    if (after != nullptr && after->device.get() == &device) {
+        const std::lock_guard lock(after->mutex);
+        if (after->open_handle()) return after->handle;
+    }
     Result<platform::StreamHandle> own = pool.own_stream(device);
     if (!own) return platform::StreamHandle::none;
     if (after == nullptr || after->device->synchronous) return *own;
@@ -81,6 +49,44 @@ platform::StreamHandle order_of_free(DeviceState& device, PoolState& pool, Strea
 }
 
 }  // namespace
+
+// The feature without which a kind cannot be had on a GPU (K7).
+Result<void> offers(const DeviceState& device, MemoryKind kind) {
+    const auto needs = [&](Feature feature) -> Result<void> {
+        const Capability& capability = device.capabilities.feature(feature);
+        if (capability) return {};
+        return Error(Code::unsupported,
+                     std::string(name(kind)) + " memory is not to be had on this device: " + capability.reason,
+                     "use allocate_shared and let the machine's row choose");
+    };
+    switch (kind) {
+        case MemoryKind::device:
+        case MemoryKind::pinned:
+        case MemoryKind::write_combined:
+        case MemoryKind::host:
+        case MemoryKind::host_numa: return {};
+        case MemoryKind::pool:
+        case MemoryKind::managed_pool:
+            if (Result<void> pools = needs(Feature::pools); !pools) return pools;
+            if (device.driver->pools() == nullptr) {
+                return Error(Code::unsupported, "this driver lacks functions that memory pools need",
+                             "update the driver, or use device memory");
+            }
+            return kind == MemoryKind::pool ? Result<void>() : needs(Feature::concurrent_managed);
+        case MemoryKind::managed: return needs(Feature::managed);
+        case MemoryKind::registered: return needs(Feature::host_register);
+        default: break;
+    }
+    return Error(Code::unsupported, "this version does not allocate " + std::string(name(kind)) + " memory",
+                 "device, pool, managed, managed_pool, pinned, write_combined, registered, host and host_numa memory "
+                 "can be allocated");
+}
+
+Error in_capture(std::string_view what) {
+    return Error(Code::capture_error,
+                 std::string(what) + " was refused: a capture is open on this thread, and the call would end it",
+                 "allocate before the capture begins, or use Stream::allocate, whose pool memory a capture can hold");
+}
 
 MemorySource::MemorySource(std::shared_ptr<DeviceState> device, MemoryKind kind, HostPlacement placement)
     : device_(std::move(device)),
@@ -108,7 +114,7 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     }
     if (is_system(kind_)) {
         if (device.config->forked()) return device.unusable("an allocation");
-        return {};  // needs no driver: possible on a lost device, and inside a capture
+        return within_budget(device, kind_, request.bytes);  // no driver: on a lost device, and inside a capture
     }
     if (!device.usable()) return device.unusable("an allocation");
     if (Result<void> offered = offers(device, asked_); !offered) return offered;
@@ -118,7 +124,8 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     }
     if (device.books->captures.here()) {
         const bool ready = pool_ != nullptr || (is_pooled(kind_) && device.pools.has_own(kind_));
-        if (!ready || request.stream == nullptr) return in_capture(kind_);
+        if (!ready || request.stream == nullptr)
+            return in_capture("allocating " + std::string(name(kind_)) + " memory");
     }
     return within_budget(device, kind_, request.bytes);
 }
@@ -169,10 +176,7 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
         pool = std::move(own).value();
     }
     const auto take = [&](platform::StreamHandle order) {
-        platform::Pools* pools = device.driver->pools();
-        return pools != nullptr ? pools->allocate(pool->handle, request.bytes, order, piece.allocation)
-                                : device.driver->memory().allocate(asked_, request.bytes, platform::Attachment::global,
-                                                                   order, piece.allocation);
+        return device.driver->pools()->allocate(pool->handle, request.bytes, order, piece.allocation);
     };
     platform::Status status;
     if (request.stream != nullptr) {

@@ -9,6 +9,7 @@
 #include "ledger.hpp"
 
 #include <memory>
+#include <string_view>
 
 namespace isthmus::inline v0::detail {
 
@@ -44,6 +45,11 @@ private:
     HostPlacement placement_;
     std::shared_ptr<PoolState> pool_;  // nullptr: the device's own, where the kind is one of a pool
 };
+
+// The feature without which a kind cannot be had on a GPU (K7).
+Result<void> offers(const DeviceState& device, MemoryKind kind);
+// What a call that would end an open capture of this thread is refused with (K13).
+Error in_capture(std::string_view what);
 
 inline bool is_pooled(MemoryKind kind) noexcept {
     return kind == MemoryKind::pool || kind == MemoryKind::managed_pool;

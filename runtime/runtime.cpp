@@ -32,6 +32,9 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     config->launch_mode = options.launch_mode;
     config->wait_timeout = options.wait_timeout;
     config->log = options.log;
+    config->budget.reserve_bytes = options.host_reserve_bytes;
+    config->budget.reserve_permille = options.host_reserve_permille;
+    config->budget.allow_oversubscription = options.oversubscribe_managed;
     config->generation = process::generation();
     auto books = std::make_shared<detail::Books>();
     auto state = std::make_shared<detail::RuntimeState>();

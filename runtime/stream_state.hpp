@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isthmus/access.hpp>
+#include <isthmus/allocator.hpp>
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/wait.hpp>
@@ -43,6 +44,7 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     std::mutex mutex;                                              // guards what follows, but `completed`
     platform::StreamHandle handle = platform::StreamHandle::none;  // made by the first use
     std::uint64_t issued = 0;
+    Allocator pool_memory;           // of the device's own pool; made by the first allocation on this stream
     std::vector<BufferState*> tail;  // host-viewable buffers that the last operations use and no fence covers
 
     // All of these expect `mutex` to be held.

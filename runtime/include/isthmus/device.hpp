@@ -8,6 +8,7 @@
 #include <isthmus/event.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/facts.hpp>
+#include <isthmus/memory_pool.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/stream.hpp>
@@ -84,6 +85,10 @@ public:
     // What allocate(count) uses on this thread: that of the innermost ScopedAllocator, else what was set.
     Allocator current_allocator() const;
     void set_allocator(Allocator allocator);  // for all threads; an empty one: device memory again (K5)
+    // The device's own pool of this kind (pool or managed_pool), which allocator(kind) and Stream::allocate use; made
+    // at its first use. And a pool apart. Errors: unsupported, capture_error (a pool is made before a capture begins).
+    Result<MemoryPool> pool(MemoryKind kind = MemoryKind::pool);
+    Result<MemoryPool> create_pool(const PoolOptions& options = {});
     // Called when an allocation found no memory although caches were given back and pending frees waited for. true:
     // memory was released, try again; must be false some day. May be called by several threads, and may release and
     // allocate (K19). Empty: none.

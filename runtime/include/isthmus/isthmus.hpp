@@ -14,6 +14,7 @@
 #include <isthmus/kernel.hpp>
 #include <isthmus/log.hpp>
 #include <isthmus/memory_kind.hpp>
+#include <isthmus/memory_pool.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/runtime.hpp>

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,7 +28,13 @@ struct RuntimeOptions {
     std::string cuda_library;
     LaunchMode launch_mode = LaunchMode::relaxed;
     std::chrono::nanoseconds wait_timeout = std::chrono::seconds(60);  // for waits that name none
-    LogCallback log;                                                   // empty: silent
+    // What allocations leave of the host's memory, on machines where CPU and GPU share one DRAM: the larger of both
+    // (K20).
+    std::uint64_t host_reserve_bytes = std::uint64_t{64} << 20;
+    std::uint32_t host_reserve_permille = 20;
+    // Managed memory beyond what the device has free: pages then move back and forth. Refused unless asked for.
+    bool oversubscribe_managed = false;
+    LogCallback log;  // empty: silent
 };
 
 // Movable; thread-safe. Buffers, streams and events keep what they need alive and may outlive it.

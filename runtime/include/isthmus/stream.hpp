@@ -3,6 +3,7 @@
 #pragma once
 
 #include <isthmus/access.hpp>
+#include <isthmus/allocator.hpp>
 #include <isthmus/buffer.hpp>
 #include <isthmus/event.hpp>
 #include <isthmus/export.hpp>
@@ -17,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 namespace isthmus::inline v0 {
 
@@ -60,6 +62,19 @@ public:
         }
     }
 
+    // Pool memory in the order of this stream: nothing is waited for, the stream may use it at once, and other streams
+    // are made to wait for the allocation before their first use of the buffer. Released, it is freed behind the work
+    // that uses it, without waiting. Errors as Device::allocate; unsupported where the device has no pools.
+    template <class T>
+    Result<Buffer<T>> allocate(std::size_t count) {
+        return typed<T>(allocate_bytes(nullptr, count, sizeof(T), alignof(T)));
+    }
+    // … from this allocator: a MemoryPool's, or any other, whose memory is then there at return.
+    template <class T>
+    Result<Buffer<T>> allocate(std::size_t count, const Allocator& allocator) {
+        return typed<T>(allocate_bytes(&allocator, count, sizeof(T), alignof(T)));
+    }
+
     // Orders a copy of the whole buffer; both have the same size. Errors as launch, and invalid_argument.
     template <class T>
     Result<void> copy(Buffer<T>& destination, const Buffer<T>& source) {
@@ -88,6 +103,13 @@ public:
 private:
     Result<LaunchReport> launch_packed(const KernelInfo& kernel, const Extent& extent, void* pack,
                                        const detail::LaunchArgument* arguments, std::size_t count);
+    Result<std::shared_ptr<detail::BufferState>> allocate_bytes(const Allocator* allocator, std::size_t count,
+                                                                std::size_t element_bytes, std::size_t alignment);
+    template <class T>
+    static Result<Buffer<T>> typed(Result<std::shared_ptr<detail::BufferState>> state) {
+        if (!state) return std::move(state).error();
+        return Buffer<T>(std::move(state).value());
+    }
     Result<void> copy_bytes(const std::shared_ptr<detail::BufferState>& destination,
                             const std::shared_ptr<detail::BufferState>& source);
     Result<void> fill(const std::shared_ptr<detail::BufferState>& destination, std::uint8_t value);

@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -80,10 +81,12 @@ struct FakeWorld {
     std::set<std::uintptr_t> lost_captures;                                       // set by tests: their end says so
     std::map<std::uintptr_t, Work> graphs;
     std::map<std::uintptr_t, Work> instances;
-    std::set<int> reachable = {0, 1};  // devices that others can be given access to
-    std::set<int> peers;               // devices whose memory this one was given access to
-    bool hints = true;                 // false: prefetch and advise answer Code::unsupported
-    bool died = false;                 // what context_died() answers
+    std::set<int> reachable = {0, 1};               // devices that others can be given access to
+    std::set<int> peers;                            // devices whose memory this one was given access to
+    std::uintptr_t released_on = 0;                 // the stream of the last release
+    std::uint64_t free_bytes = 0, total_bytes = 0;  // what memory_info() answers; 0: it does not say
+    bool hints = true;                              // false: prefetch and advise answer Code::unsupported
+    bool died = false;                              // what context_died() answers
     bool has_pools = true, has_transfers = true, has_captures = true;
 
     bool clean() const {
@@ -124,9 +127,14 @@ public:
         world_.memory.insert(out.device);
         return {};
     }
-    platform::Status release(const platform::Allocation& allocation, platform::StreamHandle) override {
+    platform::Status release(const platform::Allocation& allocation, platform::StreamHandle stream) override {
+        world_.released_on = static_cast<std::uintptr_t>(stream);
         const platform::Status status = world_.call("release " + std::string(name(allocation.kind)), "release");
-        if (world_.memory.erase(allocation.device) == 1) std::free(reinterpret_cast<void*>(allocation.device));
+        if (world_.memory.erase(allocation.device) == 1) {
+            const std::shared_ptr<void> freed(reinterpret_cast<void*>(allocation.device), std::free);
+            const bool ordered = allocation.kind == MemoryKind::pool || allocation.kind == MemoryKind::managed_pool;
+            if (ordered) world_.queue[static_cast<std::uintptr_t>(stream)].push_back([freed] {});
+        }
         if (const auto found = world_.pool_memory.find(allocation.device); found != world_.pool_memory.end()) {
             const auto pool = world_.pools.find(found->second.first);
             if (pool != world_.pools.end()) pool->second.usage.used_bytes -= found->second.second;
@@ -163,7 +171,8 @@ public:
         return world_.call("pointer", "pointer");
     }
     platform::Status memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) override {
-        free_bytes = total_bytes = 0;
+        free_bytes = world_.free_bytes;
+        total_bytes = world_.total_bytes;
         return world_.call("info", "info");
     }
 

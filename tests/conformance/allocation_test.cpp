@@ -1,0 +1,193 @@
+// Allocators of every kind: what they hand out, what is refused before the driver is asked, whose memory a buffer is.
+#include "conformance.hpp"
+
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using conformance::driver_calls;
+using conformance::on_every_device;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::AllocationRequest;
+using isthmus::Allocator;
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Error;
+using isthmus::Feature;
+using isthmus::MemoryBlock;
+using isthmus::MemoryKind;
+using isthmus::Result;
+using isthmus::ScopedAllocator;
+using isthmus::Verdict;
+
+AllocationRequest bytes(std::size_t count) {
+    AllocationRequest request;
+    request.bytes = count;
+    return request;
+}
+
+TEST(Allocation, EveryKindHandsOutBlocksOrRefusesWithoutADriverCall) {  // keeps K1, K7, K23
+    on_every_device([](Device& device) {
+        for (int code = 1; code < isthmus::memory_kind_count; ++code) {
+            const auto kind = static_cast<MemoryKind>(code);
+            SCOPED_TRACE(isthmus::name(kind));
+            const long before = driver_calls();
+            const Allocator allocator = device.allocator(kind);
+            const long taken = driver_calls();
+            EXPECT_EQ(before, taken);
+            const Result<MemoryBlock> block = allocator.allocate(bytes(1000));
+            if (!block && block.code() == Code::unsupported && kind != MemoryKind::managed_pool) {
+                EXPECT_TRUE(unless_fault(driver_calls() == taken));
+                EXPECT_FALSE(block.error().remedy().empty());
+                continue;
+            }
+            if (kind == MemoryKind::managed_pool && block.code() == Code::unsupported) continue;  // drivers before 13
+            ASSERT_TRUE(worked(block));
+            EXPECT_EQ(block->kind, device.is_cpu() ? MemoryKind::host : kind);
+            EXPECT_NE(block->id, 0u);
+            EXPECT_NE(block->device, 0u);
+            const bool hidden = block->kind == MemoryKind::device || block->kind == MemoryKind::pool;
+            EXPECT_EQ(block->host == nullptr, hidden);
+            if (device.capabilities().has(Feature::registered_same_pointer) && kind == MemoryKind::registered) {
+                EXPECT_EQ(block->device, reinterpret_cast<std::uintptr_t>(block->host));
+            }
+            EXPECT_TRUE(worked(allocator.release(*block)));
+        }
+    });
+}
+
+TEST(Allocation, ABlockIsAlignedAsTheLargestPromiseSays) {  // keeps K18
+    on_every_device([](Device& device) {
+        for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::host}) {
+            const Allocator allocator = device.allocator(kind);
+            for (const std::size_t size : {std::size_t{1}, std::size_t{4097}}) {
+                const MemoryBlock block = allocator.allocate(bytes(size)).value();
+                EXPECT_EQ(block.device % 256, 0u);
+                EXPECT_TRUE(worked(allocator.release(block)));
+            }
+        }
+    });
+}
+
+TEST(Allocation, WhatNoMachineAcceptsIsRefusedBeforeAnyCall) {  // keeps K17, K18
+    on_every_device([](Device& device) {
+        const long before = driver_calls();
+        AllocationRequest request = bytes(64);
+        for (const std::size_t alignment : {std::size_t{0}, std::size_t{24}, std::size_t{4096}}) {
+            request.alignment = alignment;
+            EXPECT_TRUE(refused_as(device.allocator(MemoryKind::device).allocate(request), Code::invalid_argument));
+        }
+        const Allocator allocator = device.allocator(MemoryKind::pinned);
+        EXPECT_TRUE(
+            refused_as(allocator.allocate(bytes(std::numeric_limits<std::size_t>::max())), Code::invalid_argument));
+        EXPECT_FALSE(allocator.allocate(bytes(0)).value()) << "nothing, and nobody is asked";
+        EXPECT_TRUE(refused_as(device.allocate<std::uint64_t>(std::size_t{1} << 61), Code::invalid_argument));
+        EXPECT_TRUE(unless_fault(driver_calls() == before));
+    });
+}
+
+TEST(Allocation, ManagedMemoryBeyondWhatIsFreeIsRefused) {  // keeps K20
+    on_every_device([](Device& device) {
+        if (device.is_cpu() || !device.capabilities().has(Feature::managed)) return;
+        const auto refused = device.allocate<std::uint8_t>(std::size_t{1} << 45, MemoryKind::managed);
+        ASSERT_TRUE(refused_as(refused, Code::out_of_memory));
+        EXPECT_FALSE(refused.error().remedy().empty());
+        EXPECT_TRUE(unless_fault(device.healthy()));
+        EXPECT_TRUE(worked(device.allocate<std::uint8_t>(4096, MemoryKind::managed)));
+    });
+}
+
+TEST(Allocation, OutOfMemorySaysHowMuchThereIsAndAsksTheHandlerFirst) {  // keeps K19
+    on_every_device([](Device& device) {
+        if (device.is_cpu()) return;
+        int asked = 0;
+        device.set_out_of_memory_handler([&asked](std::size_t) { return ++asked < 2; });
+        const auto refused = device.allocate<std::uint8_t>(std::size_t{1} << 45);
+        device.set_out_of_memory_handler({});
+        ASSERT_TRUE(refused_as(refused, Code::out_of_memory));
+        for (const char* part : {"35184372088832", "free"}) {
+            EXPECT_NE(refused.error().message().find(part), std::string_view::npos) << refused.error().text();
+        }
+        // Where CPU and GPU share one DRAM the budget refuses before the driver is asked.
+        EXPECT_TRUE(asked == 2 || asked == 0);
+        EXPECT_TRUE(worked(device.allocate<std::uint8_t>(1 << 16)));
+    });
+}
+
+TEST(Allocation, OptingIntoAnAllocatorIsPerDeviceAndThreadAndEnds) {  // keeps K5
+    on_every_device([](Device& device) {
+        const MemoryKind usual = device.is_cpu() ? MemoryKind::host : MemoryKind::device;
+        const MemoryKind chosen = device.is_cpu() ? MemoryKind::host : MemoryKind::pinned;
+        Buffer<std::int32_t> outlives;
+        {
+            const ScopedAllocator scope(device, device.allocator(MemoryKind::pinned));
+            EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::pinned));
+            outlives = device.allocate<std::int32_t>(16).value();
+            conformance::Thread([&] {
+                EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::device));
+            }).join();
+        }
+        EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::device));
+        EXPECT_EQ(outlives.kind(), chosen);
+        EXPECT_EQ(device.allocate<std::int32_t>(16).value().kind(), usual);
+        outlives.write_on_host().value()[15] = 3;
+        EXPECT_EQ(outlives.read_on_host().value()[15], 3);
+    });
+}
+
+// Host memory from the C library, handed out as what it is.
+struct FromMalloc {
+    Result<MemoryBlock> allocate(const AllocationRequest& request) {
+        MemoryBlock block;
+        block.host = std::aligned_alloc(256, (request.bytes + 255) / 256 * 256);
+        if (block.host == nullptr) return Error(Code::out_of_memory, "malloc has nothing left", "ask for less");
+        block.bytes = request.bytes;
+        block.kind = MemoryKind::host;
+        return block;
+    }
+    Result<void> release(const MemoryBlock& block, isthmus::Stream*) {
+        std::free(block.host);
+        return {};
+    }
+    MemoryKind kind() const noexcept { return MemoryKind::host; }
+};
+
+TEST(Allocation, ABufferOfAUsersAllocatorFollowsTheRulesOfItsKind) {  // keeps K17, A3
+    on_every_device([](Device& device) {
+        Buffer<std::int32_t> buffer = device.allocate<std::int32_t>(100, FromMalloc{}).value();
+        EXPECT_EQ(buffer.kind(), MemoryKind::host);
+        {
+            auto view = buffer.write_on_host().value();
+            for (std::int32_t& value : view) value = 41;
+        }
+        const auto launched = device.stream().launch(conformance::add_one, 100, buffer);
+        if (device.is_cpu() || device.capabilities().has(Feature::pageable_access)) {
+            ASSERT_TRUE(worked(launched));
+            EXPECT_EQ(buffer.read_on_host().value()[99], 42);
+        } else {
+            ASSERT_TRUE(refused_as(launched, Code::not_accessible));
+            EXPECT_EQ(buffer.read_on_host().value()[99], 41);
+        }
+        EXPECT_EQ(device.allocate<std::int32_t>(0, FromMalloc{}).value().kind(), MemoryKind::host);
+    });
+}
+
+TEST(Allocation, KindAndAccessOfOwnMemoryAreAnsweredWithoutTheDriver) {  // keeps K4, A1
+    on_every_device([](Device& device) {
+        Buffer<std::int32_t> buffer = device.allocate<std::int32_t>(16).value();
+        const long before = driver_calls();
+        EXPECT_NE(buffer.kind(), MemoryKind::unknown);
+        EXPECT_EQ(device.can_access(buffer).verdict, Verdict::yes);
+        EXPECT_EQ(driver_calls(), before);
+    });
+}
+
+}  // namespace

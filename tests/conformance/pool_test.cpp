@@ -1,0 +1,173 @@
+// Memory in the order of streams: there at once, ordered elsewhere, freed behind the work, and pools with their
+// figures.
+#include "conformance.hpp"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using conformance::driver_calls;
+using conformance::on_every_device;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Feature;
+using isthmus::MemoryKind;
+using isthmus::MemoryPool;
+using isthmus::PoolUsage;
+using isthmus::Result;
+using isthmus::Stream;
+
+constexpr std::size_t count = 1 << 12;
+
+bool has_pools(const Device& device) {
+    return !device.is_cpu() && device.capabilities().has(Feature::pools);
+}
+
+// What lies in a buffer that the CPU cannot see.
+std::int32_t last_value(Stream& stream, const Buffer<std::int32_t>& buffer, Device& device) {
+    isthmus::SharedUse pinned;
+    if (!device.is_cpu()) pinned.kind = MemoryKind::pinned;
+    Buffer<std::int32_t> out = device.allocate_shared<std::int32_t>(buffer.size(), pinned).value();
+    stream.copy(out, buffer).value();
+    return out.read_on_host().value()[buffer.size() - 1];
+}
+
+TEST(Pool, MemoryOfAStreamIsThereAtOnceAndWhereThereIsNoneIsRefused) {  // keeps S3, K7
+    on_every_device([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Result<Buffer<std::int32_t>> made = stream.allocate<std::int32_t>(count);
+        if (!device.is_cpu() && !has_pools(device)) {
+            EXPECT_TRUE(refused_as(made, Code::unsupported));
+            EXPECT_TRUE(refused_as(device.create_pool(), Code::unsupported));
+            return;
+        }
+        ASSERT_TRUE(worked(made));
+        EXPECT_EQ(made->kind(), device.is_cpu() ? MemoryKind::host : MemoryKind::pool);
+        stream.fill_bytes(*made, 0).value();
+        (void)stream.launch(conformance::add_one, count, *made).value();
+        EXPECT_EQ(last_value(stream, *made, device), 1);
+    });
+}
+
+TEST(Pool, AllocatingAndFreeingOnOneStreamAreTwoDriverCalls) {  // keeps S3
+    on_every_device([](Device& device) {
+        if (!has_pools(device)) return;
+        Stream stream = device.create_stream().value();
+        { const auto warm = stream.allocate<std::int32_t>(count).value(); }
+        const long before = driver_calls();
+        { const auto buffer = stream.allocate<std::int32_t>(count).value(); }
+        EXPECT_TRUE(before < 0 || unless_fault(driver_calls() == before + 2));
+    });
+}
+
+TEST(Pool, AFirstUseOnAnotherStreamComesAfterTheAllocation) {  // keeps S3
+    on_every_device([](Device& device) {
+        if (!has_pools(device)) return;
+        Stream maker = device.create_stream().value();
+        Stream user = device.create_stream().value();
+        Buffer<std::int32_t> busy = maker.allocate<std::int32_t>(count).value();
+        maker.fill_bytes(busy, 0).value();
+        (void)maker.launch(conformance::churn, count, busy, 2000).value();
+        Buffer<std::int32_t> buffer = maker.allocate<std::int32_t>(count).value();
+        user.fill_bytes(buffer, 0).value();
+        (void)user.launch(conformance::add_one, count, buffer).value();
+        EXPECT_EQ(last_value(user, buffer, device), 1);
+    });
+}
+
+TEST(Pool, WhatIsFreedIsNotReusedUnderRunningWork) {  // keeps S3
+    on_every_device([](Device& device) {
+        if (!has_pools(device)) return;
+        Stream first = device.create_stream().value();
+        Stream second = device.create_stream().value();
+        for (int round = 0; round < 5; ++round) {
+            {
+                Buffer<std::int32_t> scratch = first.allocate<std::int32_t>(count).value();
+                first.fill_bytes(scratch, 0xFF).value();
+                (void)first.launch(conformance::churn, count, scratch, 2000).value();
+                (void)second.launch(conformance::churn, count, scratch, 2000).value();
+            }  // freed while both still write it
+            Buffer<std::int32_t> next = second.allocate<std::int32_t>(count).value();
+            Buffer<std::int32_t> other = first.allocate<std::int32_t>(count).value();
+            second.fill_bytes(next, 0).value();
+            first.fill_bytes(other, 0).value();
+            (void)second.launch(conformance::add_one, count, next).value();
+            (void)first.launch(conformance::add_one, count, other).value();
+            EXPECT_EQ(last_value(second, next, device), 1);
+            EXPECT_EQ(last_value(first, other, device), 1);
+        }
+    });
+}
+
+TEST(Pool, APoolApartHasItsOwnFiguresAndOutlivesItsHandle) {  // keeps K5
+    on_every_device([](Device& device) {
+        if (!has_pools(device)) {
+            EXPECT_TRUE(refused_as(device.create_pool(), Code::unsupported));
+            return;
+        }
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> outlives;
+        {
+            MemoryPool pool = device.create_pool().value();
+            EXPECT_EQ(pool.usage().value().used_bytes, 0u);
+            Buffer<std::int32_t> buffer = stream.allocate<std::int32_t>(count, pool.allocator()).value();
+            const PoolUsage during = pool.usage().value();
+            EXPECT_GE(during.used_bytes, count * sizeof(std::int32_t));
+            EXPECT_GE(during.reserved_bytes, during.used_bytes);
+            EXPECT_TRUE(worked(buffer.release()));
+            stream.synchronize().value();
+            const PoolUsage after = pool.usage().value();
+            EXPECT_TRUE(unless_fault(after.used_bytes == 0));
+            EXPECT_GE(after.used_high_bytes, during.used_bytes);
+            EXPECT_TRUE(worked(pool.trim(0)));
+            EXPECT_TRUE(unless_fault(pool.usage().value().reserved_bytes == 0));
+            EXPECT_TRUE(worked(pool.reset_high_marks()));
+            EXPECT_TRUE(unless_fault(pool.usage().value().used_high_bytes == 0));
+            EXPECT_TRUE(worked(pool.set_release_threshold(1 << 20)));
+            outlives = device.allocate<std::int32_t>(count, pool.allocator()).value();
+        }
+        stream.fill_bytes(outlives, 0).value();
+        (void)stream.launch(conformance::add_one, count, outlives).value();
+        EXPECT_EQ(last_value(stream, outlives, device), 1);
+    });
+}
+
+TEST(Pool, WhoMayNotReachItIsNotLetIn) {  // keeps A5, A6
+    on_every_device([](Device& device) {
+        if (!has_pools(device)) return;
+        MemoryPool pool = device.create_pool().value();
+        EXPECT_TRUE(pool.allows(device));
+        EXPECT_TRUE(worked(pool.allow(device)));
+        EXPECT_TRUE(refused_as(pool.allow(device, false), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(pool.allow(runtime().cpu()), Code::unsupported));
+        EXPECT_FALSE(pool.allows(runtime().cpu()));
+        EXPECT_TRUE(refused_as(device.create_pool({.kind = MemoryKind::pinned}), Code::invalid_argument));
+    });
+}
+
+TEST(Pool, ManagedPoolsAreThereWhereTheDriverMakesThem) {  // keeps K1, K7
+    on_every_device([](Device& device) {
+        if (device.is_cpu()) return;
+        Stream stream = device.create_stream().value();
+        Result<MemoryPool> pool = device.create_pool({.kind = MemoryKind::managed_pool});
+        if (!pool && pool.code() == Code::unsupported) {
+            EXPECT_FALSE(pool.error().remedy().empty());
+            return;
+        }
+        ASSERT_TRUE(worked(pool));
+        Buffer<std::int32_t> buffer = stream.allocate<std::int32_t>(count, pool->allocator()).value();
+        EXPECT_EQ(buffer.kind(), MemoryKind::managed_pool);
+        stream.fill_bytes(buffer, 0).value();
+        (void)stream.launch(conformance::add_one, count, buffer).value();
+        EXPECT_EQ(buffer.read_on_host().value()[count - 1], 1);
+    });
+}
+
+}  // namespace
