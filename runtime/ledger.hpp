@@ -65,6 +65,7 @@ public:
         std::shared_ptr<PoolState> pool;  // nullptr: it came from none
     };
     Origin origin(std::uint64_t id) const;
+    std::shared_ptr<PoolState> pool_of(std::uint64_t id) const { return origin(id).pool; }
     std::size_t size() const;
 
 private:
