@@ -2,13 +2,16 @@
 #include <isthmus/allocator_adaptors.hpp>
 #include <isthmus/stream.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -40,18 +43,39 @@ LoggingAllocator::LoggingAllocator(Allocator upstream, Sink sink) : state_(std::
     if (state_->sink) state_->sink("time_ns,thread,action,id,address,bytes,stream\n");
 }
 
-Result<LoggingAllocator> LoggingAllocator::to_file(Allocator upstream, const std::string& path) {
-    std::FILE* opened = std::fopen(path.c_str(), "we");
-    if (opened == nullptr) {
-        const int error = errno;
-        return Error(Code::system_error, "the log '" + path + "' cannot be written: " + std::strerror(error),
-                     "name a file in a folder that may be written")
-            .from_call("fopen", error);
+namespace {
+
+// A file written a line at a time, so that what happened last is in it, however the process ends.
+struct LogFile {
+    explicit LogFile(int opened) : descriptor(opened) {}
+    LogFile(const LogFile&) = delete;
+    LogFile& operator=(const LogFile&) = delete;
+    ~LogFile() { ::close(descriptor); }
+    // A line that the system does not take (a full disk) is lost: allocating goes on.
+    void write(std::string_view line) const {
+        while (!line.empty()) {
+            const ssize_t written = ::write(descriptor, line.data(), line.size());
+            if (written < 0 && errno == EINTR) continue;
+            if (written <= 0) return;
+            line.remove_prefix(static_cast<std::size_t>(written));
+        }
     }
-    const std::shared_ptr<std::FILE> file(opened, [](std::FILE* closing) { std::fclose(closing); });
-    std::setvbuf(opened, nullptr, _IOLBF, 4096);  // whole lines, also when the process ends badly
-    return LoggingAllocator(std::move(upstream),
-                            [file](std::string_view line) { std::fwrite(line.data(), 1, line.size(), file.get()); });
+    const int descriptor;
+};
+
+}  // namespace
+
+Result<LoggingAllocator> LoggingAllocator::to_file(Allocator upstream, const std::string& path) {
+    const int opened = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    if (opened < 0) {
+        const int error = errno;
+        return Error(Code::system_error,
+                     "the log '" + path + "' cannot be written: " + std::system_category().message(error),
+                     "name a file in a folder that may be written")
+            .from_call("open", error);
+    }
+    const auto file = std::make_shared<LogFile>(opened);
+    return LoggingAllocator(std::move(upstream), [file](std::string_view line) { file->write(line); });
 }
 
 Result<MemoryBlock> LoggingAllocator::allocate(const AllocationRequest& request) {

@@ -51,6 +51,11 @@ BufferBase::~BufferBase() = default;
 Result<void> BufferBase::release(Wait wait) {
     if (!state_) return empty_buffer("release");
     detail::BufferState& buffer = *state_;
+    if (buffer.graphs.load(std::memory_order_relaxed) > 0) {
+        return Error(
+            Code::in_use, "the buffer cannot be released while a graph uses it: its work has the address",
+            "destroy the graph and its instances first, or let the buffer go out of scope: the graph holds it");
+    }
     {
         const std::lock_guard lock(buffer.mutex);
         if (buffer.writer || buffer.readers > 0) {

@@ -84,7 +84,7 @@ LaunchPath Device::launch_path(MemoryKind kind) const noexcept {
 Result<void> Device::synchronize(Wait wait) {
     if (!state_->usable()) return state_->unusable("a synchronisation");
     for (const std::shared_ptr<detail::StreamState>& stream : state_->live_streams()) {
-        if (Result<void> waited = Stream(stream).synchronize(wait); !waited) return waited;
+        if (Result<void> waited = stream->wait_for_all(wait); !waited) return waited;
     }
     return state_->wait_for_ended_streams(wait);
 }

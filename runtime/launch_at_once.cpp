@@ -17,7 +17,8 @@ AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Exten
     const DeviceState& device = *stream.device;
     const std::lock_guard lock(stream.mutex);
     platform::LaunchRequest request{&kernel, stream.cached_function(kernel), extent, pack, stream.handle};
-    if (request.function == platform::FunctionHandle::none || !stream.tail.empty()) return AtOnce::not_so_simple;
+    if (request.function == platform::FunctionHandle::none || !stream.tail.empty() || stream.recording != nullptr)
+        return AtOnce::not_so_simple;
     for (std::size_t at = 0; at < count; ++at) {
         const LaunchArgument& argument = arguments[at];
         if (!argument.is_view) {

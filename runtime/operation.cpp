@@ -3,6 +3,7 @@
 
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
+#include "recording.hpp"
 #include "stream_state.hpp"
 
 #include <algorithm>
@@ -79,6 +80,7 @@ Result<void> Operation::order_first_use(BufferState& buffer) {
 // false: try again. Expects the stream's lock.
 Result<bool> Operation::attempt(Action action, void* erased) {
     if (Result<void> opened = stream_.open_handle(); !opened) return std::move(opened).error();
+    if (stream_.recording != nullptr) return record(action, erased);
     BufferState* const* viewable = many_viewable_.empty() ? few_viewable_.data() : many_viewable_.data();
     if (!stream_.tail.empty()) {
         if (Result<void> left = stream_.depart(viewable, viewable_count_); !left) return std::move(left).error();
@@ -96,6 +98,25 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     for (std::size_t at = 0; at < viewable_count_; ++at) {
         if (std::find(tail.begin(), tail.end(), viewable[at]) == tail.end()) tail.push_back(viewable[at]);
     }
+    return true;
+}
+
+// On a captured stream nothing runs: no position, no fence, no claim. What a launch of the graph will have to claim is
+// written down.
+Result<bool> Operation::record(Action action, void* erased) {
+    for (std::size_t at = 0; at < count_; ++at) {
+        const Entry& entry = entries()[at];
+        if (entry.buffer->path != LaunchPath::attach) continue;
+        return Error(Code::capture_error,
+                     who(entry.argument) +
+                         " is managed memory, which belongs to one side at a time on this machine: "
+                         "a graph cannot hand it over",
+                     "use pinned memory in graphs");
+    }
+    const platform::Status status = action(erased);
+    if (!status.ok()) return device_.failure(status, name_);
+    for (std::size_t at = 0; at < count_; ++at) stream_.recording->note(*entries()[at].buffer, entries()[at].use);
+    ++stream_.recording->operations;
     return true;
 }
 

@@ -125,6 +125,7 @@ Result<void> Stream::record(Event& event) {
                      "make the event with this stream's device, or let the other stream wait for it");
     }
     const std::lock_guard lock(stream.mutex);
+    if (Result<void> refused = stream.refuse_captured("an event was to be recorded"); !refused) return refused;
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
     const platform::Status status = device.driver->execution().record_event(event.state()->handle, stream.handle);
     if (!status.ok()) return device.failure(status, "recording an event");
@@ -142,6 +143,7 @@ Result<void> Stream::wait(const Event& event) {
     if (event.state()->device->synchronous) return {};   // the CPU device is always done
     if (device.synchronous) return event.synchronize();  // its work happens on this very thread
     const std::lock_guard lock(stream.mutex);
+    if (Result<void> refused = stream.refuse_captured("an event was to be waited for"); !refused) return refused;
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
     // Views of what was used so far do not wait for the event.
     if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
@@ -172,6 +174,9 @@ Result<void> Stream::synchronize(Wait wait) {
     std::uint64_t last = 0;
     {
         const std::lock_guard lock(state_->mutex);
+        if (Result<void> refused = state_->refuse_captured("the host was to wait for a stream"); !refused) {
+            return refused;
+        }
         last = state_->issued;
     }
     return state_->wait_until(last, wait);

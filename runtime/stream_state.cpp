@@ -87,6 +87,12 @@ Result<void> StreamState::fence() {
     return {};
 }
 
+Result<void> StreamState::refuse_captured(const char* what) const {
+    if (recording == nullptr) return {};
+    return Error(Code::capture_error, std::string(what) + " while the stream is captured",
+                 "end the capture first; launches, copies between buffers and fills are recorded");
+}
+
 // Managed memory of phase-guarded machines goes back to the host behind its last use; views wait for that too.
 Result<void> StreamState::return_attached() {
     for (BufferState* buffer : tail) {
@@ -195,6 +201,15 @@ Result<void> StreamState::wait_until(std::uint64_t position, Wait wait) {
     const std::lock_guard lock(mutex);
     note_reached(fence.position);
     return {};
+}
+
+Result<void> StreamState::wait_for_all(Wait wait) {
+    std::uint64_t last = 0;
+    {
+        const std::lock_guard lock(mutex);
+        last = issued;
+    }
+    return wait_until(last, wait);
 }
 
 Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t position, Wait wait) {

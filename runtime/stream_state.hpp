@@ -22,6 +22,7 @@
 namespace isthmus::inline v0::detail {
 
 struct BufferState;
+struct Recording;
 
 // Queries the event until it is done, or answers Code::timed_out.
 platform::Status poll_event(platform::Execution& execution, platform::EventHandle event,
@@ -45,12 +46,15 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     platform::StreamHandle handle = platform::StreamHandle::none;  // made by the first use
     std::uint64_t issued = 0;
     Allocator pool_memory;           // of the device's own pool; made by the first allocation on this stream
+    Recording* recording = nullptr;  // the open capture of this stream
     std::vector<BufferState*> tail;  // host-viewable buffers that the last operations use and no fence covers
 
     // All of these expect `mutex` to be held.
     Result<void> open_handle();
     // Records a fence behind everything issued, where none is there yet. Attached buffers go back to the host first.
     Result<void> fence();
+    // For what cannot be recorded: refuses while the stream is captured, and the capture goes on.
+    Result<void> refuse_captured(const char* what) const;
     // Before an operation on `uses`: a fence where it leaves a buffer of the tail.
     Result<void> depart(BufferState* const* uses, std::size_t count);
     // Numbers the operation just given to the driver (or refused by it) and remembers its name for messages.
@@ -66,6 +70,9 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     Result<void> wait_until(std::uint64_t position, Wait wait);
     // What comes from now on waits for the event, a reference to which the caller has; the host does not.
     Result<void> wait_behind(platform::EventHandle event);
+    // Waits for all that was issued; on a captured stream for what ran before (a whole device can always be waited
+    // for).
+    Result<void> wait_for_all(Wait wait);
     // Waits for an event that was recorded behind the position.
     Result<void> wait_for(platform::EventHandle event, std::uint64_t position, Wait wait);
     // A reference to the fence at or behind the position, for other streams to wait for; nullptr: already reached.

@@ -120,14 +120,20 @@ TEST(Pool, APoolApartHasItsOwnFiguresAndOutlivesItsHandle) {  // keeps K5
             Buffer<std::int32_t> buffer = stream.allocate<std::int32_t>(count, pool.allocator()).value();
             const PoolUsage during = pool.usage().value();
             EXPECT_GE(during.used_bytes, count * sizeof(std::int32_t));
-            EXPECT_GE(during.reserved_bytes, during.used_bytes);
+            // What is reserved is the driver's own business: an H200 (580) reports 0 for small allocations, and keeps
+            // some after a trim. The simulator is exact.
+            const bool exact = conformance::driver_calls() >= 0;
+            if (exact) {
+                EXPECT_GE(during.reserved_bytes, during.used_bytes);
+            }
             EXPECT_TRUE(worked(buffer.release()));
             stream.synchronize().value();
             const PoolUsage after = pool.usage().value();
             EXPECT_TRUE(unless_fault(after.used_bytes == 0));
             EXPECT_GE(after.used_high_bytes, during.used_bytes);
             EXPECT_TRUE(worked(pool.trim(0)));
-            EXPECT_TRUE(unless_fault(pool.usage().value().reserved_bytes == 0));
+            const std::uint64_t kept = pool.usage().value().reserved_bytes;
+            EXPECT_TRUE(unless_fault(exact ? kept == 0 : kept <= during.reserved_bytes));
             EXPECT_TRUE(worked(pool.reset_high_marks()));
             EXPECT_TRUE(unless_fault(pool.usage().value().used_high_bytes == 0));
             EXPECT_TRUE(worked(pool.set_release_threshold(1 << 20)));

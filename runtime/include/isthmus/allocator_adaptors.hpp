@@ -73,7 +73,8 @@ public:
     // Called with a line at a time, by one thread at a time; must not allocate through this allocator.
     using Sink = std::function<void(std::string_view line)>;
     LoggingAllocator(Allocator upstream, Sink sink);
-    // Creates or empties the file; system_error where that fails. Each line is written at once.
+    // Creates or empties the file; system_error where that fails. Each line is written at once; one that the system
+    // does not take is lost.
     static Result<LoggingAllocator> to_file(Allocator upstream, const std::string& path);
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);

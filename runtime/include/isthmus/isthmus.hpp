@@ -10,6 +10,7 @@
 #include <isthmus/device.hpp>
 #include <isthmus/event.hpp>
 #include <isthmus/facts.hpp>
+#include <isthmus/graph.hpp>
 #include <isthmus/host_view.hpp>
 #include <isthmus/kernel.hpp>
 #include <isthmus/log.hpp>

@@ -7,6 +7,7 @@
 #include <isthmus/buffer.hpp>
 #include <isthmus/event.hpp>
 #include <isthmus/export.hpp>
+#include <isthmus/graph.hpp>
 #include <isthmus/kernel.hpp>
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/launch_argument.hpp>
@@ -85,6 +86,13 @@ public:
     Result<void> fill_bytes(Buffer<T>& destination, std::uint8_t value) {
         return fill(destination.state(), value);
     }
+
+    // Records what this stream is given from now on, instead of running it; see graph.hpp.
+    // Errors: unsupported (the CPU device), capture_error (a capture of this stream is open), device_lost.
+    Result<Capture> begin_capture();
+    // Launches a graph: one driver call, ordered like any operation; its buffers are claimed as a kernel's arguments
+    // are. Errors: in_use (a conflicting host view), wrong_device, device_lost, capture_error.
+    Result<void> launch(const GraphInstance& instance);
 
     Result<Event> record(bool timing = false);  // a fresh event (S10)
     Result<void> record(Event& event);          // the event is of this stream's device

@@ -1,0 +1,350 @@
+// Captures and graphs where memory meets them: what is recorded, what is refused, and what cannot harm an open capture.
+#include "conformance.hpp"
+
+#include <isthmus/graph.hpp>
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using conformance::add_one;
+using conformance::on_every_device;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::scale_into;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Capture;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Feature;
+using isthmus::Graph;
+using isthmus::GraphInstance;
+using isthmus::ManagedModel;
+using isthmus::MemoryKind;
+using isthmus::Result;
+using isthmus::SharedUse;
+using isthmus::Stream;
+
+constexpr std::size_t count = 500;
+
+template <class Body>
+void on_every_gpu(Body body) {
+    bool any = false;
+    on_every_device([&](Device& device) {
+        if (device.is_cpu()) return;
+        any = true;
+        body(device);
+    });
+    if (!any) GTEST_SKIP() << "no GPU";
+}
+
+Buffer<std::int32_t> shared(Device& device, MemoryKind kind) {
+    SharedUse use;
+    use.kind = kind;
+    return device.allocate_shared<std::int32_t>(count, use).value();
+}
+
+void write(Buffer<std::int32_t>& buffer, std::int32_t value) {
+    auto view = buffer.write_on_host().value();
+    for (std::int32_t& one : view) one = value;
+}
+
+void expect_all(Buffer<std::int32_t>& buffer, std::int32_t value) {
+    auto view = buffer.read_on_host().value();
+    for (std::size_t at = 0; at < view.size(); ++at) ASSERT_EQ(view[at], value) << "at " << at;
+}
+
+// keeps S14, S15
+TEST(Graphs, WhatACaptureRecordsRunsAtEachLaunchAndNotBefore) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
+        write(data, 1);
+        Capture capture = stream.begin_capture().value();
+        const auto recorded = stream.launch(add_one, count, data).value();
+        EXPECT_TRUE(unless_fault(recorded.position == 0));  // it has none: it did not run
+        stream.launch(add_one, count, data).value();
+        expect_all(data, 1);
+        const Graph graph = capture.end().value();
+        EXPECT_EQ(graph.size(), 2u);
+        const GraphInstance instance = graph.instantiate().value();
+        expect_all(data, 1);
+        stream.launch(instance).value();
+        stream.launch(instance).value();
+        expect_all(data, 5);
+    });
+}
+
+// keeps S15
+TEST(Graphs, HoldTheirBuffersAndRefuseThatTheyAreReleased) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> result = shared(device, MemoryKind::pinned);
+        Buffer<std::int32_t> named = device.allocate<std::int32_t>(count).value();
+        auto graph = [&] {
+            Buffer<std::int32_t> passing = device.allocate<std::int32_t>(count).value();
+            stream.fill_bytes(passing, 1).value();
+            stream.copy(named, passing).value();
+            Capture capture = stream.begin_capture().value();
+            stream.launch(scale_into, count, result, passing, 2).value();
+            stream.copy(named, passing).value();
+            return capture.end().value().instantiate().value();
+        }();  // the buffer object is gone, its memory is not
+        EXPECT_TRUE(refused_as(named.release(), Code::in_use));
+        stream.launch(graph).value();
+        expect_all(result, 2 * 0x01010101);
+        {
+            const GraphInstance last = std::move(graph);
+            (void)last;
+            graph = GraphInstance(nullptr);
+        }
+        EXPECT_TRUE(worked(named.release()));
+    });
+}
+
+// keeps G8, G9
+TEST(Graphs, ALaunchClaimsTheBuffersAsAKernelDoes) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
+        write(data, 0);
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, count, data).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        {
+            auto open = data.read_on_host().value();
+            EXPECT_TRUE(refused_as(stream.launch(instance), Code::in_use));
+        }
+        stream.launch(instance).value();
+        expect_all(data, 1);
+    });
+}
+
+// keeps G12
+TEST(Graphs, WhatTheHostWritesBetweenLaunchesIsSeenByTheNext) {
+    on_every_gpu([](Device& device) {
+        for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::device}) {  // in place, and staged
+            SCOPED_TRACE(isthmus::name(kind));
+            Stream stream = device.create_stream().value();
+            Buffer<std::int32_t> in = shared(device, kind);
+            Buffer<std::int32_t> out = shared(device, kind);
+            write(in, 1);
+            Capture capture = stream.begin_capture().value();
+            stream.launch(scale_into, count, out, in, 3).value();
+            const GraphInstance instance = capture.end().value().instantiate().value();
+            for (std::int32_t round = 1; round < 4; ++round) {
+                write(in, round);
+                stream.launch(instance).value();
+                expect_all(out, 3 * round);
+            }
+        }
+    });
+}
+
+// keeps K14, K6
+TEST(Graphs, ManagedMemoryAllocatedBeforeWorksInsideUnlessItBelongsToOneSideAtATime) {
+    on_every_gpu([](Device& device) {
+        if (!device.capabilities().has(Feature::managed)) return;
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device, MemoryKind::managed);
+        write(data, 7);
+        Capture capture = stream.begin_capture().value();
+        const auto launched = stream.launch(add_one, count, data);
+        if (device.capabilities().managed == ManagedModel::phase_guarded) {
+            ASSERT_TRUE(refused_as(launched, Code::capture_error));
+            EXPECT_NE(launched.error().remedy().find("pinned"), std::string_view::npos);
+            EXPECT_EQ(capture.end().value().size(), 0u);  // and the capture went on
+            return;
+        }
+        ASSERT_TRUE(worked(launched));
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        stream.launch(instance).value();
+        expect_all(data, 8);
+    });
+}
+
+// keeps S14
+TEST(Graphs, WhatCannotBeRecordedIsRefusedAndTheCaptureGoesOn) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream other = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
+        write(data, 0);
+        isthmus::Event elsewhere = other.record().value();
+        Capture capture = stream.begin_capture().value();
+        EXPECT_TRUE(refused_as(stream.synchronize(), Code::capture_error));
+        EXPECT_TRUE(refused_as(stream.finished(), Code::capture_error));
+        EXPECT_TRUE(refused_as(stream.record(), Code::capture_error));
+        EXPECT_TRUE(refused_as(stream.wait(elsewhere), Code::capture_error));  // the driver: 905, and the end of it
+        EXPECT_TRUE(refused_as(stream.begin_capture(), Code::capture_error));
+        stream.launch(add_one, count, data).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        stream.launch(instance).value();
+        expect_all(data, 1);
+        EXPECT_TRUE(refused_as(capture.end(), Code::invalid_handle));
+    });
+}
+
+// What a program does to memory meanwhile. None of it may reach the capture.
+void use_every_kind(Device& device) {
+    for (const MemoryKind kind :
+         {MemoryKind::device, MemoryKind::pinned, MemoryKind::managed, MemoryKind::registered, MemoryKind::pool}) {
+        Result<Buffer<std::int32_t>> buffer = device.allocate<std::int32_t>(count, kind);
+        if (!buffer) {
+            EXPECT_TRUE(refused_as(buffer, Code::unsupported));
+            continue;
+        }
+        Stream stream = device.create_stream().value();
+        stream.fill_bytes(*buffer, 1).value();
+        EXPECT_TRUE(worked(stream.finished()));
+        stream.synchronize().value();
+    }
+    device.synchronize().value();
+}
+
+// keeps S19
+TEST(Graphs, NothingThatAnotherThreadDoesThroughTheRuntimeEndsACapture) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
+        write(data, 0);
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, count, data).value();
+        conformance::Thread other([&] { use_every_kind(device); });
+        other.join();
+        stream.launch(add_one, count, data).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        stream.launch(instance).value();
+        expect_all(data, 2);
+    });
+}
+
+// keeps S19
+TEST(Graphs, ViewsAndOtherStreamsOfTheCapturingThreadDoNotEndACapture) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream beside = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
+        Buffer<std::int32_t> busy = shared(device, MemoryKind::pinned);
+        write(data, 0);
+        write(busy, 0);
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, count, data).value();
+        beside.launch(add_one, count, busy).value();
+        expect_all(busy, 1);  // a fresh event is queried on this very thread
+        beside.synchronize().value();
+        EXPECT_TRUE(worked(beside.record()));
+        device.synchronize().value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        stream.launch(instance).value();
+        expect_all(data, 1);
+    });
+}
+
+// keeps S14
+TEST(Graphs, AnotherThreadCannotEndACapture) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Capture capture = stream.begin_capture().value();
+        conformance::Thread other([&] { EXPECT_TRUE(refused_as(capture.end(), Code::capture_error)); });
+        other.join();
+        EXPECT_EQ(capture.end().value().size(), 0u);
+    });
+}
+
+// keeps S14
+TEST(Graphs, ACaptureThatIsGivenUpLeavesTheStreamUsable) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
+        write(data, 0);
+        {
+            const Capture capture = stream.begin_capture().value();
+            stream.launch(add_one, count, data).value();
+        }
+        stream.launch(add_one, count, data).value();
+        expect_all(data, 1);
+    });
+}
+
+// A stream of code beside the runtime, through the driver itself.
+class ForeignStream {
+public:
+    explicit ForeignStream(int ordinal) : ordinal_(ordinal) {
+        void* context = nullptr;
+        retained_ = call<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, ordinal) == 0;
+        if (retained_ && call<int(void*)>("cuCtxSetCurrent")(context) == 0) {
+            (void)call<int(void**, unsigned)>("cuStreamCreate")(&stream_, 1);
+        }
+    }
+    ForeignStream(const ForeignStream&) = delete;
+    ForeignStream& operator=(const ForeignStream&) = delete;
+    ~ForeignStream() {
+        // Foreign code that lets a planned fault keep it from cleaning up would leave things behind: it tries again.
+        for (int tries = 0; stream_ != nullptr && tries < 3; ++tries) {
+            if (call<int(void*)>("cuStreamDestroy_v2")(stream_) == 0) break;
+        }
+        (void)call<int(void*)>("cuCtxSetCurrent")(nullptr);
+        for (int tries = 0; retained_ && tries < 3; ++tries) {
+            if (call<int(int)>("cuDevicePrimaryCtxRelease_v2")(ordinal_) == 0) break;
+        }
+    }
+    int synchronize() const { return stream_ == nullptr ? -1 : call<int(void*)>("cuStreamSynchronize")(stream_); }
+
+private:
+    template <class Signature>
+    static Signature* call(const char* name) {
+        static void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+        return reinterpret_cast<Signature*>(dlsym(library, name));
+    }
+    int ordinal_;
+    bool retained_ = false;
+    void* stream_ = nullptr;
+};
+
+// keeps S19, R7
+TEST(Graphs, ACaptureThatForeignCodeEndedSaysSoAndTheStreamWorksAgain) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
+        write(data, 4);
+        {
+            const ForeignStream foreign(device.facts().ordinal);
+            Capture capture = stream.begin_capture().value();
+            // Unsafe on the thread of a capture, and the runtime is not asked.
+            const bool ended = foreign.synchronize() == 900;
+            EXPECT_TRUE(unless_fault(ended));
+            Result<Graph> lost = capture.end();
+            if (ended) {
+                EXPECT_TRUE(refused_as(lost, Code::capture_error));
+            }
+        }
+        stream.launch(add_one, count, data).value();
+        expect_all(data, 5);
+    });
+}
+
+// keeps S15
+TEST(Graphs, BelongToTheDeviceThatRecordedThem) {
+    if (runtime().device_count() < 3) GTEST_SKIP() << "one GPU only";
+    Device& first = *runtime().device(0).value();
+    Device& second = *runtime().device(1).value();
+    Stream stream = first.create_stream().value();
+    Capture capture = stream.begin_capture().value();
+    const GraphInstance instance = capture.end().value().instantiate().value();
+    EXPECT_TRUE(refused_as(second.stream().launch(instance), Code::wrong_device));
+    EXPECT_TRUE(worked(stream.launch(instance)));
+}
+
+// keeps D2
+TEST(Graphs, TheCpuDeviceSaysThatItHasNoCaptures) {
+    EXPECT_TRUE(refused_as(runtime().cpu().stream().begin_capture(), Code::unsupported));
+}
+
+}  // namespace
