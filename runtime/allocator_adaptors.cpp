@@ -133,4 +133,14 @@ Result<void> FailureCallbackAllocator::release(const MemoryBlock& block, Stream*
     return state_->upstream.release(block, after);
 }
 
+MemoryKind StatisticsAllocator::kind() const noexcept {
+    return state_->upstream.kind();
+}
+MemoryKind LimitAllocator::kind() const noexcept {
+    return state_->upstream.kind();
+}
+MemoryKind FailureCallbackAllocator::kind() const noexcept {
+    return state_->upstream.kind();
+}
+
 }  // namespace isthmus::inline v0

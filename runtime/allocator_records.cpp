@@ -177,4 +177,11 @@ std::string TrackingAllocator::leak_report() const {
     return report;
 }
 
+MemoryKind LoggingAllocator::kind() const noexcept {
+    return state_->upstream.kind();
+}
+MemoryKind TrackingAllocator::kind() const noexcept {
+    return state_->upstream.kind();
+}
+
 }  // namespace isthmus::inline v0

@@ -10,6 +10,7 @@
 #include <platform/driver.hpp>
 
 #include "books.hpp"
+#include "device_slabs.hpp"
 #include "launch_path.hpp"
 #include "memory_budget.hpp"
 #include "memory_pool_state.hpp"
@@ -77,6 +78,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
     bool context_gone() { return is_lost() || driver->context_died(); }
 
     DevicePools pools;
+    DeviceSlabs slabs;
     std::atomic<std::uint64_t> put_off_bytes{0};        // released while a capture was open
     std::atomic<std::uint64_t> budget_credit_bytes{0};  // may be allocated before the system is asked again
     // Asked when nothing else made room (K19): true, try again.

@@ -195,7 +195,8 @@ PlacementReport Ledger::placement(std::uint64_t id) const {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(id);
     if (found == entries_.end() || !found->second.piece.host_part) return {};
-    return found->second.piece.host_part->pages.report();
+    const HostPart& part = *found->second.piece.host_part;
+    return part.slabs ? *part.cut.report : part.pages.report();
 }
 
 Ledger::Origin Ledger::origin(std::uint64_t id) const {

@@ -9,6 +9,7 @@
 #include <platform/os.hpp>
 
 #include "address_map.hpp"
+#include "host_slabs.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,9 +25,13 @@ struct PoolState;
 // Identities are unique in the process, so that another runtime's and a stale one are told apart from ours.
 std::uint64_t reserve_ids(std::uint64_t count) noexcept;  // the first of them
 
+// The system's memory: pages of its own, or cut out of slabs.
 struct HostPart {
     platform::os::HostPages pages;
-    bool registered = false;  // with the device's driver
+    bool registered = false;  // the pages, with the device's driver
+    std::shared_ptr<HostSlabs> slabs;
+    SlabPiece cut;
+    std::size_t bytes() const noexcept { return slabs ? cut.bytes : pages.bytes(); }
 };
 
 // What gives memory back. Movable; frees nothing by itself but the pages.

@@ -30,20 +30,22 @@ void wait_for_pending_frees(DeviceState& device) {
     }
 }
 
-rules::MemoryNow memory_now(DeviceState& device, bool ask_driver) {
+// `asked`: what the driver said, where it was asked.
+rules::MemoryNow memory_now(DeviceState& device, bool ask_driver, platform::Status& asked) {
     rules::MemoryNow now;
     const platform::os::HostMemory host = platform::os::host_memory();
     now.host_total = host.total_bytes;
     now.host_available = host.available_bytes;
     now.cgroup_decides = host.cgroup_decides;
-    if (ask_driver) (void)device.driver->memory().memory_info(now.device_free, now.device_total);
+    if (ask_driver) asked = device.driver->memory().memory_info(now.device_free, now.device_total);
     return now;
 }
 
 Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, const Error& last) {
     const bool shared = device.capabilities.memory == MemoryModel::shared_dram;
     const DevicePools::Amounts amounts = device.usable() ? device.pools.amounts(device) : DevicePools::Amounts{};
-    const rules::MemoryNow now = memory_now(device, !shared && device.usable());
+    platform::Status asked;  // unanswered, it is 0
+    const rules::MemoryNow now = memory_now(device, !shared && device.usable(), asked);
     const std::uint64_t put_off = device.put_off_bytes.load(std::memory_order_relaxed);
     return Error(Code::out_of_memory,
                  "out of memory: " + bytes_text(bytes) + " of " + std::string(name(kind)) + " memory were requested, " +
@@ -67,7 +69,9 @@ Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t byt
     while (shared && bytes <= left) {
         if (credit.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed)) return {};
     }
-    const rules::MemoryNow now = memory_now(device, !shared);
+    platform::Status asked;
+    const rules::MemoryNow now = memory_now(device, !shared, asked);
+    if (!asked.ok()) return device.failure(asked, "asking how much memory the device has free");
     const rules::BudgetAnswer answer =
         rules::memory_budget(device.capabilities, now, kind, bytes, device.config->budget);
     if (!answer) {
@@ -88,7 +92,8 @@ Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, 
                        const Attempt& attempt) {
     const auto short_of_memory = [&] { return made.code() == Code::out_of_memory; };
     if (device.books->captures.here()) return made;  // every further call could end it
-    if (device.usable() && device.pools.trim(device)) {
+    if (device.slabs.trim() > 0) made = attempt();
+    if (short_of_memory() && device.usable() && device.pools.trim(device)) {
         made = attempt();
         if (short_of_memory() && device.pools.amounts(device).pending_bytes > 0) {
             wait_for_pending_frees(device);

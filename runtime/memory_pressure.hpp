@@ -17,8 +17,8 @@ struct DeviceState;
 Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes);
 
 using Attempt = std::function<Result<void>()>;
-// Tries again after each rung of the ladder (K19): the pools' caches, frees that wait for work, the user's handler.
-// Then the error says how much there is, cached and pending.
+// Tries again after each rung of the ladder (K19): caches of slabs and pools, frees that wait for work, the user's
+// handler. Then the error says how much there is, cached and pending.
 Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, Result<void> first,
                        const Attempt& attempt);
 

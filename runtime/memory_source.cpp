@@ -209,6 +209,7 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
 Result<void> MemorySource::from_system(std::size_t bytes, MemoryBlock& block, Piece& piece) {
     DeviceState& device = *device_;
     const bool registers = kind_ == MemoryKind::registered;
+    if (!registers && DeviceSlabs::serve(placement_)) return from_slabs(bytes, block, piece);
     const HostPlacement placement =
         registers ? rules::placement_to_register(device.capabilities, placement_) : placement_;
     Result<platform::os::HostPages> pages =
@@ -237,6 +238,18 @@ Result<void> MemorySource::from_system(std::size_t bytes, MemoryBlock& block, Pi
     return {};
 }
 
+Result<void> MemorySource::from_slabs(std::size_t bytes, MemoryBlock& block, Piece& piece) {
+    auto part = std::make_unique<HostPart>();
+    part->slabs = device_->slabs.of(*device_, placement_);
+    Result<SlabPiece> cut = part->slabs->allocate(bytes, most_alignment);
+    if (!cut) return std::move(cut).error();
+    part->cut = std::move(cut).value();
+    block.host = part->cut.data;
+    block.device = reinterpret_cast<std::uintptr_t>(block.host);
+    piece.host_part = std::move(part);
+    return {};
+}
+
 Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
     DeviceState& device = *device_;
     if (device.config->forked()) return device.unusable("releasing memory");
@@ -250,7 +263,7 @@ Result<void> free_piece(DeviceState& device, Piece piece, std::shared_ptr<Stream
     if (!captures.any()) return free_now(device, piece, after.get());
     // The driver would accept some of these frees, and a graph may be about to use the memory (K10).
     const auto kept = std::make_shared<Piece>(std::move(piece));
-    const std::uint64_t bytes = kept->host_part ? kept->host_part->pages.bytes() : kept->allocation.bytes;
+    const std::uint64_t bytes = kept->host_part ? kept->host_part->bytes() : kept->allocation.bytes;
     device.put_off_bytes.fetch_add(bytes, std::memory_order_relaxed);
     captures.when_none_is_open([owner = device.shared_from_this(), kept, after = std::move(after), bytes] {
         owner->put_off_bytes.fetch_sub(bytes, std::memory_order_relaxed);
@@ -278,9 +291,12 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after) {
     } else if (piece.host_part && piece.host_part->registered && !device.context_gone()) {
         status = memory.unregister_host(piece.host_part->pages.data());
     }
+    Result<void> cut_back;
+    if (piece.host_part && piece.host_part->slabs)
+        cut_back = piece.host_part->slabs->release(piece.host_part->cut.data);
     piece = {};
     if (!status.ok()) return device.failure(status, "releasing memory");
-    return {};
+    return cut_back;
 }
 
 }  // namespace isthmus::inline v0::detail

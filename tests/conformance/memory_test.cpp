@@ -181,6 +181,8 @@ TEST(Memory, EmptyBuffersKeepTheirKindAndLaunchNothing) {  // keeps K3, K18
         Buffer<std::int32_t> none = device.allocate_shared<std::int32_t>(0).value();
         EXPECT_EQ(none.size(), 0u);
         EXPECT_NE(none.kind(), MemoryKind::unknown);
+        EXPECT_EQ(device.allocate<std::int32_t>(0).value().kind(),
+                  device.is_cpu() ? MemoryKind::host : MemoryKind::device);
         EXPECT_EQ(none.read_on_host().value().size(), 0u);
         EXPECT_TRUE(worked(device.stream().launch(conformance::add_one, 0, none)));
         EXPECT_TRUE(refused_as(device.allocate<std::int32_t>(static_cast<std::size_t>(-1)), Code::invalid_argument));

@@ -35,6 +35,7 @@ public:
     explicit StatisticsAllocator(Allocator upstream);
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
+    MemoryKind kind() const noexcept;     // of the upstream
     AllocationCounters counters() const;  // since the innermost open scope began, or ever
 
     // Counts from zero while it lives; what it counted then joins the scope around it. Scopes end in reverse order.
@@ -59,6 +60,7 @@ public:
     LimitAllocator(Allocator upstream, std::uint64_t limit_bytes);
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
+    MemoryKind kind() const noexcept;  // of the upstream
     std::uint64_t used_bytes() const noexcept;
     std::uint64_t limit_bytes() const noexcept;
 
@@ -78,6 +80,7 @@ public:
     static Result<LoggingAllocator> to_file(Allocator upstream, const std::string& path);
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
+    MemoryKind kind() const noexcept;  // of the upstream
 
 private:
     std::shared_ptr<struct LoggingState> state_;
@@ -91,6 +94,7 @@ public:
     FailureCallbackAllocator(Allocator upstream, Callback callback);
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
+    MemoryKind kind() const noexcept;  // of the upstream
 
 private:
     std::shared_ptr<struct FailureState> state_;
@@ -107,6 +111,7 @@ public:
     explicit TrackingAllocator(Allocator upstream);
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
+    MemoryKind kind() const noexcept;              // of the upstream
     std::vector<Outstanding> outstanding() const;  // oldest first
     std::string leak_report() const;               // a line each; empty: nothing is out
 

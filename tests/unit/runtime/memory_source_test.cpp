@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <string>
 #include <thread>
@@ -225,6 +226,8 @@ TEST_F(Sources, ManagedMemoryBeyondTheDevicesIsRefusedUnlessAskedFor) {  // keep
     EXPECT_TRUE(managed.allocate(bytes(1 << 20)).ok());
     runtime.config->budget.allow_oversubscription = true;
     EXPECT_TRUE(managed.allocate(bytes((1 << 20) + 1)).ok());
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    EXPECT_EQ(managed.allocate(bytes(64)).code(), Code::driver_error) << "not to be known is no permission";
 }
 
 TEST_F(Sources, ARegistrationThatFailsLeavesNothing) {  // keeps K12
@@ -283,6 +286,30 @@ TEST_F(Sources, ABufferStandsOnAUsersAllocator) {  // keeps K17, K3
     const Result<Buffer<int>> too_small = device.allocate<int>(1000, mine);
     EXPECT_EQ(too_small.code(), Code::invalid_argument);
     EXPECT_EQ(calls.back(), "release") << "what is too small goes back";
+    EXPECT_TRUE(world.calls.empty());
+}
+
+TEST_F(Sources, HostMemoryAtAPlaceIsCutOutOfSlabsThatGoBackWhenMemoryIsShort) {  // keeps H6, K19
+    isthmus::HostPlacement near;
+    near.locality = isthmus::Locality::local;
+    const Allocator placed = device.host_allocator(near);
+    const MemoryBlock one = placed.allocate(bytes(1000)).value();
+    const MemoryBlock two = placed.allocate(bytes(1000)).value();
+    const auto apart = static_cast<char*>(two.host) - static_cast<char*>(one.host);
+    EXPECT_LT(std::abs(apart), 1 << 20) << "out of one slab";
+    EXPECT_EQ(device.state()->slabs.trim(), 0u) << "pieces are out";
+    EXPECT_TRUE(placed.release(one).ok());
+    EXPECT_TRUE(placed.release(two).ok());
+    world.fail_at = 1;
+    world.fail_code = Code::out_of_memory;
+    EXPECT_TRUE(device.allocator(MemoryKind::device).allocate(bytes(64)).ok()) << "the slabs went back";
+    EXPECT_EQ(device.state()->slabs.trim(), 0u);
+    EXPECT_TRUE(world.calls.size() == 2 && world.count("allocate device") == 2);
+}
+
+TEST_F(Sources, AnEmptyBufferKeepsTheKindOfWhatAnAdaptorStandsOn) {  // keeps K3
+    const isthmus::LimitAllocator limited(device.allocator(MemoryKind::managed), 1024);
+    EXPECT_EQ(device.allocate<int>(0, limited).value().kind(), MemoryKind::managed);
     EXPECT_TRUE(world.calls.empty());
 }
 
