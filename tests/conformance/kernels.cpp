@@ -37,9 +37,9 @@ ISTHMUS_BLOCK_KERNEL(block_sums, 64, Block block, Out<std::int64_t> sums, View<c
 }
 
 ISTHMUS_KERNEL(churn, Index i, View<std::int32_t> data, std::int32_t rounds) {
-    std::int32_t value = data[i];
-    for (std::int32_t round = 0; round < rounds; ++round) value = value * 1664525 + 1013904223;
-    data[i] = value;
+    auto value = static_cast<std::uint32_t>(data[i]);  // unsigned: it wraps, as the test that knows the result does
+    for (std::int32_t round = 0; round < rounds; ++round) value = value * 1664525u + 1013904223u;
+    data[i] = static_cast<std::int32_t>(value);
 }
 
 }  // namespace conformance
