@@ -58,7 +58,8 @@ def check_headers(prefix):
     expected = {'version.hpp'}
     for top in ('runtime/include/isthmus', 'runtime/vocabulary/isthmus'):
         folder = os.path.join(SOURCE_ROOT, top)
-        expected |= {os.path.relpath(path, folder) for path in glob.glob(folder + '/**/*.h*', recursive=True)}
+        expected |= {os.path.relpath(path, folder) for suffix in ('h', 'hpp')
+                     for path in glob.glob(f'{folder}/**/*.{suffix}', recursive=True)}
     # Other rooms may add folders of their own; at the top and in detail/ lie the public headers and nothing else.
     own = {name for name in installed if '/' not in name or name.startswith('detail/')}
     if own != expected:

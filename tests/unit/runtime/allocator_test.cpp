@@ -16,6 +16,12 @@
 #include <thread>
 #include <vector>
 
+struct counting {
+    int out;
+    int destroyed;
+};
+extern "C" isthmus_allocator_callbacks c_allocator(counting* counts);
+
 namespace {
 
 using isthmus::AllocationRequest;
@@ -342,6 +348,20 @@ TEST(CallbackAllocators, CarryATagAndAreDestroyedOnce) {
         EXPECT_EQ(world.destroyed, 0);
     }
     EXPECT_EQ(world.destroyed, 1);
+}
+
+// keeps K17
+TEST(CallbackAllocators, MayBeWrittenInC) {
+    counting counts{};
+    {
+        const Allocator allocator = isthmus::allocator_from(c_allocator(&counts)).value();
+        const MemoryBlock block = allocator.allocate(bytes(1000)).value();
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.host) % 256, 0u);
+        EXPECT_EQ(counts.out, 1);
+        EXPECT_TRUE(allocator.release(block).ok());
+    }
+    EXPECT_EQ(counts.out, 0);
+    EXPECT_EQ(counts.destroyed, 1);
 }
 
 // keeps K17
