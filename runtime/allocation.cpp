@@ -84,6 +84,7 @@ Result<void> fill_from(BufferState& buffer, const Allocator& allocator, Stream* 
     if (host_finds(block.kind)) buffer.host = block.host;
     buffer.device_address = block.device != 0 ? block.device : reinterpret_cast<std::uintptr_t>(block.host);
     if (block.id == 0) buffer.users_id = ledger.enter_users(block, buffer.device->index);
+    if (block.kind == MemoryKind::graph) buffer.recorded_in = stream->state()->recording_id();
     if (!is_pooled(block.kind)) return {};
     buffer.pool = std::move(origin.pool);
     if (stream == nullptr) return {};

@@ -65,7 +65,8 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     std::uint64_t claims = 0;   // stage: operations that looked at the two, so that only the last one undoes itself
     StreamState* attached_to = nullptr;
     std::atomic<std::uint64_t> staged_bytes{0};
-    std::atomic<int> graphs{0};  // that use it: their work has its addresses
+    std::atomic<int> graphs{0};     // that use it: their work has its addresses
+    std::uint64_t recorded_in = 0;  // memory of a graph: the recording that allocated it; constant afterwards
 
     struct Use {
         std::shared_ptr<StreamState> stream;

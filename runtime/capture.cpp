@@ -8,6 +8,7 @@
 #include "stream_state.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 
 namespace isthmus::inline v0 {
@@ -23,7 +24,13 @@ void RecordedUse::join(ArgumentUse further) noexcept {
     if (use != further) use = ArgumentUse::read_write;
 }
 
+std::uint64_t Recording::next_id() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 void Recording::note(BufferState& buffer, ArgumentUse use) {
+    if (buffer.recorded_in != 0) return;  // the graph's own: there is nothing outside it to claim
     const auto known =
         std::find_if(uses.begin(), uses.end(), [&](const RecordedUse& one) { return one.buffer.get() == &buffer; });
     if (known != uses.end()) return known->join(use);
@@ -42,6 +49,10 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out) {
         const std::lock_guard lock(stream.mutex);
         stream.recording = nullptr;
         if (device.config->forked()) return device.unusable("ending a capture");
+        // What the graph allocates it frees, or a second launch would find it allocated (the driver: 1).
+        for (const platform::Allocation& memory : recording.graph_memory) {
+            (void)device.driver->memory().release(memory, stream.handle);  // fails where the capture is lost: below
+        }
         const platform::Status status = device.driver->captures()->end(stream.handle, out);
         if (!status.ok()) ended = device.failure(status, "ending a capture");
     }
@@ -60,6 +71,8 @@ Result<Capture> Stream::begin_capture() {
         return Error(Code::unsupported, "this device runs work when it is given: it has no captures",
                      "give the work to the stream each time; on this device that costs no driver call");
     }
+    // A pool cannot be made later, on this thread (K13). Where it cannot be had now, allocating in the capture says so.
+    if (device.driver->pools() != nullptr) (void)device.pools.own(device, MemoryKind::pool);
     const std::lock_guard lock(stream.mutex);
     if (stream.recording != nullptr) {
         return Error(Code::capture_error, "the stream is being captured already", "end that capture first");
@@ -90,7 +103,7 @@ Result<Graph> Capture::end() {
     auto graph = std::make_shared<detail::GraphState>(over->stream->device, handle);
     graph->uses = std::move(over->uses);
     graph->operations = over->operations;
-    graph->allocates = over->allocates;
+    graph->allocates = !over->graph_memory.empty();
     return Graph(std::move(graph));
 }
 

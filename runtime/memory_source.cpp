@@ -3,6 +3,7 @@
 
 #include "device_state.hpp"
 #include "memory_pool_state.hpp"
+#include "recording.hpp"
 #include "memory_pressure.hpp"
 #include "registered_placement.hpp"
 #include "stream_state.hpp"
@@ -153,6 +154,11 @@ Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock&
     if (!made) return made;
     block.device = piece.allocation.device;
     if (host_finds(kind_)) block.host = piece.allocation.host;
+    if (piece.allocation.kind == MemoryKind::graph) {  // the graph gives it back, nobody else
+        block.kind = MemoryKind::graph;
+        block.host = nullptr;
+        piece = {};
+    }
     return {};
 }
 
@@ -184,6 +190,13 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
         const std::lock_guard lock(stream.mutex);
         if (Result<void> opened = stream.open_handle(); !opened) return opened;
         status = take(stream.handle);
+        if (stream.recording != nullptr) {
+            if (!status.ok()) return device.failure(status, allocating(request.bytes, asked_));
+            stream.recording->graph_memory.push_back(piece.allocation);
+            ++stream.recording->operations;
+            piece.allocation.kind = MemoryKind::graph;
+            return {};
+        }
         (void)stream.advance("a pool allocation");
     } else {
         Result<platform::StreamHandle> own = pool->own_stream(device);

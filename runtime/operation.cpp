@@ -101,11 +101,22 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     return true;
 }
 
+Result<void> Operation::refuse_graph_memory(const Entry& entry, std::uint64_t recording) const {
+    if (entry.buffer->recorded_in == recording || entry.buffer->recorded_in == 0) return {};
+    return Error(
+        Code::not_accessible,
+        who(entry.argument) + " is memory of a graph, which exists while that graph runs and only for its work",
+        "copy what you need of it into a buffer within the capture");
+}
+
 // On a captured stream nothing runs: no position, no fence, no claim. What a launch of the graph will have to claim is
 // written down.
 Result<bool> Operation::record(Action action, void* erased) {
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
+        if (Result<void> here = refuse_graph_memory(entry, stream_.recording->id); !here) {
+            return std::move(here).error();
+        }
         if (entry.buffer->path != LaunchPath::attach) continue;
         return Error(Code::capture_error,
                      who(entry.argument) +
@@ -126,6 +137,7 @@ Result<bool> Operation::claim() {
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
         BufferState& buffer = *entry.buffer;
+        if (buffer.recorded_in != 0) return refuse_graph_memory(entry, 0).error();
         if (buffer.host == nullptr) {
             buffer.touch_device_only(stream_, stream_.issued + 1);
             continue;

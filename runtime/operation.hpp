@@ -75,6 +75,7 @@ private:
     Result<void> order_first_use(BufferState& buffer);
     Result<bool> claim();
     Result<bool> record(Action action, void* erased);
+    Result<void> refuse_graph_memory(const Entry& entry, std::uint64_t recording) const;
     Result<bool> claim_staged(BufferState& buffer, ArgumentUse use);
     Result<bool> wait_for_upload(const BufferState& buffer);
     Result<void> claim_attached(BufferState& buffer);

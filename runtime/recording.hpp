@@ -9,6 +9,7 @@
 #include "buffer_state.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -37,9 +38,13 @@ struct Recording {
     std::thread::id thread = std::this_thread::get_id();
     std::vector<RecordedUse> uses;
     std::size_t operations = 0;
-    bool allocates = false;  // memory that belongs to the graph
+    const std::uint64_t id = next_id();              // never reused
+    std::vector<platform::Allocation> graph_memory;  // allocated by the graph; freed by it at its end
 
     void note(BufferState& buffer, ArgumentUse use);
+
+private:
+    static std::uint64_t next_id() noexcept;
 };
 
 // Ends the capture of the recording's stream, whatever the outcome; nothing is open afterwards, unless the thread is

@@ -2,6 +2,7 @@
 #include "stream_state.hpp"
 
 #include "buffer_state.hpp"
+#include "recording.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -85,6 +86,11 @@ Result<void> StreamState::fence() {
     fences_.push_back({issued, event});
     tail.clear();
     return {};
+}
+
+std::uint64_t StreamState::recording_id() {
+    const std::lock_guard lock(mutex);
+    return recording == nullptr ? 0 : recording->id;
 }
 
 Result<void> StreamState::refuse_captured(const char* what) const {

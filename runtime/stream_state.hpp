@@ -53,6 +53,7 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     Result<void> open_handle();
     // Records a fence behind everything issued, where none is there yet. Attached buffers go back to the host first.
     Result<void> fence();
+    std::uint64_t recording_id();  // expects `mutex` not to be held; 0: the stream is not captured
     // For what cannot be recorded: refuses while the stream is captured, and the capture goes on.
     Result<void> refuse_captured(const char* what) const;
     // Before an operation on `uses`: a fence where it leaves a buffer of the tail.

@@ -342,6 +342,69 @@ TEST(Graphs, BelongToTheDeviceThatRecordedThem) {
     EXPECT_TRUE(worked(stream.launch(instance)));
 }
 
+// keeps K13
+TEST(Graphs, AllocationInACaptureIsTheGraphsOrRefusedAndTheCaptureGoesOn) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> result = shared(device, MemoryKind::pinned);
+        write(result, 0);
+        Capture capture = stream.begin_capture().value();
+        const long before = conformance::driver_calls();
+        for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::managed}) {
+            const auto refused = device.allocate<std::int32_t>(count, kind);
+            if (kind == MemoryKind::managed && !device.capabilities().has(Feature::managed)) continue;
+            EXPECT_TRUE(refused_as(refused, Code::capture_error));
+        }
+        EXPECT_TRUE(unless_fault(conformance::driver_calls() == before)) << "the driver was asked";
+        Buffer<std::int32_t> scratch;
+        if (device.capabilities().has(Feature::pools)) {
+            scratch = stream.allocate<std::int32_t>(count).value();
+            EXPECT_EQ(scratch.kind(), MemoryKind::graph);
+            stream.fill_bytes(scratch, 1).value();
+            stream.launch(add_one, count, scratch).value();
+            stream.launch(scale_into, count, result, scratch, 2).value();
+        }
+        const Graph graph = capture.end().value();
+        if (!scratch) {
+            EXPECT_EQ(graph.size(), 0u);
+            return;
+        }
+        // Outside it there is no such memory.
+        EXPECT_TRUE(refused_as(stream.launch(add_one, count, scratch), Code::not_accessible));
+        EXPECT_TRUE(refused_as(scratch.read_on_host(), Code::not_accessible));
+        {
+            const GraphInstance instance = graph.instantiate().value();
+            EXPECT_TRUE(refused_as(graph.instantiate(), Code::in_use));
+            for (int round = 0; round < 3; ++round) {
+                write(result, 0);
+                stream.launch(instance).value();
+                expect_all(result, 2 * 0x01010102);
+            }
+        }
+        EXPECT_TRUE(worked(graph.instantiate()));
+        EXPECT_TRUE(worked(scratch.release()));
+    });
+}
+
+// keeps K10
+TEST(Graphs, WhatIsFreedWhileACaptureIsOpenIsFreedWhenItEnds) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> released = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> result = shared(device, MemoryKind::pinned);
+        write(result, 0);
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, count, result).value();
+        const long before = conformance::driver_calls();
+        EXPECT_TRUE(worked(released.release()));
+        { Buffer<std::int32_t> passing = std::move(released); }
+        EXPECT_TRUE(unless_fault(conformance::driver_calls() == before)) << "the driver was asked";
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        stream.launch(instance).value();
+        expect_all(result, 1);
+    });
+}
+
 // keeps D2
 TEST(Graphs, TheCpuDeviceSaysThatItHasNoCaptures) {
     EXPECT_TRUE(refused_as(runtime().cpu().stream().begin_capture(), Code::unsupported));
