@@ -44,12 +44,23 @@ Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
     return {};
 }
 
+// What the driver allocated for the host went with a context that other code destroyed: touching it is SIGSEGV.
+// Registered and pageable memory is the system's.
+Result<void> refuse_gone(const BufferState& buffer) {
+    const bool the_drivers = buffer.host_kind != MemoryKind::host && buffer.host_kind != MemoryKind::host_numa &&
+                             buffer.host_kind != MemoryKind::registered;
+    if (!the_drivers || !buffer.device->is_lost() || !buffer.device->driver->context_died()) return {};
+    return Error(Code::device_lost, "the buffer's memory went with the device's context, which other code destroyed",
+                 "keep what must survive in host or registered memory, and open a new runtime");
+}
+
 }  // namespace
 
 Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, ArgumentUse use, Wait wait) {
     BufferState& buffer = *state;
     const bool writes = use != ArgumentUse::read;
     if (buffer.device->config->forked()) return buffer.device->unusable("opening a host view");
+    if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
     if (buffer.host == nullptr && buffer.bytes > 0) {
         const AccessAnswer answer = rules::host_access(buffer.device->capabilities, buffer.kind);
         return Error(
@@ -70,6 +81,7 @@ Result<ViewScope> open_salvage(const std::shared_ptr<BufferState>& state) {
     BufferState& buffer = *state;
     if (!buffer.touched_by_loss()) return open_scope(state, ArgumentUse::read, Wait{});
     if (buffer.device->config->forked()) return buffer.device->unusable("salvaging a buffer");
+    if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
     if (buffer.host == nullptr && buffer.bytes > 0) {
         return Error(Code::device_lost, "the buffer's content was in device memory and is lost with the device",
                      "keep what must survive a fault in memory that the host can read");

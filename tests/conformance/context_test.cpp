@@ -1,0 +1,135 @@
+// Contexts that other code of the process destroys: the runtime says so, touches nothing that is gone, and frees what
+// is left. In a process of its own, because the contexts are everybody's.
+#include "conformance.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace {
+
+using conformance::add_one;
+using conformance::refused_as;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Feature;
+using isthmus::MemoryKind;
+using isthmus::Runtime;
+using isthmus::SharedUse;
+
+constexpr std::size_t count = 100;
+
+template <class Signature>
+Signature* driver(const char* name) {
+    return reinterpret_cast<Signature*>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), name));
+}
+
+Buffer<std::int32_t> shared(Device& device, MemoryKind kind) {
+    SharedUse use;
+    use.kind = kind;
+    Buffer<std::int32_t> made = device.allocate_shared<std::int32_t>(count, use).value();
+    auto view = made.write_on_host().value();
+    for (std::int32_t& one : view) one = 6;
+    return made;
+}
+
+struct Belongings {
+    explicit Belongings(Device& device)
+        : device_memory(device.allocate<std::int32_t>(count).value()), pinned(shared(device, MemoryKind::pinned)) {
+        if (device.capabilities().has(Feature::managed)) managed = shared(device, MemoryKind::managed);
+        if (device.capabilities().has(Feature::host_register)) registered = shared(device, MemoryKind::registered);
+        if (device.capabilities().has(Feature::pools)) {
+            pooled = device.stream().allocate<std::int32_t>(count).value();
+            device.stream().fill_bytes(pooled, 1).value();
+        }
+        device.stream().fill_bytes(device_memory, 0).value();
+        device.stream().launch(add_one, count, device_memory).value();
+        device.synchronize().value();
+    }
+    Buffer<std::int32_t> device_memory;
+    Buffer<std::int32_t> pinned;
+    Buffer<std::int32_t> managed;
+    Buffer<std::int32_t> registered;
+    Buffer<std::int32_t> pooled;
+};
+
+void expect_a_working_device() {
+    Runtime runtime = Runtime::open().value();
+    Device& device = runtime.default_device();
+    ASSERT_FALSE(device.is_cpu());
+    Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
+    device.stream().launch(add_one, count, data).value();
+    EXPECT_EQ(data.read_on_host().value()[count - 1], 7);
+}
+
+// `kill` ends the primary context of this ordinal behind the runtime's back.
+void outlive(const std::function<void(int)>& kill) {
+    {
+        Runtime runtime = Runtime::open().value();
+        Device& device = runtime.default_device();
+        if (device.is_cpu()) GTEST_SKIP() << "no GPU, no context";
+        Belongings have(device);
+        Belongings left(device);  // freed by destructors, after the books have it
+        kill(device.facts().ordinal);
+        const auto launched = device.stream().launch(add_one, count, have.device_memory);
+        ASSERT_TRUE(refused_as(launched, Code::device_lost));
+        EXPECT_FALSE(launched.error().remedy().empty());
+        EXPECT_FALSE(device.healthy());
+        EXPECT_TRUE(refused_as(device.allocate<std::int32_t>(count), Code::device_lost));
+        // The driver unmapped it: a view would be a fault of the process.
+        EXPECT_TRUE(refused_as(have.pinned.read_on_host(), Code::device_lost));
+        EXPECT_TRUE(refused_as(have.pinned.salvage_on_host(), Code::device_lost));
+        if (have.managed) {
+            EXPECT_TRUE(refused_as(have.managed.read_on_host(), Code::device_lost));
+            EXPECT_TRUE(worked(have.managed.release()));
+        }
+        if (have.registered) {  // these pages are the system's
+            EXPECT_EQ(have.registered.read_on_host().value()[0], 6);
+            EXPECT_TRUE(worked(have.registered.release()));
+        }
+        if (have.pooled) {
+            EXPECT_TRUE(worked(have.pooled.release()));
+        }
+        EXPECT_TRUE(worked(have.device_memory.release()));
+        EXPECT_TRUE(worked(have.pinned.release()));
+    }
+    using Live = std::int64_t(const char*);
+    if (const auto live = driver<Live>("isthmus_sim_live")) {
+        EXPECT_EQ(live("allocations"), 0);
+        EXPECT_EQ(live("pools"), 0);
+        EXPECT_EQ(live("contexts"), 0);
+    }
+    expect_a_working_device();
+}
+
+// keeps K11, R7
+TEST(Contexts, OneThatIsResetTakesItsMemoryAndLeavesThePoolsToBeFreed) {
+    outlive([](int ordinal) { ASSERT_EQ(driver<int(int)>("cuDevicePrimaryCtxReset_v2")(ordinal), 0); });
+}
+
+// keeps K11, R7
+TEST(Contexts, OneThatIsReleasedOnceTooOftenTakesItsMemoryToo) {
+    outlive([](int ordinal) { ASSERT_EQ(driver<int(int)>("cuDevicePrimaryCtxRelease_v2")(ordinal), 0); });
+}
+
+// keeps K11: the new context has the old one's handle, and maybe somebody else's memory at the old addresses
+TEST(Contexts, WhatOthersMakeInTheNextContextIsNotFreedAsOurs) {
+    std::uint64_t foreign = 0;
+    outlive([&](int ordinal) {
+        ASSERT_EQ(driver<int(int)>("cuDevicePrimaryCtxReset_v2")(ordinal), 0);
+        void* context = nullptr;
+        ASSERT_EQ(driver<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, ordinal), 0);
+        ASSERT_EQ(driver<int(void*)>("cuCtxSetCurrent")(context), 0);
+        ASSERT_EQ(driver<int(std::uint64_t*, std::size_t)>("cuMemAlloc_v2")(&foreign, count * 4), 0);
+        ASSERT_EQ(driver<int(std::uint64_t)>("cuMemFree_v2")(foreign), 0);
+        ASSERT_EQ(driver<int(void*)>("cuCtxSetCurrent")(nullptr), 0);
+        ASSERT_EQ(driver<int(int)>("cuDevicePrimaryCtxRelease_v2")(ordinal), 0);
+    });
+}
+
+}  // namespace
