@@ -1,25 +1,81 @@
 #!/usr/bin/env python3
-"""The programs that README.md shows are the examples that are built and tested; what it links to exists.
+"""The programs that README.md and docs/ show are built and tested; what the pages link to exists; decisions are numbered.
+
+A block of C++ behind `<!-- PATH -->` is that whole file, behind `<!-- PATH: NAME -->` the lines between `// show: NAME`
+and `// end` in it, moved to the left.
 
 usage: readme_test.py SOURCE_ROOT
 """
 import os
 import re
 import sys
+import textwrap
 
 root = sys.argv[1]
-with open(os.path.join(root, 'README.md'), encoding='utf-8') as file:
-    text = file.read()
-problems = []
-shown = re.findall(r'<!-- (\S+) -->\n```cpp\n(.*?)```', text, flags=re.S)
-for path, code in shown:
+
+
+def read(path):
     with open(os.path.join(root, path), encoding='utf-8') as file:
-        if file.read() != code:
-            problems.append(f'README.md shows another {path} than the one that is built')
-if len(shown) < 2:
+        return file.read()
+
+
+def excerpt(source, name):
+    found = re.findall(rf'^ *// show: {re.escape(name)}\n(.*?)^ *// end\n', source, flags=re.S | re.M)
+    return textwrap.dedent(found[0]) if len(found) == 1 else None
+
+
+def headings(text):
+    """The anchors of a page, as GitHub makes them."""
+    titles = re.findall(r'^#+ (.*)$', re.sub(r'```.*?```', '', text, flags=re.S), flags=re.M)
+    return {re.sub(r'[^\w\- ]', '', title.lower()).replace(' ', '-') for title in titles}
+
+
+def wrong_programs(page, text):
+    for path, name, code in re.findall(r'<!-- (\S+?)(?:: (\S+))? -->\n```cpp\n(.*?)```', text, flags=re.S):
+        source = read(path)
+        if (excerpt(source, name) if name else source) != code:
+            yield f'{page} shows another {path} {name} than the one that is built'
+
+
+def wrong_links(page, text):
+    folder = os.path.dirname(page)
+    for target in re.findall(r'\]\(([^)\s]+)\)', text):
+        path, _, anchor = target.partition('#')
+        if re.match(r'[a-z]+:', path):
+            continue
+        file = os.path.normpath(os.path.join(folder, path)) if path else page
+        if not os.path.exists(os.path.join(root, file)):
+            yield f'{page} links to {target}, which does not exist'
+        elif anchor and anchor not in headings(read(file)):
+            yield f'{page} links to {target}, which has no such heading'
+
+
+def wrong_decisions():
+    index = read('docs/adr/README.md')
+    files = sorted(name for name in os.listdir(os.path.join(root, 'docs/adr')) if name != 'README.md')
+    numbers = [int(name[:4]) for name in files]
+    for name, number in zip(files, numbers):
+        title = re.match(r'# (\d+)\. (.*)\n', read(f'docs/adr/{name}'))
+        if numbers.count(number) > 1:
+            yield f'docs/adr/{name}: the number {number} is another decision\'s, too'
+        if title is None or int(title[1]) != number:
+            yield f'docs/adr/{name}: its heading is not "# {number}. …"'
+        elif f'| [{number}]({name}) | {title[2]} |' not in index:
+            yield f'docs/adr/README.md does not list {number}. {title[2]}'
+
+
+readme = read('README.md')
+pages = ['README.md', 'CHANGELOG.md']
+for folder, _, names in os.walk(os.path.join(root, 'docs')):
+    pages += [os.path.relpath(os.path.join(folder, name), root) for name in sorted(names) if name.endswith('.md')]
+problems = list(wrong_decisions())
+for page in pages:
+    text = read(page)
+    problems += [*wrong_programs(page, text), *wrong_links(page, text)]
+if len(re.findall(r'^<!-- \S+ -->\n```cpp', readme, flags=re.M)) < 2:
     problems.append('README.md shows no program')
-for path in re.findall(r'\]\(([^)#:]+)\)', text) + re.findall(r'^\./(\S+)', text, flags=re.M):
+for path in re.findall(r'^\./(\S+)', readme, flags=re.M):
     if not os.path.exists(os.path.join(root, path)):
         problems.append(f'README.md names {path}, which does not exist')
-print('\n'.join(problems))
+print('\n'.join(problems) or f'{len(pages)} pages')
 sys.exit(1 if problems else 0)
