@@ -4,6 +4,7 @@
 #include "access_rules.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
+#include "export_rules.hpp"
 
 #include <string>
 
@@ -40,6 +41,15 @@ PlacementReport BufferBase::placement() const {
 }
 std::uint64_t BufferBase::staged_bytes() const noexcept {
     return state_ ? state_->staged_bytes.load(std::memory_order_relaxed) : 0;
+}
+
+AccessAnswer BufferBase::can_export() const noexcept {
+    if (!state_) return {Verdict::no, "the buffer is empty, moved from or released", "ask about a live buffer"};
+    const bool foreign = state_->users_id != 0;
+    return rules::exportable(state_->kind, foreign ? rules::ExportOrigin::foreign : rules::ExportOrigin::own);
+}
+AccessAnswer detail::view_export() noexcept {
+    return rules::exportable(MemoryKind::unknown, rules::ExportOrigin::view);
 }
 
 BufferBase& BufferBase::operator=(BufferBase&& other) noexcept {

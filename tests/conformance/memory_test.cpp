@@ -223,4 +223,36 @@ TEST(Memory, BuffersOutliveStreamsAndMovesKeepTheMemory) {
     });
 }
 
+TEST(Memory, TheKindIsWhatItWasAllocatedAsWhereverItsPagesAreAndSaysNothingOfAccess) {  // keeps K2
+    on_every_device([](Device& device) {
+        if (device.is_cpu() || !device.capabilities().has(Feature::managed)) return;
+        SharedUse use;
+        use.kind = MemoryKind::managed;
+        Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(count, use).value();
+        { (void)buffer.write_on_host().value(); }
+        EXPECT_EQ(buffer.kind(), MemoryKind::managed);  // its pages are the host's now
+        (void)device.stream().launch(conformance::add_one, count, buffer).value();
+        device.synchronize().value();
+        EXPECT_EQ(buffer.kind(), MemoryKind::managed);  // and now the GPU's, on most machines
+        const bool shared_at_any_time = device.capabilities().managed != ManagedModel::phase_guarded;
+        EXPECT_EQ(runtime().cpu().can_access(buffer).verdict, shared_at_any_time ? Verdict::yes : Verdict::no);
+    });
+}
+
+TEST(Memory, ExportOfManagedViewedAndForeignMemoryIsRefusedEachInItsOwnWords) {  // keeps K15
+    on_every_device([](Device& device) {
+        Buffer<std::int32_t> host = device.allocate<std::int32_t>(count, MemoryKind::host).value();
+        EXPECT_EQ(host.can_export().verdict, Verdict::no);
+        const auto view = host.read_on_host().value();
+        EXPECT_EQ(isthmus::can_export(view).verdict, Verdict::no);
+        EXPECT_NE(isthmus::can_export(view).reason, host.can_export().reason);
+        EXPECT_EQ(Buffer<std::int32_t>().can_export().verdict, Verdict::no);
+        if (device.is_cpu() || !device.capabilities().has(Feature::managed)) return;
+        Buffer<std::int32_t> managed = device.allocate<std::int32_t>(count, MemoryKind::managed).value();
+        EXPECT_EQ(managed.can_export().verdict, Verdict::no);
+        EXPECT_FALSE(managed.can_export().remedy.empty());
+        EXPECT_NE(managed.can_export().reason, host.can_export().reason);
+    });
+}
+
 }  // namespace

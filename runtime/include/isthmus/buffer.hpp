@@ -41,6 +41,8 @@ public:
     PlacementReport placement() const;
     // Bytes copied between the host's and the device's side so far; 0 wherever the memory is used in place.
     std::uint64_t staged_bytes() const noexcept;
+    // May another process be given this memory? Says what stands against it (K15); sharing itself is not offered yet.
+    AccessAnswer can_export() const noexcept;
     // Gives the memory back now and says whether that worked; afterwards the buffer is empty.
     Result<void> release(Wait wait = {});
 
@@ -63,6 +65,15 @@ protected:
 private:
     std::shared_ptr<detail::BufferState> state_;
 };
+
+// A view is never what is exported: its buffer is.
+namespace detail {
+ISTHMUS_API AccessAnswer view_export() noexcept;
+}
+template <class T>
+AccessAnswer can_export(const HostView<T>&) noexcept {
+    return detail::view_export();
+}
 
 template <class T>
 class Buffer : public BufferBase {
