@@ -159,6 +159,73 @@ AccessAnswer peer_access(const Capabilities& device, const Capabilities& owner, 
     }
 }
 
+AccessAnswer foreign_access(const Capabilities& device, const Capabilities& owner, MemoryKind kind, bool own,
+                            PeerState state) {
+    const bool on_device = kind == MemoryKind::device || kind == MemoryKind::pool || kind == MemoryKind::graph;
+    if (is_cpu(device)) return host_access(owner, kind);
+    if (!on_device) return device_access(device, kind);
+    if (own) return yes("the driver says that it is this device's own memory");
+    if (kind == MemoryKind::device && state.peer_access) return yes("peer access to its device is enabled");
+    if (kind == MemoryKind::device) {
+        return unknown(
+            "it is another device's memory, which this runtime did not allocate; peer access was not enabled "
+            "through this runtime",
+            "enable peer access with Device::enable_peer_access, or copy between the devices");
+    }
+    return unknown(
+        "it belongs to a pool of another device that this runtime did not make: nobody can be asked who may "
+        "touch it",
+        "allocate it through the runtime, or copy between the devices");
+}
+
+AccessAnswer by_address(const Capabilities& device, MemoryKind kind, AddressForm form, AccessAnswer by_kind) {
+    const bool two_names = kind == MemoryKind::registered || kind == MemoryKind::write_combined ||
+                           (kind == MemoryKind::pinned && form.foreign);
+    if (!two_names || by_kind.verdict != Verdict::yes) return by_kind;
+    if (is_cpu(device)) {
+        if (!form.device_address) return by_kind;
+        return no("it is the device's address of host memory, which the CPU knows by another one",
+                  "pass the Buffer, which knows both addresses, or the host's address");
+    }
+    if (form.device_address) return by_kind;
+    if (kind != MemoryKind::write_combined) {
+        // A GPU that reaches pageable memory reaches the host's address in that way too.
+        if (device.has(Feature::registered_same_pointer) || device.has(Feature::pageable_access)) return by_kind;
+        if (form.foreign) {
+            return unknown(
+                "the driver does not tell pinned from registered memory, and the latter has another address on "
+                "this device (attribute 91 is 0)",
+                "pass what cuMemHostGetDevicePointer answers, or copy it into a buffer of the runtime");
+        }
+        return no("registered memory has another address on this device (attribute 91 is 0)",
+                  "pass the Buffer, which knows both addresses");
+    }
+    return unknown("write-combined memory may have another address on the device", "pass the Buffer, which knows both");
+}
+
+AccessAnswer pair_access(const Capabilities& device, const Capabilities& other, bool same, MemoryKind allocates,
+                         PeerState state) {
+    if (same) return yes("it is the same device");
+    if (is_cpu(other)) return device_to_pageable(device);
+    if (is_cpu(device)) {
+        return no("the CPU reaches no memory that GPUs allocate; managed and pinned memory are asked about by buffer",
+                  "ask about a buffer, or copy to host memory");
+    }
+    return peer_access(device, other, allocates == MemoryKind::pool ? MemoryKind::pool : MemoryKind::device, state);
+}
+
+AccessAnswer combine(std::span<const AccessAnswer> parts) {
+    AccessAnswer weakest = yes("every part is accessible");
+    for (std::size_t at = 0; at < parts.size(); ++at) {
+        const bool first_doubt = weakest && parts[at].verdict == Verdict::not_verified;
+        const bool first_no = weakest.verdict != Verdict::no && parts[at].verdict == Verdict::no;
+        if (!first_doubt && !first_no) continue;
+        weakest = parts[at];
+        weakest.part = static_cast<int>(at);
+    }
+    return weakest;
+}
+
 std::uint32_t reachable_kinds(const Capabilities& device) {
     std::uint32_t bits = 0;
     for (int kind = 0; kind < memory_kind_count; ++kind) {

@@ -3,6 +3,7 @@
 #include "allocation_policy.hpp"
 
 #include "access_rules.hpp"
+#include "launch_path.hpp"
 
 #include <platform/capability_table.hpp>
 
@@ -113,7 +114,11 @@ Result<AllocationPlan> asked_for_managed(const Capabilities& device) {
             plan.path = LaunchPath::attach;
             return plan;
         }
-        default: return in_place(kind, "asked for by kind: managed memory, used by both sides");
+        default: {
+            AllocationPlan plan = in_place(kind, "asked for by kind: managed memory, used by both sides");
+            plan.path = launch_path(device, kind).path;
+            return plan;
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "address_map.hpp"
+#include "launch_books.hpp"
 #include "ledger.hpp"
 #include "open_captures.hpp"
 #include "peer_table.hpp"
@@ -15,6 +16,7 @@ struct Books {
     provenance::AddressMap addresses;  // live allocations by address, foreign ones once they were asked about
     OpenCaptures captures;
     PeerTable peers;
+    LaunchBooks launches;
 
     Ledger ledger{addresses};  // what was handed out, and what gives it back
 

@@ -1,8 +1,6 @@
 // Device: queries, streams and events.
 #include <isthmus/device.hpp>
 
-#include "access_rules.hpp"
-#include "buffer_state.hpp"
 #include "device_allocators.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
@@ -22,7 +20,9 @@ std::shared_ptr<detail::StreamState> new_stream(const std::shared_ptr<detail::De
 Device::Device(std::shared_ptr<detail::DeviceState> state)
     : state_(std::move(state)),
       allocators_(std::make_shared<detail::DeviceAllocators>(state_)),
-      stream_(new_stream(state_, 0)) {}
+      stream_(new_stream(state_, 0)) {
+    state_->books->launches.devices.add(state_->index, state_);
+}
 
 std::size_t Device::index() const noexcept {
     return state_->index;
@@ -60,20 +60,6 @@ Result<Event> Device::create_event(bool timing) {
     const platform::Status status = state_->driver->execution().create_event(timing, handle);
     if (!status.ok()) return state_->failure(status, "creating an event");
     return Event(std::make_shared<detail::EventState>(state_, handle, timing));
-}
-
-AccessAnswer Device::can_access(const BufferBase& buffer) const {
-    if (!buffer)
-        return {Verdict::not_verified, "the buffer is empty, moved from or released", "ask about a live buffer"};
-    const detail::DeviceState& owner = *buffer.state()->device;
-    if (buffer.path() == LaunchPath::stage) {
-        // Two memories that the runtime keeps alike: each side has its own.
-        if (&owner == state_.get()) return {Verdict::yes, "the device has its own side of the staged buffer", {}};
-        if (is_cpu()) return {Verdict::yes, "the host has its own side of the staged buffer", {}};
-    }
-    if (is_cpu()) return rules::host_access(owner.capabilities, buffer.kind());
-    if (&owner == state_.get() || owner.synchronous) return rules::device_access(capabilities(), buffer.kind());
-    return rules::peer_access(capabilities(), owner.capabilities, buffer.kind(), rules::PeerState{});
 }
 
 LaunchPath Device::launch_path(MemoryKind kind) const noexcept {

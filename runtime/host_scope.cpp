@@ -18,6 +18,7 @@ Result<void> mark_open(BufferState& buffer, bool writes) {
             std::string("the buffer is already open on the host for ") + (buffer.writer ? "writing" : "reading"),
             "let the other view go out of scope first; any number of read views may be open together");
     }
+    buffer.host_touched = true;
     if (writes) {
         buffer.writer = true;
     } else {

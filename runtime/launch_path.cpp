@@ -1,7 +1,9 @@
-// What a launch does with an argument of each kind: it passes, is attached, is staged, or cannot be used at all.
+// What a launch does with an argument of each kind: it passes, is attached, prefetched or staged, or cannot be used.
 #include "launch_path.hpp"
 
 #include "access_rules.hpp"
+
+#include <platform/capability_table.hpp>
 
 namespace isthmus::rules {
 
@@ -24,6 +26,11 @@ PathAnswer launch_path(const Capabilities& device, MemoryKind kind) {
                 "managed memory belongs to one side at a time here: attached to the stream, then back to the host"};
     }
     const AccessAnswer answer = device_access(device, kind);
+    // Only managed memory proper: of managed pools nobody has seen what a prefetch does.
+    if (kind == MemoryKind::managed && answer && platform::row_of(device).prefetch_pays.value) {
+        return {LaunchPath::prefetch,
+                "used in place; pages that the host touched since are brought to the device by one prefetch"};
+    }
     switch (answer.verdict) {
         case Verdict::yes: return {LaunchPath::pass, "the device uses this memory in place"};
         case Verdict::not_verified: return {LaunchPath::pass, "nothing is known against it; it is passed as it is"};

@@ -1,4 +1,4 @@
-// capabilities × kind → what a launch does with an argument of that kind. Pure; looked up when a device opens.
+// capabilities × kind → what a launch does with an argument of that kind. Pure; looked up once, when a device opens.
 #pragma once
 
 #include <isthmus/capability.hpp>

@@ -15,7 +15,7 @@ Operation::Operation(StreamState& stream, const char* name, const KernelInfo* ke
     : stream_(stream), device_(*stream.device), name_(name), kernel_(kernel) {}
 
 void Operation::add_viewable(BufferState& buffer) {
-    special_ |= buffer.path != LaunchPath::pass;
+    special_ |= buffer.path == LaunchPath::stage;
     if (viewable_count_ == few_viewable_.size()) many_viewable_.assign(few_viewable_.begin(), few_viewable_.end());
     if (viewable_count_ >= few_viewable_.size()) {
         many_viewable_.push_back(&buffer);
@@ -152,6 +152,8 @@ Result<bool> Operation::claim() {
             if (!staged || !*staged) return staged;
         } else if (buffer.path == LaunchPath::attach && buffer.attached_to != &stream_) {
             if (Result<void> attached = claim_attached(buffer); !attached) return std::move(attached).error();
+        } else if (buffer.path == LaunchPath::prefetch && buffer.host_touched) {
+            prefetch(buffer);
         }
         buffer.touch(stream_, stream_.issued + 1, writes(entry.use));
     }
@@ -209,6 +211,24 @@ Result<void> Operation::claim_attached(BufferState& buffer) {
     buffer.touch(stream_, stream_.advance("the attachment of managed memory"), true);
     stream_.tail.push_back(&buffer);
     return {};
+}
+
+// Managed pages that the host may have drawn to itself: one prefetch instead of a fault for each (H200: 51 GB/s
+// against 7.8). A hint: where it fails, the kernel fetches what it touches.
+void Operation::prefetch(BufferState& buffer) {
+    platform::Transfers* transfers = device_.driver->transfers();
+    if (transfers == nullptr) return;
+    buffer.host_touched = false;
+    const platform::Status status =
+        transfers->prefetch(buffer.device_address, buffer.bytes, {device_.driver->facts().ordinal, -1}, stream_.handle);
+    LaunchBooks& books = device_.books->launches;
+    (status.ok() ? books.prefetches : books.failed_hints).fetch_add(1, std::memory_order_relaxed);
+    if (!status.ok()) {
+        (void)device_.failure(status, "prefetching managed memory");  // latches a sticky error
+        return;
+    }
+    // An operation of its own: a release waits for it even where ours is refused.
+    buffer.touch(stream_, stream_.advance("a prefetch of managed memory"), true);
 }
 
 // An operation that did not happen changed neither side; what was uploaded for it is uploaded again next time.

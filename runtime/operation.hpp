@@ -79,6 +79,7 @@ private:
     Result<bool> claim_staged(BufferState& buffer, ArgumentUse use);
     Result<bool> wait_for_upload(const BufferState& buffer);
     Result<void> claim_attached(BufferState& buffer);
+    void prefetch(BufferState& buffer);
     void restore_sides();
     void drop_waits();
     std::string who(std::uint32_t argument) const;

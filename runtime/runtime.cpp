@@ -14,6 +14,7 @@ namespace detail {
 
 struct RuntimeState {
     std::shared_ptr<const RuntimeConfig> config;
+    std::shared_ptr<Books> books;
     std::optional<Error> cuda_absence;
     std::vector<std::unique_ptr<Device>> devices;  // the CPU is the last
 };
@@ -39,6 +40,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     auto books = std::make_shared<detail::Books>();
     auto state = std::make_shared<detail::RuntimeState>();
     state->config = config;
+    state->books = books;
     state->cuda_absence = std::move(opened.cuda_absence);
     if (options.use_cuda && state->cuda_absence) {
         config->say(Severity::info, "no CUDA: " + state->cuda_absence->text());
@@ -78,6 +80,13 @@ const MachineFacts& Runtime::machine() const noexcept {
 }
 const std::optional<Error>& Runtime::cuda_absence() const noexcept {
     return state_->cuda_absence;
+}
+
+RuntimeStatistics Runtime::statistics() const noexcept {
+    const detail::LaunchBooks& books = state_->books->launches;
+    const auto read = [](const std::atomic<std::uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
+    return {read(books.unverified_arguments), read(books.warnings_given), read(books.staged_launches),
+            read(books.prefetches), read(books.failed_hints)};
 }
 
 }  // namespace isthmus::inline v0

@@ -77,6 +77,7 @@ std::vector<Section> machine_sections(const MachineView& view) {
     sections.push_back(who_section(columns));
     sections.push_back(atomics_section(columns));
     sections.push_back(paths_section(columns));
+    sections.push_back(path_reasons_section(columns));
     sections.push_back(policy_section(columns));
     return sections;
 }
@@ -84,7 +85,10 @@ std::vector<Section> machine_sections(const MachineView& view) {
 Json kinds_json(const Capabilities& c) {
     Json out = Json::object();
     for (const MemoryKind kind : listed_kinds) {
-        out[text(name(kind))] = {{"who", who(c, kind)}, {"atomics", atomics(c, kind)}, {"launch", path(c, kind)}};
+        out[text(name(kind))] = {{"who", who(c, kind)},
+                                 {"atomics", atomics(c, kind)},
+                                 {"launch", path(c, kind)},
+                                 {"launch_reason", path_reason(c, kind)}};
     }
     return out;
 }

@@ -36,5 +36,7 @@ std::string render_machine(const MachineView& view, CapsFormat format);
 std::string render_machines(const std::vector<MachineView>& views, CapsFormat format);
 // docs/machines.md, from the known machines, the capability table and the rules.
 std::string machines_page();
+// docs/access.md: who may touch which memory, and what a launch does with it, for each way a machine behaves.
+std::string access_page();
 
 }  // namespace isthmus::tools

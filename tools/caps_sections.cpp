@@ -50,6 +50,10 @@ std::string feature_text(const Capability& capability) {
     return text(name(capability.state));
 }
 
+std::string verdict_text(Verdict verdict) {
+    return verdict == Verdict::not_verified ? "not verified" : text(name(verdict));
+}
+
 std::string plan_text(const Capabilities& c, const SharedUse& use) {
     const auto plan = rules::plan_allocation(c, use);
     if (!plan) return "refused";
@@ -106,6 +110,10 @@ std::string path(const Capabilities& capabilities, MemoryKind kind) {
     return text(name(rules::launch_path(capabilities, kind).path));
 }
 
+std::string path_reason(const Capabilities& capabilities, MemoryKind kind) {
+    return text(rules::launch_path(capabilities, kind).reason);
+}
+
 Section axes_section(const std::vector<Column>& columns) {
     Section section{"Rows and axes", "", header("axis", columns)};
     add_row(section, "row", columns, [](const Capabilities& c) { return text(name(c.model)); });
@@ -151,8 +159,60 @@ Section atomics_section(const std::vector<Column>& columns) {
 Section paths_section(const std::vector<Column>& columns) {
     return by_kind(
         "What a launch does with an argument",
-        "pass: used in place; attach: to the stream and back; stage: copied around the use; refuse: cannot exist.",
+        "pass: used in place; prefetch: in place, after one prefetch where the host touched it; attach: to the stream "
+        "and back; stage: copied around the use; refuse: cannot exist.",
         columns, path);
+}
+
+Section path_reasons_section(const std::vector<Column>& columns) {
+    Section section{"Why a launch does so", "", {"memory", "device", "path", "reason"}};
+    for (const MemoryKind kind : listed_kinds) {
+        for (const Column& column : columns) {
+            const Capabilities& c = column.device->capabilities;
+            section.rows.push_back({text(name(kind)), column.title, path(c, kind), path_reason(c, kind)});
+        }
+    }
+    return section;
+}
+
+Section access_section(const Column& column) {
+    const Capabilities& c = column.device->capabilities;
+    Section section{column.title, "", {"memory", "agent", "may", "because", "what works instead"}};
+    for (int each = 0; each < memory_kind_count; ++each) {
+        const auto kind = static_cast<MemoryKind>(each);
+        const auto add = [&](std::string_view agent, const AccessAnswer& answer) {
+            section.rows.push_back({text(name(kind)), text(agent), verdict_text(answer.verdict), text(answer.reason),
+                                    text(answer.remedy)});
+        };
+        const bool cpu = c.memory == MemoryModel::host;
+        if (!cpu) add("CPU", rules::host_access(c, kind));
+        add(cpu ? "CPU device" : "GPU", rules::device_access(c, kind));
+        const rules::PathAnswer launch = rules::launch_path(c, kind);
+        section.rows.push_back({text(name(kind)), "launch", text(name(launch.path)), text(launch.reason), ""});
+    }
+    return section;
+}
+
+Section peers_section(const Column& column) {
+    const Capabilities& c = column.device->capabilities;
+    Section section{"Memory of another GPU",
+                    "Two GPUs of the row " + text(name(c.model)) +
+                        "; each direction is switched by itself. \"foreign\": another part of the process obtained it.",
+                    {"memory", "nothing switched", "peer access", "pool access", "both", "foreign, nothing switched",
+                     "foreign, peer access"}};
+    for (int each = 0; each < memory_kind_count; ++each) {
+        const auto kind = static_cast<MemoryKind>(each);
+        std::vector<std::string> row = {text(name(kind))};
+        for (const rules::PeerState state : {rules::PeerState{false, false}, rules::PeerState{true, false},
+                                             rules::PeerState{false, true}, rules::PeerState{true, true}}) {
+            row.push_back(verdict_text(rules::peer_access(c, c, kind, state).verdict));
+        }
+        for (const bool peer : {false, true}) {
+            row.push_back(verdict_text(rules::foreign_access(c, c, kind, false, {peer, false}).verdict));
+        }
+        section.rows.push_back(std::move(row));
+    }
+    return section;
 }
 
 Section policy_section(const std::vector<Column>& columns) {

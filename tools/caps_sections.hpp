@@ -27,12 +27,19 @@ inline constexpr std::array<MemoryKind, 8> listed_kinds = {
 std::string who(const Capabilities& capabilities, MemoryKind kind);      // "CPU", "GPU", "both", "by turns", …
 std::string atomics(const Capabilities& capabilities, MemoryKind kind);  // "yes", "no", "some", "?"
 std::string path(const Capabilities& capabilities, MemoryKind kind);
+std::string path_reason(const Capabilities& capabilities, MemoryKind kind);
 
 Section axes_section(const std::vector<Column>& columns);
 Section features_section(const std::vector<Column>& columns);
 Section who_section(const std::vector<Column>& columns);
 Section atomics_section(const std::vector<Column>& columns);
 Section paths_section(const std::vector<Column>& columns);
+// Each path with its reason, for one machine.
+Section path_reasons_section(const std::vector<Column>& columns);
+// Every kind that may occur, by agent: the verdict, which fact decided, and what works instead.
+Section access_section(const Column& column);
+// What one GPU may do with memory of another one, by what is switched between them.
+Section peers_section(const Column& column);
 Section policy_section(const std::vector<Column>& columns);
 
 }  // namespace isthmus::tools

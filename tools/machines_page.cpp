@@ -1,4 +1,5 @@
-// docs/machines.md: what is known about each machine, and what the capability table and the rules make of it.
+// docs/machines.md and docs/access.md: what is known about each machine, and what the capability table and the rules
+// make of it.
 #include "caps_sections.hpp"
 
 #include <platform/capability_table.hpp>
@@ -92,6 +93,7 @@ Section additions_section() {
         add("best for latency", text(name(row.shared_for_latency.value)), row.shared_for_latency.source);
         add("place host memory near the device", flag(row.near_device.value), row.near_device.source);
         add("a copy pays where the device touches often", flag(row.copy_pays.value), row.copy_pays.source);
+        add("a prefetch of managed memory pays", flag(row.prefetch_pays.value), row.prefetch_pays.source);
         add("write-combined memory pays", flag(row.write_combined_pays.value), row.write_combined_pays.source);
         add("cuMemGetInfo counts", flag(row.memory_info_counts.value), row.memory_info_counts.source);
     }
@@ -141,6 +143,25 @@ std::string machines_page() {
            as_markdown({machines_section(views), meaning_section(), attributes_section(columns), axes_section(columns),
                         who_section(rows), atomics_section(rows), paths_section(rows), policy_section(rows),
                         additions_section(), features_section(columns), sources_section(columns)});
+}
+
+std::string access_page() {
+    const std::vector<MachineView> views = known_machine_views();
+    const std::vector<Column> rows = representatives(columns_of(views));
+    std::vector<Section> sections = {who_section(rows), paths_section(rows)};
+    for (const Column& row : rows) sections.push_back(access_section(row));
+    for (const Column& row : rows) {
+        if (row.title == "discrete (h200)") sections.push_back(peers_section(row));
+    }
+    return "# Access\n\n"
+           "Who may touch which memory, and what a launch does with an argument of each kind. `isthmus caps` shows the "
+           "same for\n"
+           "your machine, `Device::can_access` answers for one buffer or address, and `Stream::explain` for one launch "
+           "([launches](launches.md)).\n"
+           "This page is generated from runtime/access_rules.cpp and runtime/launch_path.cpp by `ninja docs-machines`; "
+           "a test\n"
+           "fails where it is stale.\n\n" +
+           as_markdown(sections);
 }
 
 }  // namespace isthmus::tools

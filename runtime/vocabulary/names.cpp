@@ -164,6 +164,8 @@ std::string_view name(LaunchMode mode) noexcept {
         case LaunchMode::relaxed: return "relaxed";
         case LaunchMode::checked: return "checked";
         case LaunchMode::strict: return "strict";
+        case LaunchMode::staged: return "staged";
+        case LaunchMode::verify: return "verify";
     }
     return "unknown";
 }
@@ -207,6 +209,7 @@ std::string_view name(LaunchPath path) noexcept {
         case LaunchPath::attach: return "attach";
         case LaunchPath::stage: return "stage";
         case LaunchPath::refuse: return "refuse";
+        case LaunchPath::prefetch: return "prefetch";
     }
     return "unknown";
 }

@@ -37,6 +37,7 @@ struct Row {
     Sourced<MemoryKind> shared_for_latency;
     Sourced<bool> near_device;          // host memory gains by lying on the device's closest node
     Sourced<bool> copy_pays;            // a device that touches data often gains by a copy in its own memory
+    Sourced<bool> prefetch_pays;        // managed memory that the host touched is worth a prefetch before a kernel
     Sourced<bool> write_combined_pays;  // write-combined memory is worth its restriction
     Sourced<bool> memory_info_counts;   // cuMemGetInfo tells what can be allocated; else /proc/meminfo does
 };

@@ -8,16 +8,26 @@
 #include <isthmus/event.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/facts.hpp>
+#include <isthmus/host_view.hpp>
 #include <isthmus/memory_pool.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/stream.hpp>
+#include <isthmus/view.hpp>
 #include <isthmus/wait.hpp>
 
+#include <array>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <span>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
 
 namespace isthmus::inline v0 {
 
@@ -94,8 +104,65 @@ public:
     // allocate (K19). Empty: none.
     void set_out_of_memory_handler(std::function<bool(std::size_t bytes)> handler);
 
-    // May this device touch the buffer? No driver call for memory of this runtime.
+    // May this device touch the buffer? From what the runtime knows: no driver call (K4).
     AccessAnswer can_access(const BufferBase& buffer) const;
+    // … all of [address, address + bytes)? Inside memory of this runtime as its buffer; what another part of the
+    // process obtained is asked of the driver once and remembered until this runtime is told otherwise by its own
+    // allocations (A10); what no driver knows counts as ordinary host memory. A range that leaves its allocation: no.
+    AccessAnswer can_access(const void* address, std::size_t bytes) const;
+    // Views answer as their owner (A13).
+    template <class T>
+    AccessAnswer can_access(const View<T>& view) const {
+        return can_access(view.data, view_bytes(view.count, sizeof(T)));
+    }
+    template <class T>
+    AccessAnswer can_access(const Out<T>& view) const {
+        return can_access(view.data, view_bytes(view.count, sizeof(T)));
+    }
+    template <class T>
+    AccessAnswer can_access(const HostView<T>& view) const {
+        return view_access(view.scope());
+    }
+    // Several buffers at once: yes only where all are; `part` of the answer says which was the first that is not.
+    template <class A, class B, class... More>
+    requires(std::derived_from<A, BufferBase>&& std::derived_from<B, BufferBase> &&
+             (std::derived_from<More, BufferBase> && ...)) AccessAnswer
+        can_access(const A& first, const B& second, const More&... more)
+    const {
+        const std::array<AccessAnswer, 2 + sizeof...(More)> parts{can_access(first), can_access(second),
+                                                                  can_access(more)...};
+        return combined(parts.data(), parts.size());
+    }
+    template <class... B>
+    requires(sizeof...(B) > 0 && (std::derived_from<std::remove_cvref_t<B>, BufferBase> && ...)) AccessAnswer
+        can_access(const std::tuple<B...>& buffers)
+    const {
+        const auto parts = std::apply(
+            [this](const auto&... each) {
+                return std::array<AccessAnswer, sizeof...(B)>{can_access(static_cast<const BufferBase&>(each))...};
+            },
+            buffers);
+        return combined(parts.data(), parts.size());
+    }
+    template <class B, std::size_t extent>
+    requires(std::derived_from<B, BufferBase>) AccessAnswer can_access(std::span<B, extent> buffers)
+    const {
+        std::vector<AccessAnswer> parts;
+        for (const B& each : buffers) parts.push_back(can_access(static_cast<const BufferBase&>(each)));
+        return combined(parts.data(), parts.size());
+    }
+    // What holds between two devices in general: GPU → CPU by pageable access, CPU → GPU no, GPU → GPU by what is
+    // switched for memory as the other device allocates it now. Coarse, and NOT authoritative: managed and pinned
+    // memory, pools and foreign memory differ. Ask about the buffer.
+    AccessAnswer can_access(const Device& other) const;
+
+    // Lets this device touch `owner`'s device memory (not its pools, which are opened one by one); the other direction
+    // is a switch of its own (A15). Already so: no driver call. The owner's memory may be in use meanwhile.
+    // Errors: wrong_device (of another runtime), invalid_argument (the same device), unsupported (a CPU device; a pair
+    // that nothing links), device_lost.
+    Result<void> enable_peer_access(const Device& owner);
+    // The caller has waited for kernels that use it.
+    Result<void> disable_peer_access(const Device& owner);
     // What a launch does with memory of this kind here.
     LaunchPath launch_path(MemoryKind kind) const noexcept;
     // Waits for all work that this runtime gave to the device, stream by stream.
@@ -113,6 +180,14 @@ private:
                                 const HostPlacement& placement);
     Untyped allocate_shared_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                   const SharedUse& use);
+    AccessAnswer view_access(const detail::ViewScope& scope) const;
+    AccessAnswer combined(const AccessAnswer* parts, std::size_t count) const;
+    Result<void> switch_peer(const Device& owner, bool allowed);
+    // The greatest number where it overflows: no memory is that long.
+    static std::size_t view_bytes(std::uint64_t count, std::size_t element_bytes) noexcept {
+        constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+        return count > most / element_bytes ? most : static_cast<std::size_t>(count) * element_bytes;
+    }
     template <class T>
     static Result<Buffer<T>> typed(Untyped state) {
         if (!state) return std::move(state).error();

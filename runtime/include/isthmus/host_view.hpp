@@ -29,6 +29,7 @@ public:
         return *this;
     }
     ~ViewScope() { close(); }
+    const std::shared_ptr<BufferState>& buffer() const noexcept { return buffer_; }
 
 private:
     void close() noexcept {
@@ -60,6 +61,7 @@ public:
     T* begin() const noexcept { return span_.data(); }
     T* end() const noexcept { return span_.data() + span_.size(); }
     std::span<T> span() const noexcept { return span_; }
+    const detail::ViewScope& scope() const noexcept { return scope_; }
 
 private:
     detail::ViewScope scope_;

@@ -37,6 +37,15 @@ struct RuntimeOptions {
     LogCallback log;  // empty: silent
 };
 
+// Counted since the runtime was opened.
+struct RuntimeStatistics {
+    std::uint64_t unverified_arguments = 0;  // of launches: nobody could judge them, and they passed
+    std::uint64_t warnings = 0;              // … of them were logged: once per kernel, argument, source and device
+    std::uint64_t staged_launches = 0;       // that copied arguments around their kernel (LaunchMode::staged)
+    std::uint64_t prefetches = 0;            // of managed memory, before launches
+    std::uint64_t failed_hints = 0;          // that the driver refused; they are no errors
+};
+
 // Movable; thread-safe. Buffers, streams and events keep what they need alive and may outlive it.
 class ISTHMUS_API Runtime {
 public:
@@ -55,6 +64,7 @@ public:
     const MachineFacts& machine() const noexcept;
     // Why there is no CUDA device, or why some are missing; nothing where all is well.
     const std::optional<Error>& cuda_absence() const noexcept;
+    RuntimeStatistics statistics() const noexcept;
 
 private:
     explicit Runtime(std::shared_ptr<detail::RuntimeState> state);

@@ -11,6 +11,7 @@
 #include <isthmus/kernel.hpp>
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/launch_argument.hpp>
+#include <isthmus/launch_options.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/wait.hpp>
 
@@ -28,12 +29,6 @@ struct StreamState;
 struct DeviceState;
 }  // namespace detail
 
-struct LaunchReport {
-    std::uint64_t position = 0;              // of this operation within the stream, from 1
-    std::uint32_t unverified_arguments = 0;  // raw views that a checked launch could not judge
-    std::uint64_t staged_bytes = 0;          // copied to the device for this launch
-};
-
 // Made by Device::create_stream; every device has one from the start. A handle: copies name the same stream, and one
 // that was moved from still does. Thread-safe. Destroying the last waits for nothing: its work goes on, and buffers
 // know what they still wait for.
@@ -44,14 +39,22 @@ public:
     Stream& operator=(const Stream&) = default;
     ~Stream() = default;
 
-    // Runs the kernel over the index space. Arguments are checked at compile time: Buffer<T> where the kernel has
-    // View<T>, View<const T> or Out<T>, values without narrowing. One driver call; where the CPU may view an
-    // argument of the previous operations that this one does not use, one pooled event is recorded before it.
-    // Errors: in_use (a conflicting host view is open), not_accessible and wrong_device (see LaunchMode),
+    // Runs the kernel over the index space. Arguments are checked at compile time: Buffer<T> (or a raw view, or a
+    // std::span of host memory: on CPU devices, and on GPUs in LaunchMode::staged) where the kernel has View<T>,
+    // View<const T> or Out<T>, values without narrowing. One driver call; where the CPU may view an argument of the
+    // previous operations that this one does not use, one pooled event is recorded before it.
+    // Errors: in_use (a conflicting host view is open), not_accessible, wrong_device and unverified (see LaunchMode),
     // invalid_argument (a number that its parameter does not hold), no_gpu_code, invalid_handle (an empty buffer),
+    // capture_error (LaunchMode::verify, or staging, while a capture is open), timed_out (verify, staging),
     // device_lost. A refused launch changed nothing.
     template <class Space, class... P, class... A>
     Result<LaunchReport> launch(const Kernel<void(Space, P...)>& kernel,
+                                typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
+        return launch(LaunchOptions{}, kernel, extent, std::forward<A>(arguments)...);
+    }
+    // As above, with a mode for this launch alone (L10).
+    template <class Space, class... P, class... A>
+    Result<LaunchReport> launch(const LaunchOptions& options, const Kernel<void(Space, P...)>& kernel,
                                 typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
         using Traits = KernelTraits<void(Space, P...)>;
         if constexpr (detail::CheckArguments<void(Space, P...), A...>::value) {
@@ -59,8 +62,27 @@ public:
                 detail::make_pack<P...>(detail::argument_value<P, std::remove_cvref_t<A>>(arguments)...);
             const std::array<detail::LaunchArgument, sizeof...(P)> described{
                 detail::describe_argument<P>(arguments)...};
-            return launch_packed(kernel.info(), Traits::extent(extent), &pack, described.data(), described.size());
+            return launch_packed(options, kernel.info(), Traits::extent(extent), &pack, described.data(),
+                                 described.size());
         }
+    }
+    // What launch() would do with these arguments: per argument and as a whole. Launches nothing, waits for nothing
+    // and changes nothing; an address that nobody knows is asked of the driver, as the launch would.
+    template <class Space, class... P, class... A>
+    LaunchExplanation explain(const LaunchOptions& options, const Kernel<void(Space, P...)>& kernel,
+                              typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) const {
+        using Traits = KernelTraits<void(Space, P...)>;
+        if constexpr (detail::CheckArguments<void(Space, P...), A...>::value) {
+            const std::array<detail::LaunchArgument, sizeof...(P)> described{
+                detail::describe_argument<P>(arguments)...};
+            return explain_described(options, kernel.info(), Traits::extent(extent), described.data(),
+                                     described.size());
+        }
+    }
+    template <class Space, class... P, class... A>
+    LaunchExplanation explain(const Kernel<void(Space, P...)>& kernel,
+                              typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) const {
+        return explain(LaunchOptions{}, kernel, extent, std::forward<A>(arguments)...);
     }
 
     // Pool memory in the order of this stream: nothing is waited for, the stream may use it at once, and other streams
@@ -109,8 +131,10 @@ public:
     const std::shared_ptr<detail::StreamState>& state() const noexcept { return state_; }
 
 private:
-    Result<LaunchReport> launch_packed(const KernelInfo& kernel, const Extent& extent, void* pack,
-                                       const detail::LaunchArgument* arguments, std::size_t count);
+    Result<LaunchReport> launch_packed(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,
+                                       void* pack, const detail::LaunchArgument* arguments, std::size_t count);
+    LaunchExplanation explain_described(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,
+                                        const detail::LaunchArgument* arguments, std::size_t count) const;
     Result<std::shared_ptr<detail::BufferState>> allocate_bytes(const Allocator* allocator, std::size_t count,
                                                                 std::size_t element_bytes, std::size_t alignment);
     template <class T>

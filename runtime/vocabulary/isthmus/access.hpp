@@ -16,6 +16,7 @@ struct AccessAnswer {
     Verdict verdict = Verdict::not_verified;
     std::string_view reason;  // which fact decided
     std::string_view remedy;  // what works instead; empty for yes
+    int part = -1;            // asked about several things at once: which of them decided, from 0; −1: none
     explicit operator bool() const noexcept { return verdict == Verdict::yes; }
 };
 
@@ -23,7 +24,10 @@ struct AccessAnswer {
 enum class LaunchMode : std::uint8_t {
     relaxed,  // nothing more
     checked,  // what is known to be inaccessible is refused; what is unknown is logged once and passes
-    strict,   // only memory allocated on the launch device passes
+    strict,   // only memory that this runtime allocated on the launch device passes
+    staged,   // as checked, but what a GPU cannot reach is copied in and out around the kernel, by its declared use.
+              // Such a launch returns when results that belong in host memory are there
+    verify,   // as checked, and the launch returns when the kernel has ended: a fault names the kernel. For debugging
 };
 ISTHMUS_API std::string_view name(LaunchMode mode) noexcept;
 

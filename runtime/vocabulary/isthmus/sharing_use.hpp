@@ -25,10 +25,11 @@ struct SharedUse {
 
 // How a buffer travels between host and device; what `isthmus caps` and AllocationPlan::reason explain.
 enum class LaunchPath : std::uint8_t {
-    pass,    // the device uses the memory in place
-    attach,  // managed memory is attached to the stream before, and back to the host after (89=0)
-    stage,   // host side and device side are two memories; copies are made around the use
-    refuse,  // this device cannot use such memory
+    pass,      // the device uses the memory in place
+    attach,    // managed memory is attached to the stream before, and back to the host after (89=0)
+    stage,     // host side and device side are two memories; copies are made around the use
+    refuse,    // this device cannot use such memory
+    prefetch,  // used in place, and brought to the device before the first use behind a host's
 };
 ISTHMUS_API std::string_view name(LaunchPath path) noexcept;
 

@@ -5,6 +5,7 @@
 #include <launch_path.hpp>
 
 #include <map>
+#include <vector>
 
 namespace {
 
@@ -163,23 +164,75 @@ TEST(Access, AFailedProbeNeverOpensAccess) {  // keeps D10
     }
 }
 
-TEST(LaunchPath, FollowsAccessAndAttachesWherePhasesAreGuarded) {  // keeps K6, L4
+TEST(Access, ForeignMemoryAnswersByKindAndAnothersIsNeverAPlainNo) {  // keeps A9, A10, A11
     for (unsigned bits = 0; bits < combinations; ++bits) {
         const Capabilities c = of_bits(bits);
         for_every_kind([&](K kind) {
-            const LaunchPath path = launch_path(c, kind).path;
-            const bool managed = kind == K::managed || kind == K::managed_pool;
-            if (managed && !bit(bits, 83)) {
-                EXPECT_EQ(path, LaunchPath::refuse);
-            } else if (managed && !bit(bits, 89)) {
-                EXPECT_EQ(path, kind == K::managed ? LaunchPath::attach : LaunchPath::refuse);
-            } else {
-                const bool no = promised_to_device(bits, kind) == V::no;
-                EXPECT_EQ(path, no ? LaunchPath::stage : LaunchPath::pass) << name(kind) << " " << bits;
+            const bool on_device = kind == K::device || kind == K::pool || kind == K::graph;
+            for (const PeerState state : {PeerState{false, false}, PeerState{true, false}, PeerState{true, true}}) {
+                const AccessAnswer other = foreign_access(c, c, kind, false, state);
+                const AccessAnswer own = foreign_access(c, c, kind, true, state);
+                EXPECT_EQ(own.verdict, promised_to_device(bits, kind)) << name(kind) << " " << bits;
+                const bool opened = kind == K::device && state.peer_access;
+                const V unopened = opened ? V::yes : V::not_verified;
+                EXPECT_EQ(other.verdict, on_device ? unopened : promised_to_device(bits, kind)) << name(kind);
+                EXPECT_EQ(other.remedy.empty(), other.verdict == V::yes) << other.reason;
+                EXPECT_EQ(foreign_access(cpu(), c, kind, false, state).verdict, promised_to_host(bits, kind));
             }
         });
     }
-    EXPECT_EQ(launch_path(cpu(), K::host).path, LaunchPath::pass);
+}
+
+TEST(Access, AnAddressThatTheDeviceKnowsByAnotherNameIsNotAYes) {  // keeps A10
+    const AccessAnswer yes{V::yes, "by kind", {}};
+    const Capabilities wsl2 = of_machine("rtx-wsl2");  // 91=0
+    const Capabilities h200 = of_machine("h200");      // 91=1
+    EXPECT_EQ(by_address(wsl2, K::registered, {}, yes).verdict, V::no);
+    EXPECT_EQ(by_address(wsl2, K::registered, {.device_address = true}, yes).verdict, V::yes);
+    EXPECT_EQ(by_address(h200, K::registered, {}, yes).verdict, V::yes);
+    EXPECT_EQ(by_address(h200, K::write_combined, {}, yes).verdict, V::not_verified);
+    EXPECT_EQ(by_address(wsl2, K::pinned, {}, yes).verdict, V::yes);
+    EXPECT_EQ(by_address(wsl2, K::pinned, {.foreign = true}, yes).verdict, V::not_verified);
+    EXPECT_EQ(by_address(h200, K::pinned, {.foreign = true}, yes).verdict, V::yes);
+    EXPECT_EQ(by_address(cpu(), K::registered, {.device_address = true}, yes).verdict, V::no);
+    EXPECT_EQ(by_address(cpu(), K::registered, {}, yes).verdict, V::yes);
+    const AccessAnswer no{V::no, "by kind", "not so"};
+    EXPECT_EQ(by_address(wsl2, K::registered, {.device_address = true}, no).verdict, V::no) << "never widened";
+}
+
+TEST(Access, TheCoarseQueryDiffersFromTheFineOnes) {  // keeps A14
+    const Capabilities h200 = of_machine("h200");
+    EXPECT_FALSE(pair_access(cpu(), h200, false, K::device, {true, true}));
+    EXPECT_TRUE(host_access(h200, K::pinned)) << "the pair says no, the buffer yes";
+    EXPECT_FALSE(pair_access(h200, cpu(), false, K::device, {}));
+    EXPECT_TRUE(device_access(h200, K::pinned)) << "the pair says no, the buffer yes";
+    EXPECT_TRUE(pair_access(h200, h200, false, K::device, {true, false}));
+    EXPECT_FALSE(peer_access(h200, h200, K::pool, {true, false})) << "the pair says yes, the pool's buffer no";
+    EXPECT_FALSE(pair_access(h200, h200, false, K::pool, {true, false}));
+    EXPECT_TRUE(pair_access(h200, h200, false, K::pool, {false, true}));
+    EXPECT_TRUE(pair_access(h200, h200, true, K::device, {}));
+    for (unsigned bits = 0; bits < combinations; ++bits) {
+        EXPECT_EQ(pair_access(of_bits(bits), cpu(), false, K::device, {}).verdict, bit(bits, 88) ? V::yes : V::no);
+    }
+}
+
+TEST(Access, SeveralPartsAreAccessibleOnlyTogetherAndTheFirstThatIsNotIsNamed) {  // keeps A13
+    const AccessAnswer answers[] = {{V::no, "n", "r"}, {V::yes, "y", {}}, {V::not_verified, "u", "r"}};
+    for (int mixture = 0; mixture < 81; ++mixture) {
+        std::vector<AccessAnswer> parts;
+        for (int at = 0, rest = mixture; at < 4; ++at, rest /= 3) parts.push_back(answers[rest % 3]);
+        const auto first = [&](V verdict) {
+            for (int at = 0; at < 4; ++at) {
+                if (parts[static_cast<std::size_t>(at)].verdict == verdict) return at;
+            }
+            return -1;
+        };
+        const AccessAnswer all = combine(parts);
+        const V expected = first(V::no) >= 0 ? V::no : first(V::not_verified) >= 0 ? V::not_verified : V::yes;
+        EXPECT_EQ(all.verdict, expected) << mixture;
+        EXPECT_EQ(all.part, expected == V::yes ? -1 : first(expected)) << mixture;
+    }
+    EXPECT_TRUE(combine({}));
 }
 
 }  // namespace

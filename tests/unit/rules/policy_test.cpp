@@ -130,6 +130,7 @@ TEST(Policy, ManagedMemoryIsAttachedWherePhasesAreGuarded) {  // keeps K6
     EXPECT_EQ(text_of(*plan_allocation(of_machine("orin"), {.kind = K::managed})), "managed attach managed");
     EXPECT_EQ(text_of(*plan_allocation(of_machine("rtx-wsl2"), {.kind = K::managed})), "managed attach managed");
     EXPECT_EQ(text_of(*plan_allocation(of_machine("thor"), {.kind = K::managed})), "managed pass managed");
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), {.kind = K::managed})), "managed prefetch managed");
 }
 
 TEST(Policy, OnTheCpuDeviceEveryGivenKindIsHostMemory) {

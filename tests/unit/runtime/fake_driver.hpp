@@ -26,9 +26,9 @@ struct FakeWorld {
     std::vector<std::string> calls;
     int fail_at = 0;  // 1: the first call fails; 0: none
     Code fail_code = Code::driver_error;
-    bool sticky = false;             // every later call fails too
-    bool stuck = false;              // work never finishes
-    std::set<std::uint64_t> memory;  // live allocations by address
+    bool sticky = false;              // every later call fails too
+    bool stuck = false;               // work never finishes
+    std::set<std::uint64_t> memory;   // live allocations by address
     std::set<void*> registrations;
     std::set<std::uintptr_t> streams;
     std::set<std::uintptr_t> events;
@@ -87,6 +87,7 @@ struct FakeWorld {
     std::uint64_t free_bytes = 0, total_bytes = 0;  // what memory_info() answers; 0: it does not say
     bool hints = true;                              // false: prefetch and advise answer Code::unsupported
     bool died = false;                              // what context_died() answers
+    std::function<void(std::uint64_t, platform::PointerFacts&)> foreign;  // what the driver says of an address
     bool has_pools = true, has_transfers = true, has_captures = true;
 
     bool clean() const {
@@ -167,8 +168,10 @@ public:
                             platform::StreamHandle stream) override {
         return enqueue(attachment == platform::Attachment::stream ? "attach stream" : "attach host", stream, [] {});
     }
-    platform::Status pointer_facts(std::uint64_t, platform::PointerFacts&) override {
-        return world_.call("pointer", "pointer");
+    platform::Status pointer_facts(std::uint64_t address, platform::PointerFacts& out) override {
+        const platform::Status status = world_.call("pointer", "pointer");
+        if (status.ok() && world_.foreign) world_.foreign(address, out);
+        return status;
     }
     platform::Status memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) override {
         free_bytes = world_.free_bytes;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <caps_render.hpp>
+#include <isthmus/memory_kind.hpp>
 #include <table_text.hpp>
 
 #include <nlohmann/json.hpp>
@@ -18,12 +19,33 @@ MachineView view(const char* machine) {
     return view_of(platform::machines::find_record(machine).value());
 }
 
-TEST(Docs, TheMachinesPageIsNotStale) {  // keeps D12
-    std::ifstream file(ISTHMUS_MACHINES_PAGE, std::ios::binary);
-    ASSERT_TRUE(file) << ISTHMUS_MACHINES_PAGE;
+std::string content_of(const char* path) {
+    std::ifstream file(path, std::ios::binary);
+    EXPECT_TRUE(file) << path;
     std::stringstream content;
     content << file.rdbuf();
-    EXPECT_TRUE(content.str() == machines_page()) << "run `ninja docs-machines` and commit docs/machines.md";
+    return content.str();
+}
+
+TEST(Docs, TheGeneratedPagesAreNotStale) {  // keeps D12
+    EXPECT_TRUE(content_of(ISTHMUS_MACHINES_PAGE) == machines_page())
+        << "run `ninja docs-machines`, commit machines.md";
+    EXPECT_TRUE(content_of(ISTHMUS_ACCESS_PAGE) == access_page()) << "run `ninja docs-machines` and commit access.md";
+}
+
+TEST(Docs, TheAccessPageTellsEveryKindOnEveryRowWithItsReason) {  // keeps A1, A6, L5
+    const std::string page = access_page();
+    for (const char* row :
+         {"## cpu", "## discrete (h200)", "## discrete (rtx-wsl2)", "## hmm (rtx-hmm)", "## integrated (orin)",
+          "## ats (thor)", "## c2c (gh200-numa)", "## Memory of another GPU"}) {
+        const std::size_t begin = page.find(row);
+        ASSERT_NE(begin, std::string::npos) << row;
+        const std::string section = page.substr(begin, page.find("\n## ", begin + 1) - begin);
+        for (int kind = 0; kind < memory_kind_count; ++kind) {
+            const std::string cell = "| " + std::string(name(static_cast<MemoryKind>(kind))) + " |";
+            EXPECT_NE(section.find(cell), std::string::npos) << row << cell;
+        }
+    }
 }
 
 TEST(Render, AMachinePrintsEveryFeatureWithItsReasonAsTextAndMarkdown) {  // keeps D7, D12
@@ -37,6 +59,8 @@ TEST(Render, AMachinePrintsEveryFeatureWithItsReasonAsTextAndMarkdown) {  // kee
         }
         EXPECT_NE(printed.find("integrated"), std::string::npos);
         EXPECT_NE(printed.find("by turns"), std::string::npos);
+        EXPECT_NE(printed.find("attached to the stream, then back to the host"), std::string::npos)
+            << "why it attaches";
         EXPECT_NE(printed.find("CPU device"), std::string::npos);
     }
 }
@@ -50,6 +74,8 @@ TEST(Render, AMachinesJsonHoldsAxesFeaturesAndAttributes) {  // keeps D12
     EXPECT_EQ(device.at("features").at("direct_managed").at("origin"), "attribute");
     EXPECT_EQ(device.at("attributes").at("INTEGRATED"), 1);
     EXPECT_EQ(device.at("memory_kinds").at("host").at("who"), "both");
+    EXPECT_EQ(device.at("memory_kinds").at("host").at("launch"), "pass");
+    EXPECT_FALSE(device.at("memory_kinds").at("host").at("launch_reason").get<std::string>().empty());
     EXPECT_EQ(json.at("devices").back().at("row"), "cpu");
 }
 

@@ -41,11 +41,11 @@ TEST(Names, EveryEnumeratorHasItsOwnName) {
     expect_distinct_names<AtomicOperation>(atomic_operation_count);
     expect_distinct_names<MemoryKind>(memory_kind_count);
     expect_distinct_names<Verdict>(3);
-    expect_distinct_names<LaunchMode>(3);
+    expect_distinct_names<LaunchMode>(5);
     expect_distinct_names<Locality>(5);
     expect_distinct_names<Placed>(4);
     expect_distinct_names<Use>(6);
-    expect_distinct_names<LaunchPath>(4);
+    expect_distinct_names<LaunchPath>(5);
 }
 
 TEST(Names, MemoryKindCodesAreStable) {  // keeps K1

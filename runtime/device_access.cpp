@@ -1,0 +1,108 @@
+// Device: who may touch what, and switching access between devices.
+#include <isthmus/device.hpp>
+
+#include "access_rules.hpp"
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "launch_access.hpp"
+
+#include <mutex>
+#include <string>
+
+namespace isthmus::inline v0 {
+namespace {
+
+AccessAnswer empty_buffer() {
+    return {Verdict::not_verified, "the buffer is empty, moved from or released", "ask about a live buffer"};
+}
+
+Error not_switched(const Device& device, const Device& owner, Code code, std::string_view why,
+                   std::string_view remedy) {
+    return {code,
+            "access of " + std::string(device.name()) + " (device " + std::to_string(device.index()) +
+                ") to memory of " + std::string(owner.name()) + " (device " + std::to_string(owner.index()) +
+                ") was not switched: " + std::string(why),
+            std::string(remedy)};
+}
+
+// Why two devices have nothing to switch between them; decided without a driver call.
+Result<void> switchable(const Device& device, const Device& owner) {
+    if (device.state()->books != owner.state()->books) {
+        return not_switched(device, owner, Code::wrong_device, "the devices belong to two runtimes",
+                            "open one Runtime and take both devices from it");
+    }
+    if (device.state() == owner.state()) {
+        return not_switched(device, owner, Code::invalid_argument, "it is the same device", "name another device");
+    }
+    if (device.is_cpu() || owner.is_cpu()) {
+        return not_switched(device, owner, Code::unsupported, "access between CPU and GPU is not switched",
+                            "ask can_access(buffer), and use allocate_shared for memory that both sides use");
+    }
+    if (device.state()->driver->transfers() == nullptr) {
+        return not_switched(device, owner, Code::unsupported, "this device's driver cannot switch it",
+                            "copy between the devices");
+    }
+    return {};
+}
+
+}  // namespace
+
+AccessAnswer Device::can_access(const BufferBase& buffer) const {
+    return buffer ? detail::buffer_access(*state_, *buffer.state()) : empty_buffer();
+}
+
+AccessAnswer Device::can_access(const void* address, std::size_t bytes) const {
+    return detail::range_access(*state_, reinterpret_cast<std::uintptr_t>(address), bytes);
+}
+
+AccessAnswer Device::can_access(const Device& other) const {
+    if (other.state_->books != state_->books) {
+        return {Verdict::not_verified, "the devices belong to two runtimes, which know nothing of each other",
+                "open one Runtime and take both devices from it"};
+    }
+    const bool from_pool = other.current_allocator() == other.allocator(MemoryKind::pool);
+    return rules::pair_access(capabilities(), other.capabilities(), other.state_ == state_,
+                              from_pool ? MemoryKind::pool : MemoryKind::device,
+                              state_->books->peers.state(index(), other.index()));
+}
+
+AccessAnswer Device::view_access(const detail::ViewScope& scope) const {
+    const std::shared_ptr<detail::BufferState>& buffer = scope.buffer();
+    return buffer ? detail::buffer_access(*state_, *buffer) : empty_buffer();
+}
+
+AccessAnswer Device::combined(const AccessAnswer* parts, std::size_t count) const {
+    return rules::combine({parts, count});
+}
+
+Result<void> Device::switch_peer(const Device& owner, bool allowed) {
+    if (Result<void> possible = switchable(*this, owner); !possible) return possible;
+    if (!state_->usable()) return state_->unusable("switching access between devices");
+    detail::Books& books = *state_->books;
+    const std::lock_guard lock(books.launches.switching_peers);
+    if (books.peers.state(index(), owner.index()).peer_access == allowed) return {};
+    platform::Transfers& transfers = *state_->driver->transfers();
+    const int ordinal = owner.facts().ordinal;
+    bool reachable = false;
+    if (allowed) {
+        const platform::Status status = transfers.can_reach(ordinal, reachable);
+        if (!status.ok()) return state_->failure(status, "asking whether one device reaches another");
+        if (!reachable) {
+            return not_switched(*this, owner, Code::unsupported, "no link between them carries it",
+                                "copy between the devices; the driver goes through host memory where it must");
+        }
+    }
+    const platform::Status status = transfers.set_peer_access(ordinal, allowed);
+    if (!status.ok()) return state_->failure(status, "switching access between devices");
+    books.peers.record_peer(index(), owner.index(), allowed);
+    return {};
+}
+
+Result<void> Device::enable_peer_access(const Device& owner) {
+    return switch_peer(owner, true);
+}
+Result<void> Device::disable_peer_access(const Device& owner) {
+    return switch_peer(owner, false);
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,50 @@
+// What a caller may say of one launch, what a launch reports, and what it would do.
+#pragma once
+
+#include <isthmus/access.hpp>
+#include <isthmus/kernel_info.hpp>
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/result.hpp>
+#include <isthmus/sharing_use.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isthmus::inline v0 {
+
+struct LaunchOptions {
+    std::optional<LaunchMode> mode{};  // nothing: the stream's
+};
+
+struct LaunchReport {
+    std::uint64_t position = 0;              // of this operation within the stream, from 1
+    std::uint32_t unverified_arguments = 0;  // arguments that nobody could judge; they were passed as they are
+    std::uint64_t staged_bytes = 0;          // copied to the device for this launch
+    std::uint64_t copied_back_bytes = 0;     // … and back, by LaunchMode::staged
+};
+
+struct ArgumentExplanation {
+    std::string name;  // of the kernel's parameter
+    ArgumentUse use = ArgumentUse::value;
+    MemoryKind kind = MemoryKind::unknown;  // unknown for values
+    std::string device;                     // who owns the memory; empty: nobody of this runtime
+    LaunchPath path = LaunchPath::pass;     // what this launch would do with it
+    Verdict verdict = Verdict::yes;         // may the launch device touch it?
+    std::string sentence;                   // why, and what works instead
+};
+
+// What a launch would do now; nothing was done. Another thread may change it before the launch.
+struct LaunchExplanation {
+    LaunchMode mode = LaunchMode::relaxed;
+    std::string device;
+    std::vector<ArgumentExplanation> arguments;  // in the kernel's order
+    // Calls that give work to the driver. Not counted: what happens once (opening the stream, loading the kernel's
+    // code, making a pooled event), and queries while something is waited for, which are as many as the wait needs.
+    int driver_calls = 0;
+    std::optional<Error> refusal;  // why it would be refused; nothing: it would be launched
+};
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,204 @@
+// Provenance and access of buffers and ranges. Owned memory answers from the books; the driver is asked for what they
+// do not know.
+#include "launch_access.hpp"
+
+#include "access_rules.hpp"
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "memory_pool_state.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+bool is_host(MemoryKind kind) {
+    return kind == MemoryKind::host || kind == MemoryKind::host_numa || kind == MemoryKind::pinned ||
+           kind == MemoryKind::registered || kind == MemoryKind::write_combined;
+}
+
+// Stands in a record for "no device of this runtime".
+constexpr std::uint32_t nobody = ~std::uint32_t{0};
+
+Provenance from_record(const DeviceState& device, const provenance::Record& record) {
+    Provenance known;
+    known.kind = record.kind;
+    known.base = record.base;
+    known.bytes = record.bytes;
+    known.id = record.id;
+    known.foreign = known.remembered = (record.flags & provenance::record_flags::foreign) != 0;
+    known.device_address = (record.flags & provenance::record_flags::device_address) != 0;
+    if (record.device != nobody) known.owner = device.books->launches.devices.at(record.device);
+    return known;
+}
+
+// The CPU device has no driver that knows of GPU memory: any GPU's does.
+std::shared_ptr<DeviceState> somebody_to_ask(const DeviceState& device) {
+    return device.books->launches.devices.first([&](const DeviceState& other) {
+        return !other.synchronous && other.usable() && (device.synchronous || &other == &device);
+    });
+}
+
+Provenance of_the_system() {
+    Provenance known;
+    known.kind = MemoryKind::host;
+    return known;
+}
+
+Provenance ask_driver(const DeviceState& device, std::uint64_t address) {
+    if (!device.usable()) return {};
+    const std::shared_ptr<DeviceState> asked = somebody_to_ask(device);
+    if (!asked) return device.synchronous ? of_the_system() : Provenance{};
+    platform::PointerFacts facts;
+    if (const platform::Status status = asked->driver->memory().pointer_facts(address, facts); !status.ok()) {
+        (void)asked->failure(status, "asking about an address");  // latches a sticky error; the answer stays open
+        return {};
+    }
+    if (facts.kind == MemoryKind::unknown) return of_the_system();
+    Provenance known;
+    known.kind = facts.kind;
+    known.base = facts.base;
+    known.bytes = facts.bytes;
+    known.id = Books::next_id();
+    known.owner = device.books->launches.devices.first(
+        [&](const DeviceState& other) { return facts.ordinal >= 0 && other.driver->facts().ordinal == facts.ordinal; });
+    if (facts.base == 0 || facts.bytes == 0) {
+        known.bytes = 0;
+        return known;  // without an extent there is nothing to keep
+    }
+    const std::uint32_t owner = known.owner ? static_cast<std::uint32_t>(known.owner->index) : nobody;
+    const provenance::Record record{facts.base, facts.bytes, known.id,
+                                    owner,      facts.kind,  provenance::record_flags::foreign};
+    if (!device.books->addresses.insert(record)) {
+        // Something freed lies in its way, or another thread asked too, whose answer is as good.
+        forget_foreign(*device.books, facts.base, facts.bytes);
+        (void)device.books->addresses.insert(record);
+    }
+    return known;
+}
+
+AccessAnswer not_known() {
+    return {Verdict::not_verified, "nobody could say what this address is",
+            "allocate through the runtime, or ask again on a healthy device"};
+}
+
+// A pool lets devices in by itself (A5); what came from none of the runtime's pools follows the record of switches.
+rules::PeerState peer_state(const DeviceState& device, const DeviceState& owner, const PoolState* pool) {
+    rules::PeerState state = device.books->peers.state(device.index, owner.index);
+    if (pool != nullptr) state.pool_access = pool->allows(device.index);
+    return state;
+}
+
+AccessAnswer own_access(const DeviceState& device, const Provenance& memory) {
+    if (!memory.owner) return rules::device_access(device.capabilities, memory.kind);
+    if (memory.owner.get() == &device) return rules::device_access(device.capabilities, memory.kind);
+    const bool pooled = memory.kind == MemoryKind::pool || memory.kind == MemoryKind::graph;
+    const std::shared_ptr<PoolState> pool = pooled ? device.books->ledger.pool_of(memory.id) : nullptr;
+    return rules::peer_access(device.capabilities, memory.owner->capabilities, memory.kind,
+                              peer_state(device, *memory.owner, pool.get()));
+}
+
+AccessAnswer access_by_kind(const DeviceState& device, const Provenance& memory) {
+    if (!memory.foreign) return own_access(device, memory);
+    if (memory.owner) {
+        return rules::foreign_access(device.capabilities, memory.owner->capabilities, memory.kind,
+                                     memory.owner.get() == &device,
+                                     device.books->peers.state(device.index, memory.owner->index));
+    }
+    return rules::foreign_access(device.capabilities, device.capabilities, memory.kind, false, {});
+}
+
+AccessAnswer judge_range(const DeviceState& device, const Provenance& memory, std::uint64_t address,
+                         std::uint64_t bytes) {
+    if (memory.kind == MemoryKind::unknown) return not_known();
+    if (!memory.holds(address, bytes)) {
+        return {Verdict::no, "the range reaches beyond the allocation that it begins in",
+                "check the element count against the allocation's size"};
+    }
+    const rules::AddressForm form{memory.device_address, memory.foreign && memory.id != 0};
+    return rules::by_address(device.capabilities, memory.kind, form, access_by_kind(device, memory));
+}
+
+}  // namespace
+
+void forget_foreign(Books& books, std::uint64_t base, std::uint64_t bytes) {
+    std::vector<provenance::Record> there;
+    books.addresses.for_each([&](const provenance::Record& record) {
+        const bool foreign = (record.flags & provenance::record_flags::foreign) != 0;
+        if (foreign && record.base < base + bytes && base < record.base + record.bytes) there.push_back(record);
+    });
+    for (const provenance::Record& record : there) (void)books.addresses.erase(record.base, record.id);
+}
+
+Provenance provenance_of(const DeviceState& device, std::uint64_t address) {
+    if (const provenance::Record record = device.books->addresses.find(address)) return from_record(device, record);
+    return ask_driver(device, address);
+}
+
+AccessAnswer range_access(const DeviceState& device, std::uint64_t address, std::uint64_t bytes, Provenance* out) {
+    if (bytes == 0) return {Verdict::yes, "nothing is touched", {}};
+    if (address == 0) return {Verdict::no, "the address is null", "pass the address of live memory"};
+    if (bytes > ~address) {
+        return {Verdict::no, "the range ends beyond the address space", "check the element count for an overflow"};
+    }
+    Provenance memory = provenance_of(device, address);
+    AccessAnswer answer = judge_range(device, memory, address, bytes);
+    if (answer.verdict == Verdict::no && memory.remembered) {
+        // Before an earlier answer refuses anything: its owner may have freed it, and something else lies there now.
+        forget_foreign(*device.books, memory.base, memory.bytes);
+        memory = provenance_of(device, address);
+        answer = judge_range(device, memory, address, bytes);
+    }
+    if (out != nullptr) *out = std::move(memory);
+    return answer;
+}
+
+AccessAnswer buffer_access(const DeviceState& device, const BufferState& buffer) {
+    const DeviceState& owner = *buffer.device;
+    if (buffer.path == LaunchPath::stage) {
+        // Two memories that the runtime keeps alike: each side has its own.
+        if (&owner == &device) return {Verdict::yes, "the device has its own side of the staged buffer", {}};
+        if (device.synchronous) return {Verdict::yes, "the host has its own side of the staged buffer", {}};
+    }
+    if (device.synchronous) return rules::host_access(owner.capabilities, buffer.kind);
+    if (&owner == &device || owner.synchronous) return rules::device_access(device.capabilities, buffer.kind);
+    // Another runtime records its own switches: what this one knows says nothing about its memory.
+    if (owner.books != device.books && !is_host(buffer.kind)) {
+        return rules::foreign_access(device.capabilities, owner.capabilities, buffer.kind, false, {});
+    }
+    return rules::peer_access(device.capabilities, owner.capabilities, buffer.kind,
+                              peer_state(device, owner, buffer.pool.get()));
+}
+
+std::uint64_t buffer_address(const DeviceState& device, const BufferState& buffer) {
+    const auto host = reinterpret_cast<std::uintptr_t>(buffer.host);
+    if (device.synchronous) return host;
+    if (buffer.device.get() == &device) return buffer.device_address;
+    // A staged buffer's sides are its owner's and the host's; attached memory belongs to one stream of its owner.
+    if (buffer.path == LaunchPath::stage || buffer.path == LaunchPath::attach) return 0;
+    switch (buffer.kind) {
+        case MemoryKind::host:
+        case MemoryKind::host_numa:
+        case MemoryKind::pinned: return host;
+        case MemoryKind::registered:
+            return device.capabilities.has(Feature::registered_same_pointer) ? host : 0;  // attribute 91
+        case MemoryKind::write_combined: return 0;  // its address is per device (cuMemHostGetDevicePointer)
+        default: return buffer.device_address;      // one address space for all GPUs
+    }
+}
+
+std::string described(const BufferState& buffer) {
+    return std::string(name(buffer.kind)) + " memory of " + std::string(buffer.device->driver->facts().name);
+}
+
+std::string described(const Provenance& memory) {
+    if (memory.kind == MemoryKind::unknown) return "memory that nobody knows";
+    if (memory.id == 0) return "ordinary host memory";
+    std::string text = memory.foreign ? "foreign " : "";
+    text += std::string(name(memory.kind)) + " memory";
+    if (memory.owner) text += " of " + std::string(memory.owner->driver->facts().name);
+    return text;
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,56 @@
+// LaunchBooks: what the launches and access queries of one runtime share: its devices, and what they warned about.
+#pragma once
+
+#include "warn_once.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+
+struct DeviceState;
+
+// The devices of a runtime by index, for questions about memory that another one owns. Thread-safe.
+class DeviceList {
+public:
+    void add(std::size_t index, const std::shared_ptr<DeviceState>& device) {
+        const std::lock_guard lock(mutex_);
+        if (devices_.size() <= index) devices_.resize(index + 1);
+        devices_[index] = device;
+    }
+    std::shared_ptr<DeviceState> at(std::size_t index) const {
+        const std::lock_guard lock(mutex_);
+        return index < devices_.size() ? devices_[index].lock() : nullptr;
+    }
+    // The first that `fits`; nullptr: none.
+    template <class Fits>
+    std::shared_ptr<DeviceState> first(Fits fits) const {
+        const std::lock_guard lock(mutex_);
+        for (const std::weak_ptr<DeviceState>& known : devices_) {
+            std::shared_ptr<DeviceState> device = known.lock();
+            if (device && fits(*device)) return device;
+        }
+        return nullptr;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::vector<std::weak_ptr<DeviceState>> devices_;
+};
+
+struct LaunchBooks {
+    DeviceList devices;
+    WarnOnce warnings;
+    std::mutex switching_peers;  // so that the driver's state and the record change together
+    std::atomic<std::uint64_t> unverified_arguments{0};
+    std::atomic<std::uint64_t> warnings_given{0};
+    std::atomic<std::uint64_t> staged_launches{0};
+    std::atomic<std::uint64_t> prefetches{0};
+    std::atomic<std::uint64_t> failed_hints{0};
+};
+
+}  // namespace isthmus::inline v0::detail

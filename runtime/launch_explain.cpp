@@ -1,0 +1,255 @@
+// Stream::explain: what a launch would do, from the same judgements that the launch makes.
+#include <isthmus/stream.hpp>
+
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "kernel_argument.hpp"
+#include "launch_judge.hpp"
+#include "stream_state.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace isthmus::inline v0 {
+namespace {
+
+using detail::BufferState;
+using detail::DeviceState;
+using detail::JudgedArgument;
+using detail::LaunchArgument;
+using detail::StreamState;
+using Doing = JudgedArgument::Doing;
+
+std::string owner_name(const BufferState& buffer) {
+    return std::string(buffer.device->driver->facts().name);
+}
+
+// The path of a buffer that this launch passes: its own on its own device, plain use on another one.
+LaunchPath path_of(const DeviceState& device, const BufferState& buffer) {
+    const bool here = buffer.device.get() == &device;
+    return here && buffer.path != LaunchPath::refuse && !device.synchronous ? buffer.path : LaunchPath::pass;
+}
+
+std::string sentence_of(const DeviceState& device, MemoryKind kind, LaunchPath path, const AccessAnswer& answer) {
+    if (path == LaunchPath::stage || path == LaunchPath::refuse) {
+        std::string text(path == LaunchPath::stage && answer.verdict != Verdict::yes ? "copied around the kernel: "
+                                                                                     : "");
+        text += answer.reason;
+        if (path == LaunchPath::refuse) text += ". Try: " + std::string(answer.remedy);
+        return text;
+    }
+    if (path != LaunchPath::pass) return std::string(device.paths[static_cast<std::size_t>(kind)].reason);
+    std::string text(answer.reason);
+    if (answer.verdict == Verdict::not_verified) text += "; it is passed as it is. Try: " + std::string(answer.remedy);
+    return text;
+}
+
+// One explanation under way: arguments first, then the calls of the whole.
+class Explainer {
+public:
+    Explainer(StreamState& stream, LaunchMode mode, const KernelInfo& kernel)
+        : stream_(stream), device_(*stream.device), kernel_(kernel) {
+        out_.mode = mode;
+        out_.device = device_.driver->facts().name;
+    }
+
+    void add(std::uint32_t at, const LaunchArgument& argument) {
+        ArgumentExplanation explained;
+        explained.name = parameter_name(kernel_, at);
+        explained.use = kernel_.parameter[at].use;
+        if (!argument.fits) {
+            refuse(Error(Code::invalid_argument,
+                         detail::argument_text(kernel_, at) + " was given a number that its type does not hold",
+                         "pass a number within the parameter's range"));
+        }
+        if (!argument.is_view) {
+            explained.sentence = "a value: it travels with the launch";
+        } else if (argument.buffer == nullptr) {
+            add_raw(at, argument, explained);
+        } else if (*argument.buffer == nullptr) {
+            explained.path = LaunchPath::refuse;
+            explained.verdict = Verdict::not_verified;
+            explained.sentence = "the buffer is empty, moved from or released";
+            refuse(Error(Code::invalid_handle,
+                         detail::argument_text(kernel_, at) + " is an empty, moved-from or released buffer",
+                         "pass the buffer that it was moved to"));
+        } else {
+            add_buffer(at, **argument.buffer, explained);
+        }
+        out_.arguments.push_back(std::move(explained));
+    }
+
+    LaunchExplanation finish(bool runs);
+
+private:
+    void refuse(Error why) {
+        if (!out_.refusal) out_.refusal = std::move(why);
+    }
+    void add_raw(std::uint32_t at, const LaunchArgument& argument, ArgumentExplanation& explained) {
+        const std::uint64_t bytes = detail::raw_bytes(argument, kernel_.parameter[at]);
+        const JudgedArgument judged = detail::judge_raw(device_, argument, bytes, out_.mode);
+        detail::Provenance memory;
+        const AccessAnswer answer =
+            detail::range_access(device_, reinterpret_cast<std::uintptr_t>(argument.raw), bytes, &memory);
+        explained.kind = memory.kind;
+        if (memory.owner) explained.device = memory.owner->driver->facts().name;
+        explained.verdict = answer.verdict;
+        settle(at, judged, answer, LaunchPath::pass, {judged.address, bytes, explained.use, judged.ordinal}, explained);
+        if (judged.doing == Doing::refuse) refuse(detail::refusal_of_raw(kernel_, at, device_, judged));
+    }
+    void add_buffer(std::uint32_t at, BufferState& buffer, ArgumentExplanation& explained) {
+        const JudgedArgument judged = detail::judge_buffer(device_, buffer, out_.mode);
+        const AccessAnswer answer = detail::buffer_access(device_, buffer);
+        explained.kind = buffer.kind;
+        explained.device = owner_name(buffer);
+        explained.verdict = answer.verdict;
+        settle(at, judged, answer, path_of(device_, buffer),
+               {judged.address, buffer.bytes, explained.use, judged.ordinal}, explained);
+        if (judged.doing == Doing::refuse) {
+            refuse(detail::refusal_of_buffer(kernel_, at, device_, buffer, judged));
+        } else if (buffer.bytes > 0) {
+            buffers_.push_back({&buffer, explained.use, at, judged.doing == Doing::stage});
+        }
+    }
+    void settle(std::uint32_t, const JudgedArgument& judged, const AccessAnswer& answer, LaunchPath passing,
+                const rules::StagedRange& range, ArgumentExplanation& explained) {
+        explained.path = judged.doing == Doing::refuse  ? LaunchPath::refuse
+                         : judged.doing == Doing::stage ? LaunchPath::stage
+                                                        : passing;
+        const AccessAnswer& told = judged.doing == Doing::refuse ? judged.answer : answer;
+        explained.sentence = sentence_of(device_, explained.kind, explained.path, told);
+        if (judged.doing == Doing::stage) staged_.push_back(range);
+    }
+    LaunchExplanation recorded(bool runs);
+    int calls_for_buffers();
+    int calls_for_departure() const;
+    int calls_for_staging() const;
+
+    struct Used {
+        BufferState* buffer;
+        ArgumentUse use;
+        std::uint32_t argument;
+        bool staged;
+    };
+    StreamState& stream_;
+    DeviceState& device_;
+    const KernelInfo& kernel_;
+    LaunchExplanation out_;
+    std::vector<Used> buffers_;
+    std::vector<rules::StagedRange> staged_;
+};
+
+// What claiming the buffers costs, and whether a claim would be refused. Each buffer once, as a claim changes it.
+int Explainer::calls_for_buffers() {
+    int calls = 0;
+    std::vector<const BufferState*> prepared;
+    for (const Used& used : buffers_) {
+        BufferState& buffer = *used.buffer;
+        if (buffer.host == nullptr) continue;
+        const std::lock_guard lock(buffer.mutex);
+        if (Result<void> open = buffer.refuse_open_views(detail::writes(used.use)); !open) {
+            refuse(Error(Code::in_use,
+                         detail::argument_text(kernel_, used.argument) + std::string(open.error().message()),
+                         std::string(open.error().remedy())));
+        }
+        if (std::find(prepared.begin(), prepared.end(), &buffer) != prepared.end()) continue;
+        const bool reads = detail::reads(used.use);
+        if (device_.synchronous) {
+            calls += buffer.path == LaunchPath::stage && buffer.device_newer && reads ? 2 : 0;  // a copy and its event
+        } else if (!used.staged && buffer.path == LaunchPath::stage) {
+            calls += buffer.host_newer && reads ? 1 : 0;
+            const bool elsewhere = buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_ &&
+                                   !buffer.uploaded_on->reached(buffer.upload_position);
+            calls += elsewhere ? 1 : 0;
+            if (!reads) continue;  // a later argument may read it still
+        } else if (!used.staged && buffer.path == LaunchPath::attach) {
+            calls += buffer.attached_to != &stream_ ? 1 : 0;
+        } else if (!used.staged && buffer.path == LaunchPath::prefetch) {
+            calls += buffer.host_touched && device_.driver->transfers() != nullptr ? 1 : 0;
+        }
+        prepared.push_back(&buffer);
+    }
+    return calls;
+}
+
+// The departure fence, and what goes back to the host with it.
+int Explainer::calls_for_departure() const {
+    const auto stays = [&](const BufferState* known) {
+        return std::any_of(buffers_.begin(), buffers_.end(),
+                           [&](const Used& used) { return used.buffer == known && !used.staged; });
+    };
+    const std::vector<BufferState*>& tail = stream_.tail;
+    if (std::all_of(tail.begin(), tail.end(), stays)) return 0;
+    int calls = stream_.reached(stream_.issued) ? 0 : 1;
+    for (BufferState* buffer : tail) {
+        if (buffer->path != LaunchPath::attach) continue;
+        const std::lock_guard lock(buffer->mutex);
+        calls += buffer->attached_to == &stream_ ? 1 : 0;
+    }
+    return calls;
+}
+
+int Explainer::calls_for_staging() const {
+    if (staged_.empty()) return 0;
+    const rules::StagingPlan plan = rules::plan_staging(staged_);
+    const auto of_host = [](const rules::StagedCopy& copy) { return copy.ordinal < 0; };
+    const bool host_in = std::any_of(plan.in.begin(), plan.in.end(), of_host);
+    const bool host_out = std::any_of(plan.out.begin(), plan.out.end(), of_host);
+    const int waits = host_out ? 2 : host_in ? 1 : 0;  // an event behind the kernel and the copies; behind the upload
+    return 2 + static_cast<int>(plan.in.size() + plan.out.size()) + waits;  // 2: the temporary, and its release
+}
+
+// On a captured stream nothing runs and nothing is claimed: the launch becomes a node of the graph.
+LaunchExplanation Explainer::recorded(bool runs) {
+    for (const Used& used : buffers_) {
+        if (used.buffer->path != LaunchPath::attach) continue;
+        refuse(Error(Code::capture_error,
+                     detail::argument_text(kernel_, used.argument) +
+                         " is managed memory, which belongs to one side at a time on this machine: a graph cannot hand "
+                         "it over",
+                     "use pinned memory in graphs"));
+    }
+    out_.driver_calls = out_.refusal || !runs ? 0 : 1;
+    return std::move(out_);
+}
+
+LaunchExplanation Explainer::finish(bool runs) {
+    const std::lock_guard lock(stream_.mutex);
+    const bool capturing = stream_.recording != nullptr;
+    if (capturing && (out_.mode == LaunchMode::verify || !staged_.empty())) {
+        refuse(Error(Code::capture_error,
+                     "a capture is open, and this launch would have to wait or to copy around the kernel",
+                     "use LaunchMode::checked and memory that the device reaches"));
+    }
+    if (capturing) return recorded(runs);
+    int calls = calls_for_buffers();  // also finds refusals
+    if (out_.refusal || !runs) return std::move(out_);
+    calls += calls_for_departure() + calls_for_staging();
+    if (!device_.synchronous) {
+        calls += 1;
+        if (out_.mode == LaunchMode::verify) calls += 1;
+    }
+    out_.driver_calls = calls;
+    return std::move(out_);
+}
+
+}  // namespace
+
+LaunchExplanation Stream::explain_described(const LaunchOptions& options, const KernelInfo& kernel,
+                                            const Extent& extent, const LaunchArgument* arguments,
+                                            std::size_t count) const {
+    StreamState& stream = *state_;
+    const LaunchMode mode = options.mode.value_or(stream.mode.load(std::memory_order_relaxed));
+    Explainer explainer(stream, mode, kernel);
+    for (std::uint32_t at = 0; at < count; ++at) explainer.add(at, arguments[at]);
+    LaunchExplanation explained = explainer.finish(extent.x != 0 && extent.y != 0 && extent.z != 0);
+    if (!stream.device->usable()) {
+        explained.driver_calls = 0;
+        explained.refusal = stream.device->unusable("launching kernel '" + std::string(kernel.name) + "'");
+    }
+    return explained;
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,265 @@
+// Judging arguments: owned memory by bits and books, what is unknown once by the driver and then with a warning.
+#include "launch_judge.hpp"
+
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "kernel_argument.hpp"
+#include "stream_state.hpp"
+
+#include <cstring>
+#include <limits>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+using Doing = JudgedArgument::Doing;
+
+JudgedArgument refused(Code code, AccessAnswer answer) {
+    JudgedArgument judged;
+    judged.doing = Doing::refuse;
+    judged.code = code;
+    judged.answer = answer;
+    return judged;
+}
+JudgedArgument passed(std::uint64_t address, AccessAnswer answer) {
+    JudgedArgument judged;
+    judged.address = address;
+    judged.answer = answer;
+    return judged;
+}
+JudgedArgument staged(std::uint64_t address, int ordinal, AccessAnswer answer) {
+    JudgedArgument judged = passed(address, answer);
+    judged.doing = Doing::stage;
+    judged.ordinal = ordinal;
+    return judged;
+}
+
+JudgedArgument on_the_cpu(const DeviceState& device, const BufferState& buffer) {
+    if (buffer.host != nullptr) {
+        // By turns or not: the launch opens the buffer as a host view does, and so may use it.
+        return passed(buffer_address(device, buffer), {Verdict::yes, "the launch opens it as a host view does", {}});
+    }
+    AccessAnswer answer = buffer_access(device, buffer);
+    answer.verdict = Verdict::no;  // without a host address there is nothing to pass
+    answer.remedy = "allocate_shared gives memory that both sides may use";
+    return refused(Code::not_accessible, answer);
+}
+
+// Where a GPU cannot use the buffer, its host side is copied, or its memory by the driver between two GPUs.
+JudgedArgument stage_buffer(const DeviceState& device, const BufferState& buffer, AccessAnswer answer) {
+    if (buffer.host != nullptr) return staged(reinterpret_cast<std::uintptr_t>(buffer.host), -1, answer);
+    if (device.driver->transfers() == nullptr || buffer.device->synchronous) {
+        return refused(Code::unsupported, answer);
+    }
+    return staged(buffer.device_address, buffer.device->driver->facts().ordinal, answer);
+}
+
+bool is_host_memory(const Provenance& memory) {
+    const bool kind = memory.kind == MemoryKind::host || memory.kind == MemoryKind::host_numa ||
+                      memory.kind == MemoryKind::pinned || memory.kind == MemoryKind::registered ||
+                      memory.kind == MemoryKind::write_combined;
+    return kind && !memory.device_address;
+}
+bool is_gpu_memory(const Provenance& memory) {
+    return memory.kind == MemoryKind::device || memory.kind == MemoryKind::pool;
+}
+
+std::string to_device(const DeviceState& device, const JudgedArgument& judged) {
+    return " and was given to " + std::string(device.driver->facts().name) + ": " + std::string(judged.answer.reason);
+}
+
+JudgedArgument judge_known_raw(const DeviceState& device, const LaunchArgument& argument, LaunchMode mode,
+                               const Provenance& memory, const AccessAnswer& answer) {
+    const auto address = reinterpret_cast<std::uintptr_t>(argument.raw);
+    const bool ours = !memory.foreign && memory.owner.get() == &device;
+    if (mode == LaunchMode::strict && !ours) {
+        return refused(Code::unverified, {Verdict::not_verified,
+                                          "it is not memory that this runtime allocated on the launch device, and the "
+                                          "launch mode is strict",
+                                          "pass a Buffer of the launch device, or use LaunchMode::checked"});
+    }
+    // The attachment is a launch's work, and a raw view names no buffer to attach (K6).
+    if (ours && device.paths[static_cast<std::size_t>(memory.kind)].path == LaunchPath::attach) {
+        return refused(Code::not_accessible, {Verdict::no,
+                                              "managed memory is attached to the stream of the launch here, and a raw "
+                                              "view does not tell the launch whose memory it is",
+                                              "pass the Buffer"});
+    }
+    if (answer.verdict == Verdict::yes) return passed(address, answer);
+    if (mode == LaunchMode::staged && !device.synchronous) {
+        const bool of_gpu = memory.owner && !memory.owner->synchronous;
+        if (is_host_memory(memory)) return staged(address, -1, answer);
+        if (is_gpu_memory(memory) && of_gpu && device.driver->transfers() != nullptr) {
+            return staged(address, memory.owner->driver->facts().ordinal, answer);
+        }
+    }
+    if (answer.verdict == Verdict::no) return refused(Code::not_accessible, answer);
+    // Whether to copy cannot be told where the driver did not answer; results would be in one place or the other.
+    if (mode == LaunchMode::staged && memory.kind == MemoryKind::unknown) return refused(Code::unverified, answer);
+    return passed(address, answer);
+}
+
+// By its address alone: memory of the device that it reaches, with one name for both sides.
+bool plainly_own(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes) {
+    if (argument.is_span && !device.synchronous) return false;
+    const auto address = reinterpret_cast<std::uintptr_t>(argument.raw);
+    const provenance::Record record = device.books->addresses.find(address);
+    if (!record || record.flags != 0 || record.device != device.index) return false;
+    const bool two_names = record.kind == MemoryKind::registered || record.kind == MemoryKind::write_combined;
+    const bool attached = device.paths[static_cast<std::size_t>(record.kind)].path == LaunchPath::attach;
+    return device.reaches(record.kind) && !two_names && !attached && bytes <= record.bytes - (address - record.base);
+}
+
+void warn(const DeviceState& device, const KernelInfo& kernel, std::uint32_t argument, const std::string& what,
+          std::uint64_t source, const AccessAnswer& answer) {
+    LaunchBooks& books = device.books->launches;
+    books.unverified_arguments.fetch_add(1, std::memory_order_relaxed);
+    switch (books.warnings.ask({&kernel, argument, source, device.index})) {
+        case WarnOnce::Answer::first:
+            books.warnings_given.fetch_add(1, std::memory_order_relaxed);
+            device.config->say(Severity::warning, "not verified: " + argument_text(kernel, argument) + " is " + what +
+                                                      ", given to " + std::string(device.driver->facts().name) + ": " +
+                                                      std::string(answer.reason) +
+                                                      ". Try: " + std::string(answer.remedy));
+            break;
+        case WarnOnce::Answer::first_full:
+            device.config->say(Severity::warning,
+                               "not verified: further arguments are counted and no longer named, after " +
+                                   std::to_string(WarnOnce::most_warnings) + " warnings");
+            break;
+        case WarnOnce::Answer::known:
+        case WarnOnce::Answer::full: break;
+    }
+}
+
+}  // namespace
+
+bool in_capture(StreamState& stream) {
+    return stream.recording_id() != 0;
+}
+
+std::uint64_t raw_bytes(const LaunchArgument& argument, const ParameterInfo& parameter) noexcept {
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    return argument.raw_count > most / parameter.element_bytes ? most : argument.raw_count * parameter.element_bytes;
+}
+
+JudgedArgument judge_buffer(const DeviceState& device, const BufferState& buffer, LaunchMode mode) {
+    if (buffer.bytes == 0) return {};
+    const bool here = buffer.device.get() == &device;
+    if (!here && mode == LaunchMode::strict) {
+        return refused(Code::wrong_device,
+                       {Verdict::no, "it was allocated on another device and the launch mode is strict",
+                        "allocate it on the launch device, or use LaunchMode::checked"});
+    }
+    if (device.synchronous) return on_the_cpu(device, buffer);
+    const std::uint64_t address = buffer_address(device, buffer);
+    if (address == 0) {
+        const AccessAnswer nowhere{Verdict::no, "it belongs to another device and has no address on this one",
+                                   "allocate it on the launch device and copy, or use LaunchMode::staged"};
+        return mode == LaunchMode::staged ? stage_buffer(device, buffer, nowhere)
+                                          : refused(Code::wrong_device, nowhere);
+    }
+    const AccessAnswer answer = buffer_access(device, buffer);
+    if (mode == LaunchMode::relaxed || answer.verdict != Verdict::no) return passed(address, answer);
+    return mode == LaunchMode::staged ? stage_buffer(device, buffer, answer) : refused(Code::not_accessible, answer);
+}
+
+JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
+                         LaunchMode mode) {
+    const auto address = reinterpret_cast<std::uintptr_t>(argument.raw);
+    if (bytes == 0) return passed(address, {Verdict::yes, "nothing is touched", {}});
+    if (argument.is_span && !device.synchronous && mode != LaunchMode::staged) {
+        return refused(Code::not_accessible,
+                       {Verdict::no, "a plain host span is for launches on the CPU device",
+                        "use LaunchMode::staged, or copy it into a buffer that allocate_shared gives"});
+    }
+    if (mode == LaunchMode::relaxed) return passed(address, {Verdict::yes, "the mode is relaxed", {}});
+    Provenance memory;
+    const AccessAnswer answer = range_access(device, address, bytes, &memory);
+    const bool whole = memory.kind == MemoryKind::unknown || memory.holds(address, bytes);
+    JudgedArgument judged = whole && address != 0 && bytes <= ~address
+                                ? judge_known_raw(device, argument, mode, memory, answer)
+                                : refused(Code::not_accessible, answer);
+    judged.memory = std::move(memory);
+    return judged;
+}
+
+Error refusal_of_buffer(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
+                        const BufferState& buffer, const JudgedArgument& judged) {
+    return {judged.code, argument_text(kernel, argument) + " is " + described(buffer) + to_device(device, judged),
+            std::string(judged.answer.remedy)};
+}
+
+Error refusal_of_raw(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
+                     const JudgedArgument& judged) {
+    const std::string what = judged.memory.kind == MemoryKind::unknown ? "a raw pointer" : described(judged.memory);
+    return {judged.code, argument_text(kernel, argument) + " is " + what + to_device(device, judged),
+            std::string(judged.answer.remedy)};
+}
+
+namespace {
+
+// What cannot be told at a glance.
+Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelInfo& kernel,
+                       const LaunchArgument& argument, std::uint32_t at, void* pack, Judgement& out) {
+    const ParameterInfo& parameter = kernel.parameter[at];
+    JudgedArgument judged;
+    std::uint64_t bytes = 0;
+    if (argument.buffer == nullptr) {
+        bytes = raw_bytes(argument, parameter);
+        judged = judge_raw(device, argument, bytes, mode);
+        if (judged.doing == Doing::refuse) return refusal_of_raw(kernel, at, device, judged);
+    } else {
+        const BufferState* buffer = argument.buffer->get();
+        if (buffer == nullptr) {
+            return Error(Code::invalid_handle,
+                         argument_text(kernel, at) + " is an empty, moved-from or released buffer",
+                         "pass the buffer that it was moved to");
+        }
+        bytes = buffer->bytes;
+        judged = judge_buffer(device, *buffer, mode);
+        if (judged.doing == Doing::refuse) return refusal_of_buffer(kernel, at, device, *buffer, judged);
+        std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &judged.address, sizeof judged.address);
+    }
+    if (judged.doing == Doing::stage) {
+        out.staged.push_back({at, {judged.address, bytes, parameter.use, judged.ordinal}, argument.buffer});
+    } else if (mode != LaunchMode::relaxed && judged.answer.verdict == Verdict::not_verified) {
+        ++out.unverified;
+        const std::uint64_t source = judged.memory.id != 0 ? judged.memory.id : judged.address;
+        warn(device, kernel, at, argument.buffer == nullptr ? described(judged.memory) : described(**argument.buffer),
+             source, judged.answer);
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const KernelInfo& kernel,
+                             const LaunchArgument* arguments, std::size_t count, void* pack, Judgement& out) {
+    for (std::uint32_t at = 0; at < count; ++at) {
+        const LaunchArgument& argument = arguments[at];
+        if (!argument.fits) {
+            return Error(Code::invalid_argument,
+                         argument_text(kernel, at) + " was given a number that its type does not hold",
+                         "pass a number within the parameter's range");
+        }
+        if (!argument.is_view) continue;
+        const ParameterInfo& parameter = kernel.parameter[at];
+        if (argument.buffer == nullptr) {
+            if (mode == LaunchMode::relaxed && !argument.is_span) continue;  // the pack holds it already
+            if (plainly_own(device, argument, raw_bytes(argument, parameter))) continue;
+        } else if (const BufferState* buffer = argument.buffer->get();
+                   buffer != nullptr && buffer->device.get() == &device && device.reaches(buffer->kind) &&
+                   !device.synchronous) {
+            // The device's own memory that it reaches is lawful in every mode: nothing to judge.
+            std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &buffer->device_address,
+                        sizeof buffer->device_address);
+            continue;
+        }
+        if (Result<void> judged = judge_one(device, mode, kernel, argument, at, pack, out); !judged) return judged;
+    }
+    return {};
+}
+
+}  // namespace isthmus::inline v0::detail

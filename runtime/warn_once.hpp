@@ -1,0 +1,40 @@
+// WarnOnce: which warnings were given already, in a bounded table that is read without a lock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace isthmus::inline v0::detail {
+
+// What a warning is about. Kernels have static storage, sources are identities or addresses.
+struct WarningKey {
+    const void* kernel = nullptr;
+    std::uint32_t argument = 0;
+    std::uint64_t source = 0;
+    std::size_t device = 0;  // Device::index() of the launch device
+};
+
+// Thread-safe. Nothing is ever forgotten, so that a warning is given at most once; what comes when there is no room
+// left is not warned about any more.
+class WarnOnce {
+public:
+    static constexpr std::size_t most_warnings = 512;
+    enum class Answer : std::uint8_t {
+        first,  // give it
+        known,
+        full,        // no room for it
+        first_full,  // … for the first time: say so
+    };
+    Answer ask(const WarningKey& key) noexcept;
+    std::size_t size() const noexcept { return used_.load(std::memory_order_relaxed); }
+
+private:
+    static constexpr std::size_t places = 1024;              // a power of two; at most half of them are filled
+    std::array<std::atomic<std::uint64_t>, places> seen_{};  // hashes; 0: empty
+    std::atomic<std::size_t> used_{0};
+    std::atomic<bool> told_full_{false};
+};
+
+}  // namespace isthmus::inline v0::detail
