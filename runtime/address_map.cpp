@@ -83,6 +83,10 @@ bool AddressMap::erase(std::uint64_t base, std::uint64_t id) {
     return true;
 }
 
+const Tree& AddressMap::tree() const noexcept {
+    return state_->tree;
+}
+
 Record AddressMap::find(std::uint64_t address) const noexcept {
     return state_->tree.find(address);
 }

@@ -12,6 +12,10 @@
 
 namespace isthmus::provenance {
 
+namespace nodes {
+class Tree;
+}
+
 // What is known about one live allocation: a value, copied out to readers.
 struct Record {
     std::uint64_t base = 0;  // first address
@@ -57,6 +61,9 @@ public:
     std::size_t memory_bytes() const noexcept;  // its own; never shrinks, what was erased is used again
     // Each live allocation once, in no particular order. `visit` may read the map, not change it.
     void for_each(const std::function<void(const Record&)>& visit) const;
+
+    // What find() follows, for tests that come between its loads.
+    const nodes::Tree& tree() const noexcept;
 
 private:
     struct State;

@@ -37,6 +37,11 @@ inline void put(Word& word, Ref ref) {
 inline Ref get(const Word& word) {  // the writer's own words
     return word.load(std::memory_order_relaxed);
 }
+// What happens between a reader's loads: nothing. Tests put a writer's acts there, so that every place where another
+// thread might come in between is played, in the code that ships.
+struct Undisturbed {
+    void operator()() const noexcept {}
+};
 // From a node for 2^bits addresses, or a slot, to what it says of `address`.
 inline Ref follow(Ref ref, std::uint64_t address, int bits) {
     const std::uint64_t inside = address & ((std::uint64_t{1} << bits) - 1);
@@ -65,17 +70,24 @@ struct alignas(64) Slot {
     void turn() { version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
     // The reader's: false where the slot was not alive, or changed hands meanwhile, or does not hold `address`.
-    bool read(std::uint64_t address, Record& record) const;
+    template <class Between = Undisturbed>
+    bool read(std::uint64_t address, Record& record, const Between& between = {}) const;
 };
 static_assert(sizeof(Slot) == 64);
 
-inline bool Slot::read(std::uint64_t address, Record& record) const {
+template <class Between>  // said to be inline, because g++ otherwise calls it
+inline bool Slot::read(std::uint64_t address, Record& record, const Between& between) const {
     // The acquires keep the second look at the version behind the rest; they pair with the releases in fill().
     const std::uint64_t before = version.load(std::memory_order_acquire);
+    between();
     const std::uint64_t from = base.load(std::memory_order_acquire);
+    between();
     const std::uint64_t length = bytes.load(std::memory_order_acquire);
+    between();
     const std::uint64_t identity = id.load(std::memory_order_acquire);
+    between();
     const std::uint64_t packed = owner.load(std::memory_order_acquire);
+    between();
     const std::uint64_t changed = before ^ version.load(std::memory_order_relaxed);
     if ((changed | (before & 1)) != 0 || address - from >= length) return false;
     record.base = from;

@@ -110,17 +110,6 @@ void Tree::remove(const Slot& slot, Range range) {
     each_root_word(root_, range, [&](Word& word, Range here) { return remove(word, root_shift, here, slot), true; });
 }
 
-// Out of line: only where there is nothing, or a writer was in the way.
-[[gnu::noinline]] void Tree::look_again(std::uint64_t address, Record& record) const {
-    for (;;) {
-        // Pairs with the release in give_up(): nodes given up until now are not reached any more.
-        const std::uint64_t before = given_up_.load(std::memory_order_acquire);
-        if (arrive(address).read(address, record)) return;
-        // Whoever writes a node anew does so after its giving up, so that a reader of the new words sees it here.
-        if (given_up_.load(std::memory_order_relaxed) == before) return;
-    }
-}
-
 Ref Tree::make_node(NodeKind kind) {
     void* block = pool_of(kind).take();
     if (block == nullptr) return 0;

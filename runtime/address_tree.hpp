@@ -70,19 +70,26 @@ class Tree {
 public:
     explicit Tree(Budget& budget);
 
-    Record find(std::uint64_t address) const {
+    template <class Between = Undisturbed>
+    Record find(std::uint64_t address, const Between& between = {}) const {
         Record record;
-        if (!arrive(address).read(address, record)) [[unlikely]] {
-            look_again(address, record);
+        if (!arrive(address, between).read(address, record, between)) [[unlikely]] {
+            look_again(address, record, between);
         }
         return record;
     }
-    const Slot& arrive(std::uint64_t address) const {
+    template <class Between = Undisturbed>
+    const Slot& arrive(std::uint64_t address, const Between& between = {}) const {
         Ref ref = root_[(address >> root_shift) & (root_words - 1)].load(std::memory_order_acquire);
+        between();
         ref = follow(ref, address, upper);
+        between();
         ref = follow(ref, address, middle);
+        between();
         ref = follow(ref, address, lower);
+        between();
         ref = follow(ref, address, granule);
+        between();
         return slot_of(ref);
     }
     // A slot whose allocation meets `range`; nullptr: none.
@@ -93,7 +100,8 @@ public:
     void remove(const Slot& slot, Range range);
 
 private:
-    void look_again(std::uint64_t address, Record& record) const;
+    template <class Between>
+    void look_again(std::uint64_t address, Record& record, const Between& between) const;
     bool nothing(Ref ref) const { return ref == nobody_.ref(); }
     BlockPool& pool_of(NodeKind kind);
     Ref make_node(NodeKind kind);
@@ -112,5 +120,19 @@ private:
     alignas(64) std::atomic<std::uint64_t> given_up_{0};
     std::array<BlockPool, node_kinds.size()> pools_;
 };
+
+// Out of line: only where there is nothing, or a writer was in the way.
+template <class Between>
+[[gnu::noinline]] void Tree::look_again(std::uint64_t address, Record& record, const Between& between) const {
+    for (;;) {
+        // Pairs with the release in give_up(): nodes given up until now are not reached any more.
+        const std::uint64_t before = given_up_.load(std::memory_order_acquire);
+        between();
+        if (arrive(address, between).read(address, record, between)) return;
+        // Whoever writes a node anew does so after its giving up, so that a reader of the new words sees it here.
+        if (given_up_.load(std::memory_order_relaxed) == before) return;
+        between();
+    }
+}
 
 }  // namespace isthmus::provenance::nodes

@@ -1,0 +1,162 @@
+// One reader and a writer whose acts come between the reader's loads: every way to interleave them, one by one.
+#include <address_map.hpp>
+#include <address_tree.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+namespace {
+
+using namespace isthmus;
+using provenance::AddressMap;
+using provenance::Record;
+
+constexpr std::uint64_t place = 0x7000'0000'0000;
+
+using Act = std::function<void(AddressMap&)>;
+
+// All of it follows from base and id, so that a mixture of two shows.
+Record record_of(std::uint64_t base, std::uint64_t bytes, std::uint64_t id) {
+    return {base,
+            bytes,
+            id,
+            static_cast<std::uint32_t>(id * 7),
+            static_cast<MemoryKind>(id % memory_kind_count),
+            static_cast<std::uint8_t>(id * 3)};
+}
+
+bool same(const Record& a, const Record& b) {
+    return a.base == b.base && a.bytes == b.bytes && a.id == b.id && a.device == b.device && a.kind == b.kind &&
+           a.flags == b.flags;
+}
+
+Act insert(const Record& record) {
+    return [=](AddressMap& map) { ASSERT_TRUE(map.insert(record)); };
+}
+Act erase(const Record& record) {
+    return [=](AddressMap& map) { ASSERT_TRUE(map.erase(record.base, record.id)); };
+}
+Act all(std::vector<Act> acts) {
+    return [acts = std::move(acts)](AddressMap& map) {
+        for (const Act& act : acts) act(map);
+    };
+}
+
+// Counts a reader's loads and plays act i behind as many of them as `behind[i]` says.
+struct Writer {
+    AddressMap& map;
+    const std::vector<Act>& acts;
+    const std::vector<std::size_t>& behind;
+    std::uint64_t address;
+    std::size_t loads = 0;
+    std::size_t played = 0;
+    std::vector<Record> answers;  // what was right at some moment while the reader looked
+
+    void between() {
+        ++loads;
+        for (; played < acts.size() && behind[played] == loads; ++played) {
+            acts[played](map);
+            answers.push_back(map.find(address));
+        }
+    }
+};
+
+// The reader's loads where nothing is in its way, and the most that there were.
+struct Lengths {
+    std::size_t undisturbed = 0;
+    std::size_t most = 0;
+};
+
+// Looks for `address` once for each way to put `acts`, in their order, behind loads of the reader, each time in a map
+// that `begin` has filled. Every answer must have been right at some moment.
+Lengths interleave(std::uint64_t address, const Act& begin, const std::vector<Act>& acts) {
+    Lengths lengths;
+    std::vector<std::size_t> behind(acts.size(), 1);
+    for (;;) {
+        AddressMap map;
+        begin(map);
+        const std::vector<Act> none;
+        Writer counted{map, none, behind, address, 0, 0, {}};
+        (void)map.tree().find(address, [&] { counted.between(); });
+        lengths.undisturbed = counted.loads;
+
+        Writer writer{map, acts, behind, address, 0, 0, {map.find(address)}};
+        const Record found = map.tree().find(address, [&] { writer.between(); });
+        lengths.most = std::max(lengths.most, writer.loads);
+        EXPECT_TRUE(std::any_of(writer.answers.begin(), writer.answers.end(),
+                                [&](const Record& answer) { return same(answer, found); }))
+            << "acts behind the loads " << testing::PrintToString(behind) << ": found id " << found.id << " with "
+            << found.bytes << " bytes";
+        if (testing::Test::HasFailure()) return lengths;
+
+        // The next way: the last act that can be played later is, and those behind it follow at once.
+        std::size_t last = writer.played;
+        if (last == 0) return lengths;  // even the first act came too late
+        const std::size_t later = behind[last - 1] + 1;
+        for (std::size_t i = last - 1; i < behind.size(); ++i) behind[i] = later;
+    }
+}
+
+// Erased while it is read; the slot serves the next allocation, in the same place or around it.
+TEST(AddressMapSteps, ASlotThatChangesHandsWhileItIsReadGivesOneRecordOrTheOther) {  // keeps K12
+    const Record old = record_of(place, 100, 1);
+    for (const Record& next : {record_of(place, 50, 2), record_of(place - 64, 4096, 3), record_of(place + 10, 5, 4)}) {
+        const Lengths lengths = interleave(place + 10, insert(old), {erase(old), insert(next)});
+        EXPECT_GT(lengths.most, lengths.undisturbed);
+    }
+}
+
+TEST(AddressMapSteps, ASlotThatServesElsewhereNowIsNotTakenForWhatItWas) {  // keeps K12
+    const Record old = record_of(place, 100, 1), far = record_of(place + 0x1000'0000, 100, 2),
+                 back = record_of(place, 60, 3);
+    interleave(place + 10, insert(old), {erase(old), insert(far)});
+    interleave(place + 10, insert(old), {erase(old), insert(far), erase(far), insert(back)});
+}
+
+TEST(AddressMapSteps, WhatIsInsertedWhileNothingIsFoundIsThereOrNotYet) {  // keeps K12
+    const Record first = record_of(place, 100, 1), beside = record_of(place + 200, 100, 2);
+    const Act nothing = [](AddressMap&) {};
+    interleave(place + 10, nothing, {insert(first), insert(beside)});
+    interleave(place + 210, insert(first), {insert(beside), erase(first), erase(beside)});
+}
+
+// The neighbour goes, and with it the granule's node, which serves another granule before the reader has read its word.
+TEST(AddressMapSteps, ANodeThatServesElsewhereNowHidesNothing) {  // keeps K12
+    const Record stays = record_of(place, 100, 1), beside = record_of(place + 300, 100, 2);
+    const Record pair[] = {record_of(place + 0x1000, 100, 3), record_of(place + 0x1000 + 300, 100, 4)};
+    const Lengths lengths = interleave(place + 10, all({insert(stays), insert(beside)}),
+                                       {erase(beside), all({insert(pair[0]), insert(pair[1])})});
+    EXPECT_GT(lengths.most, lengths.undisturbed);
+}
+
+// The same happens to the reader again while it looks again.
+TEST(AddressMapSteps, WhoWasLedAstrayTwiceLooksAThirdTime) {  // keeps K12
+    const Record stays = record_of(place, 100, 1), beside = record_of(place + 300, 100, 2);
+    const auto away = [&](std::uint64_t round) {
+        const std::uint64_t base = place + 0x1000 * round;
+        return all({erase(beside), insert(record_of(base, 100, 10 * round)),
+                    insert(record_of(base + 300, 100, 10 * round + 1))});
+    };
+    const Lengths lengths =
+        interleave(place + 10, all({insert(stays), insert(beside)}), {away(1), insert(beside), away(2)});
+    EXPECT_GT(lengths.most, 2 * lengths.undisturbed);
+}
+
+// A finer neighbour: a coarse node is replaced, and serves elsewhere, at each level that has coarse ones.
+TEST(AddressMapSteps, ACoarseNodeThatIsReplacedHidesNothing) {  // keeps K12
+    for (const std::uint64_t far : {std::uint64_t{0x200}, std::uint64_t{0x10'0000}, std::uint64_t{0x1000'0000}}) {
+        const Record stays = record_of(place, 16, 1), beside = record_of(place + far, 16, 2);
+        const Record close = record_of(place + far / 16, 16, 3);
+        const std::uint64_t elsewhere = place + (std::uint64_t{1} << 40);
+        const Record pair[] = {record_of(elsewhere, 16, 4), record_of(elsewhere + far, 16, 5)};
+        const Lengths lengths = interleave(place, all({insert(stays), insert(beside)}),
+                                           {insert(close), all({insert(pair[0]), insert(pair[1])}), erase(close)});
+        EXPECT_GT(lengths.most, lengths.undisturbed) << std::hex << far;
+    }
+}
+
+}  // namespace
