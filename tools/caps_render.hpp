@@ -7,6 +7,7 @@
 #include <machines/record.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace isthmus::tools {
@@ -38,5 +39,7 @@ std::string render_machines(const std::vector<MachineView>& views, CapsFormat fo
 std::string machines_page();
 // docs/access.md: who may touch which memory, and what a launch does with it, for each way a machine behaves.
 std::string access_page();
+// docs/memory.md with its generated parts renewed, those between `<!-- generated: NAME -->` and `<!-- end -->`.
+std::string memory_page(std::string_view page);
 
 }  // namespace isthmus::tools

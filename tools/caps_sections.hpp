@@ -18,6 +18,8 @@ struct Column {
 };
 // Every device of these machines but their CPU devices, which are the same everywhere: one stands for all, first.
 std::vector<Column> columns_of(const std::vector<MachineView>& views);
+// One machine for each way of behaving: the rows, and discrete once more where managed memory is phase-guarded.
+std::vector<Column> representatives(const std::vector<Column>& columns);
 
 // The kinds that the tables list: how a user can come by memory.
 inline constexpr std::array<MemoryKind, 8> listed_kinds = {

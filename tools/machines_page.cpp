@@ -115,7 +115,8 @@ Section sources_section(const std::vector<Column>& columns) {
     return section;
 }
 
-// One machine for each way of behaving: the rows, and discrete once more where managed memory is phase-guarded.
+}  // namespace
+
 std::vector<Column> representatives(const std::vector<Column>& columns) {
     std::vector<Column> out;
     for (const char* wanted : {"cpu", "h200", "rtx-wsl2", "rtx-hmm", "orin", "thor", "gh200-numa"}) {
@@ -128,8 +129,6 @@ std::vector<Column> representatives(const std::vector<Column>& columns) {
     }
     return out;
 }
-
-}  // namespace
 
 std::string machines_page() {
     const std::vector<MachineView> views = known_machine_views();

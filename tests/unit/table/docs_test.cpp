@@ -1,9 +1,10 @@
-// The renderers, and that docs/machines.md is what they print today.
+// The renderers, and that the generated pages and the tables of docs/memory.md are what they print today.
 #include <gtest/gtest.h>
 
 #include <caps_render.hpp>
-#include <isthmus/memory_kind.hpp>
 #include <table_text.hpp>
+
+#include <isthmus/memory_kind.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -45,6 +46,29 @@ TEST(Docs, TheAccessPageTellsEveryKindOnEveryRowWithItsReason) {  // keeps A1, A
             const std::string cell = "| " + std::string(name(static_cast<MemoryKind>(kind))) + " |";
             EXPECT_NE(section.find(cell), std::string::npos) << row << cell;
         }
+    }
+}
+
+TEST(Docs, TheTablesOfTheMemoryPageAreNotStale) {  // keeps G11
+    const std::string page = content_of(ISTHMUS_MEMORY_PAGE);
+    EXPECT_TRUE(page == memory_page(page)) << "run `ninja docs-memory` and commit docs/memory.md";
+}
+
+TEST(Docs, RenewingThePageOfMemoryKeepsWhatWasWrittenByHandAndReplacesTheRest) {
+    const std::string page = "above\n<!-- generated: kinds -->\nold\n<!-- end -->\nbelow\n";
+    const std::string renewed = memory_page(page);
+    EXPECT_EQ(renewed.rfind("above\n<!-- generated: kinds -->\n## Who may touch", 0), 0u);
+    EXPECT_EQ(renewed.find("old\n"), std::string::npos);
+    EXPECT_NE(renewed.find("<!-- end -->\nbelow\n"), std::string::npos);
+    EXPECT_NE(renewed.find("<!-- generated: uses -->"), std::string::npos) << "parts that are missing are added";
+    EXPECT_EQ(memory_page(renewed), renewed);
+    for (int kind = 0; kind < memory_kind_count; ++kind) {
+        const std::string row =
+            "\n| " + std::string(name(static_cast<MemoryKind>(kind))) + " (" + std::to_string(kind) + ") | ";
+        EXPECT_NE(renewed.find(row), std::string::npos) << row;
+    }
+    for (int model = 0; model <= static_cast<int>(Model::c2c); ++model) {
+        EXPECT_NE(renewed.find("\n| " + std::string(name(static_cast<Model>(model)))), std::string::npos) << model;
     }
 }
 

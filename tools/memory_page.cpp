@@ -1,0 +1,147 @@
+// The generated parts of docs/memory.md: which memory a declared use gets, and who may touch which kind, for each way
+// in which a machine behaves. The rest of the page is written by hand and stays as it is.
+#include "caps_sections.hpp"
+
+#include <allocation_policy.hpp>
+#include <launch_path.hpp>
+
+#include <array>
+#include <utility>
+
+namespace isthmus::tools {
+
+namespace {
+
+std::string text(std::string_view view) {
+    return std::string(view);
+}
+
+struct DeclaredUse {
+    std::string_view what;
+    std::string_view declared;
+    SharedUse use;
+};
+
+const std::array<DeclaredUse, 7>& declared_uses() {
+    static const std::array<DeclaredUse, 7> uses = {{
+        {"frames in",
+         "`.host = writes_often, .device = reads_once`",
+         {.host = Use::writes_often, .device = Use::reads_once}},
+        {"results out",
+         "`.host = reads_once, .device = writes_once`",
+         {.host = Use::reads_once, .device = Use::writes_once}},
+        {"results, rewritten",
+         "`.host = reads_once, .device = writes_often`",
+         {.host = Use::reads_once, .device = Use::writes_often}},
+        {"a map, weights",
+         "`.host = writes_once, .device = reads_often`",
+         {.host = Use::writes_once, .device = Use::reads_often}},
+        {"both work on it", "nothing declared", {}},
+        {"both, real time", "`.prefer = latency`", {.prefer = Prefer::latency}},
+        {"the device alone", "`.host = never`", {.host = Use::never}},
+    }};
+    return uses;
+}
+
+std::string choice(const rules::AllocationPlan& plan) {
+    std::string cell = text(name(plan.kind));
+    if (plan.path == LaunchPath::stage) cell += ", staged";
+    if (plan.path == LaunchPath::attach) cell += ", by turns";
+    if (plan.placement.locality == Locality::near_device) cell += ", near the device";
+    return cell;
+}
+
+Section uses_section(const std::vector<Column>& rows) {
+    Section section{"Which memory a declared use gets",
+                    "What `allocate_shared` chooses where no kind is asked for. \"staged\": a pinned side for the host "
+                    "and device memory, copied when the other side is newer. The uses:\n",
+                    {"machine"}};
+    for (const DeclaredUse& each : declared_uses()) {
+        section.header.push_back(text(each.what));
+        section.text += "\n* " + text(each.what) + ": " + text(each.declared);
+    }
+    for (const Column& row : rows) {
+        std::vector<std::string> cells = {row.title};
+        for (const DeclaredUse& each : declared_uses()) {
+            const auto plan = rules::plan_allocation(row.device->capabilities, each.use);
+            cells.push_back(plan ? choice(*plan) : "refused: " + text(plan.error().message()));
+        }
+        section.rows.push_back(std::move(cells));
+    }
+    return section;
+}
+
+// Each sentence that Buffer::explain() may say of these uses, with the machines that say it.
+Section reasons_section(const std::vector<Column>& rows) {
+    Section section{"Why", "What `Buffer::explain()` says of these choices.", {"choice", "because", "machines"}};
+    for (const DeclaredUse& each : declared_uses()) {
+        for (const Column& row : rows) {
+            const auto plan = rules::plan_allocation(row.device->capabilities, each.use);
+            if (!plan) continue;
+            const std::string chosen = choice(*plan);
+            const std::string because = text(plan->reason);
+            bool known = false;
+            for (auto& line : section.rows) {
+                if (line[0] != chosen || line[1] != because) continue;
+                known = true;
+                if (line[2].find(row.title) == std::string::npos) line[2] += ", " + row.title;
+            }
+            if (!known) section.rows.push_back({chosen, because, row.title});
+        }
+    }
+    return section;
+}
+
+// "both, pass"; what nothing is known about has no agent.
+std::string who_and_path(const Capabilities& c, MemoryKind kind) {
+    if (rules::launch_path(c, kind).path == LaunchPath::refuse) return "not to be had";
+    std::string agent = who(c, kind);
+    if (agent == "ask the range" && kind != MemoryKind::vmm) agent = "not verified";
+    return agent + ", " + path(c, kind);
+}
+
+Section kinds_section(const std::vector<Column>& rows) {
+    Section section{
+        "Who may touch which kind",
+        "Behind each kind its number. In the cells who may touch it, and what a launch does with it: \"pass\": "
+        "used in place; \"attach\": to the stream and back, because it is for CPU and GPU by turns; "
+        "\"stage\": only a copy of it can be used. \"ask the range\": access is granted per mapping.",
+        {"kind"}};
+    for (const Column& row : rows) section.header.push_back(row.title);
+    for (int each = 0; each < memory_kind_count; ++each) {
+        const auto kind = static_cast<MemoryKind>(each);
+        std::vector<std::string> cells = {text(name(kind)) + " (" + std::to_string(each) + ")"};
+        for (const Column& row : rows) cells.push_back(who_and_path(row.device->capabilities, kind));
+        section.rows.push_back(std::move(cells));
+    }
+    return section;
+}
+
+}  // namespace
+
+std::string memory_page(std::string_view page) {
+    const std::vector<MachineView> views = known_machine_views();
+    const std::vector<Column> rows = representatives(columns_of(views));
+    const std::array<std::pair<std::string_view, Section>, 3> parts = {{
+        {"uses", uses_section(rows)},
+        {"reasons", reasons_section(rows)},
+        {"kinds", kinds_section(rows)},
+    }};
+    std::string out = text(page);
+    for (const auto& [part, section] : parts) {
+        const std::string opening = "<!-- generated: " + text(part) + " -->\n";
+        const std::string closing = "<!-- end -->\n";
+        std::size_t begin = out.find(opening);
+        if (begin == std::string::npos) {  // a page without the part gets it at its end
+            out += "\n" + opening + closing;
+            begin = out.find(opening);
+        }
+        begin += opening.size();
+        const std::size_t end = out.find(closing, begin);
+        const std::size_t length = end == std::string::npos ? end : end + closing.size() - begin;
+        out.replace(begin, length, as_markdown({section}) + "\n" + closing);
+    }
+    return out;
+}
+
+}  // namespace isthmus::tools
