@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -174,6 +175,8 @@ void who_may(Device& gpu) {
     const isthmus::AccessAnswer answer = gpu.can_access(buffer);
     say(answer ? "yes" : "no", answer.reason);
     if (!answer) say("instead", answer.remedy);
+    const std::vector<float> foreign(16);  // nobody's of this runtime: looked up by address
+    say("a vector", name(gpu.can_access(foreign.data(), foreign.size() * sizeof(float)).verdict));
     // end
     const bool pageable = gpu.is_cpu() || gpu.capabilities().has(isthmus::Feature::pageable_access);
     expect(static_cast<bool>(answer) == pageable, "ordinary memory is reached where attribute 88 says so");
@@ -207,14 +210,16 @@ isthmus::Result<isthmus::Runtime> open_again(isthmus::Runtime lost) {
 
 void modes(Device& gpu) {
     // show: modes
-    Stream careful = gpu.create_stream().value();
-    careful.set_launch_mode(isthmus::LaunchMode::checked);
     auto ordinary = gpu.allocate<std::uint8_t>(64, MemoryKind::host).value();
-    auto launched = careful.launch(brighten, ordinary.size(), ordinary, 1);
+    Stream& stream = gpu.stream();
+    stream.set_launch_mode(isthmus::LaunchMode::checked);
+    auto launched = stream.launch(brighten, ordinary.size(), ordinary, 1);
     if (!launched) say("refused", launched.error().text());  // kernel, argument, kind, fact and remedy
+    // Copied in and out where the GPU does not reach it, for this launch.
+    stream.launch({.mode = isthmus::LaunchMode::staged}, brighten, ordinary.size(), ordinary, 1).value();
     // end
     expect(launched.ok() == static_cast<bool>(gpu.can_access(ordinary)), "checked launches refuse what is known");
-    expect(careful.synchronize().ok(), "nothing was harmed");
+    expect(ordinary.read_on_host().ok(), "staged launches reach any memory of the host");
 }
 
 }  // namespace

@@ -104,8 +104,9 @@ Section kinds_section(const std::vector<Column>& rows) {
     Section section{
         "Who may touch which kind",
         "Behind each kind its number. In the cells who may touch it, and what a launch does with it: \"pass\": "
-        "used in place; \"attach\": to the stream and back, because it is for CPU and GPU by turns; "
-        "\"stage\": only a copy of it can be used. \"ask the range\": access is granted per mapping.",
+        "used in place; \"prefetch\": the same, brought over first where the host opened it; \"attach\": to "
+        "the stream and back, because it is for CPU and GPU by turns; \"stage\": only a copy of it can be "
+        "used. \"ask the range\": access is granted per mapping. With reasons: [access.md](access.md).",
         {"kind"}};
     for (const Column& row : rows) section.header.push_back(row.title);
     for (int each = 0; each < memory_kind_count; ++each) {
