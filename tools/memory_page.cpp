@@ -134,7 +134,7 @@ std::string memory_page(std::string_view page) {
         const std::string closing = "<!-- end -->\n";
         std::size_t begin = out.find(opening);
         if (begin == std::string::npos) {  // a page without the part gets it at its end
-            out += "\n" + opening + closing;
+            out.append("\n").append(opening).append(closing);
             begin = out.find(opening);
         }
         begin += opening.size();
