@@ -25,8 +25,9 @@ DeviceContext* Library::context(int ordinal) const noexcept {
 
 DeviceContext::~DeviceContext() {
     const bool used = context_.load(std::memory_order_acquire) != nullptr;
-    if (!used || library_.forked() || died()) return;
-    // At process exit the driver may be gone already and answers 4: nothing depends on the answer.
+    if (!used || library_.forked()) return;
+    // Also of a dead context: a reset leaves the references (observed), and one that is not given back would keep the
+    // next context alive for good. At process exit the driver may be gone already and answers 4: nothing depends on it.
     (void)api().primary_context_release(device_);
 }
 

@@ -35,8 +35,8 @@ private:
 class DeviceContext {
 public:
     DeviceContext(const Library& library, CUdevice device) noexcept : library_(library), device_(device) {}
-    // Gives the primary context back, unless it died (our reference died with it, and another one may be somebody
-    // else's), or in a forked child, where nothing may be touched.
+    // Gives the reference to the primary context back, also where the context died (a reset leaves the references), but
+    // not in a forked child, where nothing may be touched.
     ~DeviceContext();
     DeviceContext(const DeviceContext&) = delete;
     DeviceContext& operator=(const DeviceContext&) = delete;

@@ -41,18 +41,18 @@ Result release_primary(Driver& d, DeviceOrdinal device, bool reset) {
     if (const Result lost = d.engine().device_code(device)) return lost;
     {
         const std::lock_guard lock(d.mutex);
-        int& retained = state_of(d, device).retained;
-        if (retained == 0) return reset ? result::ok : result::invalid_context;
-        if (!reset && retained > 1) {
-            --retained;
-            return result::ok;
+        DeviceState& state = state_of(d, device);
+        if (!reset) {
+            if (state.retained == 0) return result::invalid_context;
+            --state.retained;
         }
+        if (!state.active || (!reset && state.retained > 0)) return result::ok;
     }
     d.engine().synchronize_device(device);
     release_context_resources(d, &state_of(d, device).primary);
-    // A reset takes every reference with it (observed), whatever the documentation says of releasing afterwards.
+    // A reset leaves the references: who retained the context still releases it (observed).
     const std::lock_guard lock(d.mutex);
-    state_of(d, device).retained = 0;
+    state_of(d, device).active = false;
     d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
     return result::ok;
 }
@@ -69,7 +69,7 @@ Result set_primary_flags(Driver& d, DeviceOrdinal device, unsigned flags) {
 
 std::size_t count_contexts(const Driver& d) {
     std::size_t count = d.contexts.count();
-    for (const DeviceState& state : d.devices) count += state.retained > 0;
+    for (const DeviceState& state : d.devices) count += state.active;
     return count;
 }
 
@@ -109,7 +109,9 @@ Result cuDevicePrimaryCtxRetain(Context** context, DeviceOrdinal device) {
         const std::lock_guard lock(d.mutex);
         DeviceState& state = state_of(d, device);
         // The handle is the same again (observed), the id is not.
-        if (state.retained++ == 0) {
+        ++state.retained;
+        if (!state.active) {
+            state.active = true;
             state.primary.id = d.next_context_id++;
             d.context_changes.fetch_add(1, std::memory_order_release);  // pairs with current_is_dead()
         }
@@ -148,7 +150,7 @@ Result cuDevicePrimaryCtxGetState(DeviceOrdinal device, unsigned* flags, int* ac
         if (!flags || !active) return result::invalid_value;
         const std::lock_guard lock(d.mutex);
         *flags = state_of(d, device).primary_flags;
-        *active = state_of(d, device).retained > 0;
+        *active = state_of(d, device).active;
         return result::ok;
     });
 }

@@ -51,7 +51,7 @@ bool current_is_dead(Driver& d) {
 bool alive(const Driver& d, const Context* context) {
     if (!context) return false;
     for (const DeviceState& state : d.devices) {
-        if (context == &state.primary) return state.retained > 0;
+        if (context == &state.primary) return state.active;
     }
     return d.contexts.alive(context);
 }

@@ -68,8 +68,9 @@ struct PoolSlot {
 };
 
 struct DeviceState {
-    Context primary;  // alive while retained
-    int retained = 0;
+    Context primary;      // alive while `active`
+    int retained = 0;     // references, which a reset does not take
+    bool active = false;  // from the first retain to the last release or a reset
     unsigned primary_flags = 0;
     Pool default_pool;
     Pool* pool = nullptr;

@@ -70,8 +70,8 @@ Primary* primary_of(CUcontext context) {
     const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(context) - first_context;
     return at < 4 ? &state().primary[at] : nullptr;
 }
+// A reset leaves the references.
 void die(Primary& primary) {
-    primary.retained = 0;
     primary.dead = true;
 }
 

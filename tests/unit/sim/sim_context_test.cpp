@@ -151,11 +151,16 @@ TEST(SimContext, ARevivedPrimaryContextHasItsHandleAndAnotherId) {
         unsigned long long before = 0, after = 0;
         REQUIRE_CODE(cuCtxGetId(life.context, &before), 0);
         REQUIRE_CODE(cuDevicePrimaryCtxReset_v2(0), 0);
-        REQUIRE_CODE(cuDevicePrimaryCtxRelease_v2(0), 201);  // the reference went with it
         Context* again = nullptr;
         REQUIRE_CODE(cuDevicePrimaryCtxRetain(&again, 0), 0);
         REQUIRE_CODE(cuCtxGetId(nullptr, &after), 0);  // it is current still
         REQUIRE_THAT(again == life.context && after != before);
+        // The first reference outlived the reset.
+        REQUIRE_CODE(cuDevicePrimaryCtxRelease_v2(0), 0);
+        REQUIRE_THAT(isthmus_sim_live("contexts") == 1);
+        REQUIRE_CODE(cuDevicePrimaryCtxRelease_v2(0), 0);
+        REQUIRE_THAT(isthmus_sim_live("contexts") == 0);
+        REQUIRE_CODE(cuDevicePrimaryCtxRelease_v2(0), 201);
     });
 }
 
