@@ -95,8 +95,8 @@ JudgedArgument judge_known_raw(const DeviceState& device, const LaunchArgument& 
         }
     }
     if (answer.verdict == Verdict::no) return refused(Code::not_accessible, answer);
-    // Whether to copy cannot be told where the driver did not answer; results would be in one place or the other.
-    if (mode == LaunchMode::staged && memory.kind == MemoryKind::unknown) return refused(Code::unverified, answer);
+    // The driver failed to answer: that is no foreign memory to be warned about, but a check that did not happen.
+    if (memory.kind == MemoryKind::unknown) return refused(Code::unverified, answer);
     return passed(address, answer);
 }
 

@@ -270,6 +270,11 @@ TEST(LaunchModes, WhatTheDriverCannotBeAskedIsNotVerified) {  // keeps A9
     EXPECT_EQ(machine[0].can_access(memory.data(), 4).verdict, Verdict::not_verified);
     machine.world.fail_at = 0;
     EXPECT_EQ(machine[0].can_access(memory.data(), 4).verdict, Verdict::no);
+    machine.world.calls.clear();
+    machine.world.fail_at = 1;
+    EXPECT_EQ(machine[0].stream().launch(checked, add_one, 8, view(memory)).code(), Code::unverified)
+        << "a check that did not happen is no reason to go on";
+    EXPECT_EQ(machine.world.count("launch"), 0u);
 }
 
 TEST(LaunchModes, WorkInACaptureWithoutACallThatWouldEndIt) {  // keeps L6, L11
