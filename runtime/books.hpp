@@ -3,6 +3,7 @@
 #pragma once
 
 #include "address_map.hpp"
+#include "hints.hpp"
 #include "launch_books.hpp"
 #include "ledger.hpp"
 #include "open_captures.hpp"
@@ -16,6 +17,7 @@ struct Books {
     provenance::AddressMap addresses;  // live allocations by address, foreign ones once they were asked about
     OpenCaptures captures;
     PeerTable peers;
+    HintCounters hints;
     LaunchBooks launches;
 
     Ledger ledger{addresses};  // what was handed out, and what gives it back

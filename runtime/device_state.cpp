@@ -51,6 +51,7 @@ DeviceState::~DeviceState() {
         process::keep_until_exit(books);  // and with them the memory that the kernel may write
         return;
     }
+    copies.bounce.close(*this);
     free_leftovers();
     for (const std::unique_ptr<FenceEvent>& event : events_) {
         (void)driver->execution().destroy_event(event->handle);  // nothing can be done about a failure here

@@ -11,6 +11,7 @@
 
 #include "books.hpp"
 #include "device_slabs.hpp"
+#include "copy_bounce.hpp"
 #include "launch_path.hpp"
 #include "memory_budget.hpp"
 #include "memory_pool_state.hpp"
@@ -79,6 +80,12 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
 
     DevicePools pools;
     DeviceSlabs slabs;
+    struct Copies {
+        CopyBounce bounce;
+        std::mutex mutex;
+        std::weak_ptr<StreamState> carrier;  // carrier_stream()'s
+    };
+    Copies copies;
     std::atomic<std::uint64_t> put_off_bytes{0};        // released while a capture was open
     std::atomic<std::uint64_t> budget_credit_bytes{0};  // may be allocated before the system is asked again
     // Asked when nothing else made room (K19): true, try again.

@@ -92,7 +92,9 @@ Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, 
                        const Attempt& attempt) {
     const auto short_of_memory = [&] { return made.code() == Code::out_of_memory; };
     if (device.books->captures.here()) return made;  // every further call could end it
-    if (device.slabs.trim() > 0) made = attempt();
+    const bool slabs = device.slabs.trim() > 0;
+    const bool pieces = device.copies.bounce.trim(device);  // pinned, for copies of pageable memory
+    if (slabs || pieces) made = attempt();
     if (short_of_memory() && device.usable() && device.pools.trim(device)) {
         made = attempt();
         if (short_of_memory() && device.pools.amounts(device).pending_bytes > 0) {

@@ -143,7 +143,9 @@ Result<bool> Operation::claim() {
             continue;
         }
         const std::lock_guard lock(buffer.mutex);
-        if (Result<void> open = buffer.refuse_open_views(writes(entry.use)); !open) {
+        // Attached to a stream, even reading on the host is a fault (89=0).
+        const bool excludes_readers = writes(entry.use) || buffer.path == LaunchPath::attach;
+        if (Result<void> open = buffer.refuse_open_views(excludes_readers); !open) {
             return Error(open.code(), who(entry.argument) + std::string(open.error().message()),
                          std::string(open.error().remedy()));
         }

@@ -8,6 +8,7 @@
 #include <isthmus/event.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/facts.hpp>
+#include <isthmus/hints.hpp>
 #include <isthmus/host_view.hpp>
 #include <isthmus/memory_pool.hpp>
 #include <isthmus/result.hpp>
@@ -165,6 +166,10 @@ public:
     Result<void> disable_peer_access(const Device& owner);
     // What a launch does with memory of this kind here.
     LaunchPath launch_path(MemoryKind kind) const noexcept;
+    // A hint about the whole buffer, at once; errors and report as Stream::prefetch.
+    Result<HintReport> advise(const BufferBase& buffer, Advice advice);
+    // What became of all hints of this device's runtime, prefetches too.
+    HintCounts hint_counts() const noexcept;
     // Waits for all work that this runtime gave to the device, stream by stream.
     Result<void> synchronize(Wait wait = {});
 

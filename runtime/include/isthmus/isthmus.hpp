@@ -7,10 +7,12 @@
 #include <isthmus/buffer.hpp>
 #include <isthmus/callback_allocator.hpp>
 #include <isthmus/capability.hpp>
+#include <isthmus/copy.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/event.hpp>
 #include <isthmus/facts.hpp>
 #include <isthmus/graph.hpp>
+#include <isthmus/hints.hpp>
 #include <isthmus/host_view.hpp>
 #include <isthmus/kernel.hpp>
 #include <isthmus/log.hpp>

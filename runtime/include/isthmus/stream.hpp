@@ -5,9 +5,11 @@
 #include <isthmus/access.hpp>
 #include <isthmus/allocator.hpp>
 #include <isthmus/buffer.hpp>
+#include <isthmus/copy.hpp>
 #include <isthmus/event.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/graph.hpp>
+#include <isthmus/hints.hpp>
 #include <isthmus/kernel.hpp>
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/launch_argument.hpp>
@@ -19,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -98,15 +101,71 @@ public:
         return typed<T>(allocate_bytes(&allocator, count, sizeof(T), alignof(T)));
     }
 
-    // Orders a copy of the whole buffer; both have the same size. Errors as launch, and invalid_argument.
+    // Copies are ordered on this stream, whichever device it belongs to; between devices, what used either buffer
+    // there comes before, and what follows there behind. The host waits only where pageable memory takes part
+    // (CopyPath says how). Numbers are elements. No elements: nothing is done. Errors, before anything has changed:
+    // invalid_argument (a box that leaves its side, which is named, overlapping sides, sizes that differ),
+    // invalid_handle (an empty buffer), wrong_device (another runtime's), in_use (a conflicting host view is open),
+    // unsupported, capture_error, device_lost. After a driver's error part of the destination may have been written.
     template <class T>
-    Result<void> copy(Buffer<T>& destination, const Buffer<T>& source) {
-        return copy_bytes(destination.state(), source.state());
+    Result<void> copy(Buffer<T>& to, const Buffer<T>& from) {  // all of it
+        return copy_whole(to.state(), from.state(), sizeof(T));
+    }
+    template <class T>
+    Result<void> copy(Buffer<T>& to, std::size_t to_offset, const Buffer<T>& from, std::size_t from_offset,
+                      std::size_t count) {
+        return copy_region(to, {to_offset, 0, 0}, from, {from_offset, 0, 0}, {count, 1, 1});
+    }
+    // A rectangle or a box; both sides may lie in one buffer where they do not overlap.
+    template <class T>
+    Result<void> copy_region(Buffer<T>& to, const CopyLayout& to_layout, const Buffer<T>& from,
+                             const CopyLayout& from_layout, const CopyBox& box) {
+        return copy_request({{&to.state(), 0, 0, to_layout}, {&from.state(), 0, 0, from_layout}, box, sizeof(T)});
+    }
+    // From and to memory of the caller's. Pinned or registered memory (the runtime's or anybody's) is copied
+    // asynchronously: it has to live, and the source to stay as it is, until the stream has come there. Of any other
+    // memory the source has been read, and the destination written, when the call returns.
+    template <class T>
+    Result<void> copy_from_host(Buffer<T>& to, std::span<const std::type_identity_t<T>> from,
+                                std::size_t to_offset = 0) {
+        return copy_region_from_host(to, {to_offset, 0, 0}, from, {}, {from.size(), 1, 1});
+    }
+    template <class T>
+    Result<void> copy_to_host(std::span<std::type_identity_t<T>> to, const Buffer<T>& from,
+                              std::size_t from_offset = 0) {
+        return copy_region_to_host(to, {}, from, {from_offset, 0, 0}, {to.size(), 1, 1});
+    }
+    template <class T>
+    Result<void> copy_region_from_host(Buffer<T>& to, const CopyLayout& to_layout,
+                                       std::span<const std::type_identity_t<T>> from, const CopyLayout& from_layout,
+                                       const CopyBox& box) {
+        return copy_request(
+            {{&to.state(), 0, 0, to_layout}, detail::end_of(from.data(), from.size(), from_layout), box, sizeof(T)});
+    }
+    template <class T>
+    Result<void> copy_region_to_host(std::span<std::type_identity_t<T>> to, const CopyLayout& to_layout,
+                                     const Buffer<T>& from, const CopyLayout& from_layout, const CopyBox& box) {
+        return copy_request(
+            {detail::end_of(to.data(), to.size(), to_layout), {&from.state(), 0, 0, from_layout}, box, sizeof(T)});
+    }
+    // How a copy between these would go from here, and why. No driver call.
+    CopyExplanation explain_copy(const BufferBase& to, const BufferBase& from) const;
+
+    // Sets elements. On a device patterns of 1, 2 and 4 bytes, and those that repeat one, in any box; of 8 and 16
+    // bytes where rows follow each other without gaps; others: unsupported. Host memory takes any.
+    template <class T>
+    Result<void> fill(Buffer<T>& to, const std::type_identity_t<T>& value) {
+        return fill_region(to, {}, {to.size(), 1, 1}, value);
+    }
+    template <class T>
+    Result<void> fill_region(Buffer<T>& to, const CopyLayout& layout, const CopyBox& box,
+                             const std::type_identity_t<T>& value) {
+        return fill_request({to.state(), layout, box, sizeof(T), &value});
     }
     // Sets every byte.
     template <class T>
-    Result<void> fill_bytes(Buffer<T>& destination, std::uint8_t value) {
-        return fill(destination.state(), value);
+    Result<void> fill_bytes(Buffer<T>& to, std::uint8_t value) {
+        return fill_request({to.state(), {}, {to.size_bytes(), 1, 1}, 1, &value});
     }
 
     // Records what this stream is given from now on, instead of running it; see graph.hpp.
@@ -115,6 +174,11 @@ public:
     // Launches a graph: one driver call, ordered like any operation; its buffers are claimed as a kernel's arguments
     // are. Errors: in_use (a conflicting host view), wrong_device, device_lost, capture_error.
     Result<void> launch(const GraphInstance& instance);
+
+    // A hint, in the order of this stream: where the buffer is wanted next. Attaches managed memory where CPU and GPU
+    // share it by phases (89=0). Errors: invalid_handle, wrong_device (another runtime's), invalid_argument (a node
+    // that is not there), device_lost. What cannot be done is no error: the report says so, and it is counted.
+    Result<HintReport> prefetch(const BufferBase& buffer, HintPlace place = HintPlace::on_device());
 
     Result<Event> record(bool timing = false);  // a fresh event (S10)
     Result<void> record(Event& event);          // the event is of this stream's device
@@ -142,10 +206,22 @@ private:
         if (!state) return std::move(state).error();
         return Buffer<T>(std::move(state).value());
     }
-    Result<void> copy_bytes(const std::shared_ptr<detail::BufferState>& destination,
-                            const std::shared_ptr<detail::BufferState>& source);
-    Result<void> fill(const std::shared_ptr<detail::BufferState>& destination, std::uint8_t value);
+    Result<void> copy_whole(const std::shared_ptr<detail::BufferState>& to,
+                            const std::shared_ptr<detail::BufferState>& from, std::size_t element_bytes);
+    Result<void> copy_request(const detail::CopyRequest& request);
+    Result<void> fill_request(const detail::FillRequest& request);
     std::shared_ptr<detail::StreamState> state_;
 };
+
+namespace detail {
+ISTHMUS_API Result<Stream> stream_of_destination(const std::shared_ptr<BufferState>& to);
+}
+
+// Without a stream: on the first stream of the device that made the destination.
+template <class T>
+Result<void> copy(Buffer<T>& to, const Buffer<T>& from) {
+    Result<Stream> stream = detail::stream_of_destination(to.state());
+    return stream ? stream->copy(to, from) : std::move(stream).error();
+}
 
 }  // namespace isthmus::inline v0

@@ -1,0 +1,267 @@
+// Stream::copy: what is asked for is checked, put on the stream that can carry it, and given to the driver.
+#include "copy.hpp"
+
+#include "access_rules.hpp"
+#include "buffer_state.hpp"
+#include "copy_checks.hpp"
+#include "device_state.hpp"
+#include "memory_pool_state.hpp"
+#include "operation.hpp"
+#include "stream_state.hpp"
+
+#include <isthmus/stream.hpp>
+
+#include <string>
+#include <vector>
+
+namespace isthmus::inline v0 {
+namespace detail {
+namespace {
+
+bool reaches_other(const DeviceState& device, const BufferState& buffer) {
+    const DeviceState& owner = *buffer.device;
+    if (buffer.path == LaunchPath::stage || buffer.path == LaunchPath::attach) return false;
+    rules::PeerState state = device.books->peers.state(device.index, owner.index);
+    if (buffer.pool) state.pool_access = buffer.pool->allows(device.index);
+    return rules::peer_access(device.capabilities, owner.capabilities, buffer.kind, state).verdict == Verdict::yes;
+}
+
+bool foreign(const StreamState& stream, const BufferState& buffer) {
+    return buffer.device != stream.device && !buffer.device->synchronous;
+}
+
+// The stream comes behind what still uses the buffer elsewhere, and the host waits for nothing.
+Result<void> wait_for_users(StreamState& stream, BufferState& buffer, bool writes) {
+    for (const BufferState::Use& use : buffer.conflicting(writes)) {
+        if (use.stream.get() == &stream) continue;
+        if (Result<void> ordered = order_behind(stream, *use.stream); !ordered) return ordered;
+    }
+    return {};
+}
+
+// What is given to the buffer's own device from now on, on streams that used it, comes behind the copy.
+Result<void> hold_users_back(StreamState& stream, BufferState& buffer) {
+    std::vector<std::shared_ptr<StreamState>> users;
+    {
+        const std::lock_guard lock(buffer.mutex);
+        for (const BufferState::Use& use : buffer.uses) {
+            if (use.stream.get() != &stream && use.stream->device == buffer.device) users.push_back(use.stream);
+        }
+    }
+    for (const std::shared_ptr<StreamState>& user : users) {
+        if (Result<void> ordered = order_behind(*user, stream); !ordered) return ordered;
+    }
+    return {};
+}
+
+// Memory of another GPU. What its claims need is done by its own device, on a stream of its own.
+Result<void> order_before(StreamState& stream, BufferState& buffer, bool writes) {
+    if (!foreign(stream, buffer)) return {};
+    if (buffer.staged() || buffer.path == LaunchPath::attach) {
+        const std::shared_ptr<StreamState> own = carrier_stream(*buffer.device);
+        if (Result<void> ordered = wait_for_users(*own, buffer, writes); !ordered) return ordered;
+        Operation claim(*own, "the claim of a copy between devices", nullptr);
+        claim.uses(buffer, writes ? ArgumentUse::read_write : ArgumentUse::read, 0);
+        Result<std::uint64_t> claimed = claim.issue([] { return platform::Status{}; });
+        if (!claimed) return std::move(claimed).error();
+        return order_behind(stream, *own);
+    }
+    return wait_for_users(stream, buffer, writes);
+}
+
+Result<void> order_after(StreamState& stream, BufferState& buffer) {
+    return foreign(stream, buffer) ? hold_users_back(stream, buffer) : Result<void>();
+}
+
+// A graph takes copies that are driver calls of its own stream and nothing else.
+Result<void> refuse_unrecorded(StreamState& stream) {
+    const std::lock_guard lock(stream.mutex);
+    return stream.refuse_captured("a copy that the host or another device takes part in was asked for");
+}
+
+Result<void> by_driver(StreamState& stream, const CopyJob& job, const DriverCopy& copy) {
+    BufferState* const to = job.to.buffer.get();
+    BufferState* const from = job.from.buffer.get();
+    if (from != nullptr) {
+        if (Result<void> ordered = order_before(stream, *from, false); !ordered) return ordered;
+    }
+    if (to != nullptr) {
+        if (Result<void> ordered = order_before(stream, *to, true); !ordered) return ordered;
+    }
+    Operation operation(stream, "a copy", nullptr);
+    if (to == from) {
+        operation.uses(*to, ArgumentUse::read_write, 0);
+    } else {
+        if (from != nullptr) operation.uses(*from, ArgumentUse::read, 0);
+        if (to != nullptr) {
+            operation.uses(*to, writes_whole(*to, job.shape) ? ArgumentUse::write : ArgumentUse::read_write, 1);
+        }
+    }
+    Result<std::uint64_t> issued = operation.issue([&] { return give_to_driver(stream, copy, job.shape); });
+    if (!issued) return std::move(issued).error();
+    for (BufferState* const side : {from, to}) {
+        if (side == nullptr) continue;
+        if (Result<void> ordered = order_after(stream, *side); !ordered) return ordered;
+    }
+    return {};
+}
+
+Result<void> carry(StreamState& stream, const CopyJob& job) {
+    const rules::CopySideFacts to = facts_of(*stream.device, job.to);
+    const rules::CopySideFacts from = facts_of(*stream.device, job.from);
+    const rules::CopyPlan plan = rules::plan_copy(stream.device->synchronous, to, from);
+    const auto far = [&](const CopySide& side) { return side.buffer && foreign(stream, *side.buffer); };
+    if (plan.path != CopyPath::driver || far(job.to) || far(job.from)) {
+        if (Result<void> recorded = refuse_unrecorded(stream); !recorded) return recorded;
+    }
+    DriverCopy copy;
+    switch (plan.path) {
+        case CopyPath::refuse:
+            return Error(Code::unsupported, "a copy was refused: " + std::string(plan.reason),
+                         std::string(plan.remedy));
+        case CopyPath::on_host: return copy_on_host(job);
+        case CopyPath::bounce_up: return bounce_up(stream, job);
+        case CopyPath::bounce_down: return bounce_down(stream, job);
+        case CopyPath::between_devices:
+            copy.between = true;
+            copy.to_ordinal = job.to.buffer->device->driver->facts().ordinal;
+            copy.from_ordinal = job.from.buffer->device->driver->facts().ordinal;
+            break;
+        case CopyPath::driver: copy.direction = plan.direction; break;
+    }
+    copy.to_host = rules::is_host_memory(to);
+    copy.from_host = rules::is_host_memory(from);
+    copy.to = driver_address(job.to, copy.to_host) + job.shape.to.offset;
+    copy.from = driver_address(job.from, copy.from_host) + job.shape.from.offset;
+    return by_driver(stream, job, copy);
+}
+
+}  // namespace
+
+rules::CopySideFacts facts_of(const DeviceState& carrier, const CopySide& side) {
+    rules::CopySideFacts facts;
+    if (!side.buffer) {
+        facts.kind = side.span_kind;
+        facts.owner = rules::CopyOwner::caller;
+        facts.reached = carrier.reaches(side.span_kind);
+        return facts;
+    }
+    const BufferState& buffer = *side.buffer;
+    facts.kind = buffer.kind;
+    facts.path = buffer.path;
+    if (buffer.device.get() == &carrier) {
+        facts.owner = rules::CopyOwner::same;
+        facts.reached = carrier.reaches(buffer.kind);
+    } else if (buffer.device->synchronous) {
+        facts.owner = rules::CopyOwner::cpu_device;
+        facts.reached = carrier.reaches(MemoryKind::host);
+    } else {
+        facts.owner = rules::CopyOwner::other_gpu;
+        facts.reached = reaches_other(carrier, buffer);
+    }
+    return facts;
+}
+
+std::uint64_t driver_address(const CopySide& side, bool host_memory) {
+    if (!side.buffer) return side.span;
+    // The host's own address: what the device calls the same memory may be another one (K23).
+    return host_memory ? reinterpret_cast<std::uintptr_t>(side.buffer->host) : side.buffer->device_address;
+}
+
+bool writes_whole(const BufferState& buffer, const rules::CopyShape& shape) {
+    return shape.rows == 1 && shape.slices == 1 && shape.width == buffer.bytes;
+}
+
+Result<void> order_behind(StreamState& later, StreamState& earlier) {
+    std::uint64_t position = 0;
+    {
+        const std::lock_guard lock(earlier.mutex);
+        position = earlier.issued;
+    }
+    Result<FenceEvent*> fence = earlier.fence_behind(position);
+    if (!fence) return std::move(fence).error();
+    if (*fence == nullptr) return {};
+    Result<void> waits = later.wait_behind((*fence)->handle);
+    earlier.device->drop_event(*fence);
+    return waits;
+}
+
+std::shared_ptr<StreamState> carrier_stream(DeviceState& device) {
+    const std::lock_guard lock(device.copies.mutex);
+    std::shared_ptr<StreamState> stream = device.copies.carrier.lock();
+    if (!stream) {
+        stream = std::make_shared<StreamState>(device.shared_from_this(), 0);
+        device.copies.carrier = stream;
+        device.add_stream(stream);
+    }
+    return stream;
+}
+
+Result<void> run_copy(StreamState& stream, const CopyJob& job) {
+    const rules::CopyCarrier carrier = rules::copy_carrier(stream.device->synchronous, facts_of(*stream.device, job.to),
+                                                           facts_of(*stream.device, job.from));
+    if (carrier == rules::CopyCarrier::stream) return carry(stream, job);
+    if (Result<void> recorded = refuse_unrecorded(stream); !recorded) return recorded;
+    const CopySide& side = carrier == rules::CopyCarrier::owner_of_destination ? job.to : job.from;
+    DeviceState& owner = *side.buffer->device;
+    const std::shared_ptr<StreamState> own = carrier_stream(owner);
+    const auto on_owners_side = [&](auto act) -> Result<void> {
+        for (const CopySide* const one : {&job.from, &job.to}) {
+            if (!one->buffer || one->buffer->device.get() != &owner) continue;
+            if (Result<void> done = act(*one->buffer, one == &job.to); !done) return done;
+        }
+        return {};
+    };
+    Result<void> ordered =
+        on_owners_side([&](BufferState& buffer, bool writes) { return wait_for_users(*own, buffer, writes); });
+    if (ordered) ordered = order_behind(*own, stream);
+    if (!ordered) return ordered;
+    if (Result<void> carried = carry(*own, job); !carried) return carried;
+    if (stream.device->synchronous) return Stream(own).synchronize();  // the CPU device finishes what it is given
+    ordered = on_owners_side([&](BufferState& buffer, bool) { return hold_users_back(*own, buffer); });
+    return ordered ? order_behind(stream, *own) : ordered;
+}
+
+Result<Stream> stream_of_destination(const std::shared_ptr<BufferState>& to) {
+    if (!to) return copy_of_empty_buffer("a copy");
+    // A device's own stream is the first that it was given, and lives as long as its runtime.
+    const std::vector<std::shared_ptr<StreamState>> streams = to->device->live_streams();
+    return Stream(streams.empty() ? carrier_stream(*to->device) : streams.front());
+}
+
+}  // namespace detail
+
+Result<void> Stream::copy_whole(const std::shared_ptr<detail::BufferState>& to,
+                                const std::shared_ptr<detail::BufferState>& from, std::size_t element_bytes) {
+    if (!to || !from) return detail::copy_of_empty_buffer("a copy");
+    if (to->bytes != from->bytes) {
+        return Error(
+            Code::invalid_argument,
+            "a copy of " + std::to_string(from->bytes) + " bytes into a buffer of " + std::to_string(to->bytes),
+            "give both buffers the same size, or say what to copy where");
+    }
+    if (to == from) return detail::check_buffer(*state_, &to, "a copy", "the buffer");
+    return copy_request({{&to, 0, 0, {}}, {&from, 0, 0, {}}, {to->bytes / element_bytes, 1, 1}, element_bytes});
+}
+
+Result<void> Stream::copy_request(const detail::CopyRequest& request) {
+    Result<detail::CopyJob> job = detail::check_copy(*state_, request);
+    if (!job) return std::move(job).error();
+    if (job->shape.width == 0) return {};
+    return detail::run_copy(*state_, *job);
+}
+
+CopyExplanation Stream::explain_copy(const BufferBase& to, const BufferBase& from) const {
+    if (!to || !from) return {CopyPath::refuse, "a buffer is empty, moved from or already released"};
+    const detail::CopySide destination{to.state(), 0, MemoryKind::host};
+    const detail::CopySide source{from.state(), 0, MemoryKind::host};
+    const detail::DeviceState* device = state_->device.get();
+    const auto facts = [&](const detail::CopySide& side) { return detail::facts_of(*device, side); };
+    const rules::CopyCarrier carrier = rules::copy_carrier(device->synchronous, facts(destination), facts(source));
+    if (carrier == rules::CopyCarrier::owner_of_destination) device = to.state()->device.get();
+    if (carrier == rules::CopyCarrier::owner_of_source) device = from.state()->device.get();
+    const rules::CopyPlan plan = rules::plan_copy(device->synchronous, facts(destination), facts(source));
+    return {plan.path, plan.reason};
+}
+
+}  // namespace isthmus::inline v0

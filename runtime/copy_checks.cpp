@@ -1,0 +1,166 @@
+// Checks of copies and fills, in elements; jobs come out in bytes.
+#include "copy_checks.hpp"
+
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "stream_state.hpp"
+
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+std::size_t elements_of(const CopyEnd& end, std::size_t element_bytes) {
+    return end.buffer == nullptr ? end.span_elements : (*end.buffer)->bytes / element_bytes;
+}
+
+Result<void> check_fit(CopyLayout& layout, const CopyBox& box, std::size_t elements, const std::string& what) {
+    const rules::Fit fit = rules::fit(layout, box, elements);
+    const auto number = [](std::size_t value) { return std::to_string(value); };
+    switch (fit.answer) {
+        case rules::Fit::Answer::fits: return {};
+        case rules::Fit::Answer::row_pitch:
+            return Error(
+                Code::invalid_argument,
+                what + " has a row pitch of " + number(layout.row_pitch) + " elements for rows of " + number(box.width),
+                "give a pitch of at least the width, or 0 for rows without gaps");
+        case rules::Fit::Answer::slice_pitch:
+            return Error(Code::invalid_argument,
+                         what + " has a slice pitch of " + number(layout.slice_pitch) +
+                             " elements, and a slice reaches further than that",
+                         "give a pitch of at least (height - 1) rows and a width, or 0 for slices without gaps");
+        case rules::Fit::Answer::overflow:
+            return Error(Code::invalid_argument, what + " has an offset, pitch or size beyond all addresses",
+                         "check them for an overflow or a negative number");
+        case rules::Fit::Answer::outside: break;
+    }
+    return Error(Code::invalid_argument,
+                 what + " has " + number(elements) + " elements, and the box ends " + number(fit.end - elements) +
+                     " behind its end",
+                 "make the box or the offset smaller");
+}
+
+rules::CopyStride in_bytes(const CopyLayout& layout, std::size_t element_bytes) {
+    return {layout.offset * element_bytes, layout.row_pitch * element_bytes, layout.slice_pitch * element_bytes};
+}
+
+// What is not walked may be a pitch of any size: it does not overflow, because it is not multiplied.
+CopyLayout without_unused(CopyLayout layout, const CopyBox& box) {
+    if (box.height <= 1) layout.row_pitch = 0;
+    if (box.depth <= 1) layout.slice_pitch = 0;
+    return layout;
+}
+
+CopySide side_of(StreamState& stream, const CopyEnd& end, std::size_t element_bytes) {
+    if (end.buffer != nullptr) return {*end.buffer, 0, MemoryKind::host};
+    return {nullptr, end.span, kind_of_span(*stream.device, end.span, end.span_elements * element_bytes)};
+}
+
+// Memory of the caller's that lies inside the buffer on the other side: a view of it, most likely.
+bool shares_memory(const CopyEnd& span, const BufferState& buffer, std::size_t element_bytes) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(buffer.host);
+    return buffer.host != nullptr && span.span < begin + buffer.bytes &&
+           begin < span.span + span.span_elements * element_bytes;
+}
+
+Error overlapping() {
+    return {Code::invalid_argument, "source and destination of a copy overlap",
+            "copy through another buffer, or in parts that do not overlap"};
+}
+
+}  // namespace
+
+Error copy_of_empty_buffer(std::string_view what) {
+    return {Code::invalid_handle, std::string(what) + ": the buffer is empty, moved from or already released",
+            "pass the buffer that it was moved to"};
+}
+
+Result<void> check_buffer(StreamState& stream, const std::shared_ptr<BufferState>* buffer, const char* operation,
+                          const char* what) {
+    if (buffer == nullptr) return {};  // memory of the caller's
+    if (!*buffer) return copy_of_empty_buffer(std::string(operation) + " (" + what + ")");
+    if ((*buffer)->device->books != stream.device->books) {
+        return Error(Code::wrong_device, std::string(what) + " of " + operation + " belongs to another runtime",
+                     "use one runtime for both, or copy through memory of the program's own");
+    }
+    if ((*buffer)->device->is_lost()) return (*buffer)->device->unusable(operation);
+    return {};
+}
+
+Result<CopyJob> check_copy(StreamState& stream, const CopyRequest& request) {
+    if (Result<void> to = check_buffer(stream, request.to.buffer, "a copy", "the destination"); !to) {
+        return std::move(to).error();
+    }
+    if (Result<void> from = check_buffer(stream, request.from.buffer, "a copy", "the source"); !from) {
+        return std::move(from).error();
+    }
+    if (!stream.device->usable()) return stream.device->unusable("a copy");
+    const std::size_t bytes = request.element_bytes;
+    CopyLayout to = without_unused(request.to.layout, request.box);
+    CopyLayout from = without_unused(request.from.layout, request.box);
+    if (Result<void> fits = check_fit(to, request.box, elements_of(request.to, bytes), "the destination"); !fits) {
+        return std::move(fits).error();
+    }
+    if (Result<void> fits = check_fit(from, request.box, elements_of(request.from, bytes), "the source"); !fits) {
+        return std::move(fits).error();
+    }
+    const CopyBox& box = request.box;
+    CopyJob job;
+    if (box.width == 0 || box.height == 0 || box.depth == 0) return job;
+    rules::CopyShape shape{box.width * bytes, box.height, box.depth, in_bytes(to, bytes), in_bytes(from, bytes)};
+    const bool same =
+        request.to.buffer != nullptr && request.from.buffer != nullptr && *request.to.buffer == *request.from.buffer;
+    if (same && rules::overlaps(shape)) return overlapping();
+    if (request.from.buffer == nullptr && shares_memory(request.from, **request.to.buffer, bytes)) return overlapping();
+    if (request.to.buffer == nullptr && shares_memory(request.to, **request.from.buffer, bytes)) return overlapping();
+    job.to = side_of(stream, request.to, bytes);
+    job.from = side_of(stream, request.from, bytes);
+    job.shape = rules::simplest(shape);
+    return job;
+}
+
+Result<CopyJob> check_fill(StreamState& stream, const FillRequest& request) {
+    if (Result<void> to = check_buffer(stream, &request.to, "a fill", "the buffer"); !to) return std::move(to).error();
+    if (!stream.device->usable()) return stream.device->unusable("a fill");
+    const std::size_t bytes = request.element_bytes;
+    CopyLayout layout = without_unused(request.layout, request.box);
+    if (Result<void> fits = check_fit(layout, request.box, request.to->bytes / bytes, "the buffer"); !fits) {
+        return std::move(fits).error();
+    }
+    const CopyBox& box = request.box;
+    CopyJob job;
+    if (box.width == 0 || box.height == 0 || box.depth == 0) return job;
+    const rules::CopyStride stride = in_bytes(layout, bytes);
+    job.to = {request.to, 0, MemoryKind::host};
+    job.shape = rules::simplest({box.width * bytes, box.height, box.depth, stride, stride});
+    return job;
+}
+
+// Ours stand in the map. Of others' pinned memory the driver knows; it is asked once, because the answer is entered
+// there. Pageable memory leaves no trace and is asked about each time.
+MemoryKind kind_of_span(DeviceState& device, std::uintptr_t address, std::size_t bytes) {
+    const auto pinned = [](MemoryKind kind) {
+        return kind == MemoryKind::pinned || kind == MemoryKind::registered || kind == MemoryKind::write_combined;
+    };
+    if (device.synchronous || bytes == 0) return MemoryKind::host;
+    provenance::AddressMap& known = device.books->addresses;
+    if (const provenance::Record record = known.find(address)) {
+        return pinned(record.kind) && known.covers(address, bytes) ? record.kind : MemoryKind::host;
+    }
+    platform::PointerFacts facts;
+    if (!device.driver->memory().pointer_facts(address, facts).ok() || !pinned(facts.kind)) return MemoryKind::host;
+    if (facts.base > address || facts.bytes < bytes || address - facts.base > facts.bytes - bytes) {
+        return MemoryKind::host;
+    }
+    provenance::Record record;
+    record.base = facts.base;
+    record.bytes = facts.bytes;
+    record.id = Books::next_id();
+    record.device = static_cast<std::uint32_t>(device.index);
+    record.kind = facts.kind;
+    record.flags = provenance::record_flags::foreign;
+    (void)known.insert(record);  // not entered: asked again
+    return facts.kind;
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,308 @@
+// Copies carried out: driver calls for a shape, loops of the calling thread, and pageable memory through pinned pieces.
+#include "copy.hpp"
+
+#include "buffer_state.hpp"
+#include "copy_bounce.hpp"
+#include "device_state.hpp"
+#include "operation.hpp"
+#include "stream_state.hpp"
+
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+std::byte* pointer(std::uint64_t address) {
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
+}
+
+platform::CopySide side_at(std::uint64_t address, bool host, const rules::CopyStride& stride, std::size_t rows) {
+    const bool whole_rows = stride.row != 0 && stride.slice % stride.row == 0 && stride.slice / stride.row >= rows;
+    return {address, host, stride.row, whole_rows ? stride.slice / stride.row : rows};
+}
+
+platform::Status line(StreamState& stream, const DriverCopy& copy, std::uint64_t to, std::uint64_t from,
+                      std::size_t bytes) {
+    platform::Driver& driver = *stream.device->driver;
+    if (!copy.between) return driver.memory().copy(to, from, bytes, copy.direction, stream.handle);
+    platform::Transfers* const transfers = driver.transfers();
+    if (transfers == nullptr) return {Code::unsupported, 0, "copy_between"};
+    return transfers->copy_between(to, copy.to_ordinal, from, copy.from_ordinal, bytes, stream.handle);
+}
+
+platform::Status box(StreamState& stream, const DriverCopy& copy, std::uint64_t to, std::uint64_t from,
+                     const rules::CopyShape& shape) {
+    platform::Transfers& transfers = *stream.device->driver->transfers();
+    const platform::CopySide into = side_at(to, copy.to_host, shape.to, shape.rows);
+    const platform::CopySide out_of = side_at(from, copy.from_host, shape.from, shape.rows);
+    const platform::CopyExtent extent{shape.width, shape.rows, shape.slices};
+    if (!copy.between) return transfers.copy_shaped(into, out_of, extent, stream.handle);
+    return transfers.copy_shaped_between(into, copy.to_ordinal, out_of, copy.from_ordinal, extent, stream.handle);
+}
+
+// Both sides open for the host, for as long as this lives.
+struct HostSides {
+    std::optional<ViewScope> from, to;
+    std::byte* source = nullptr;
+    std::byte* destination = nullptr;
+};
+
+Result<void> open_side(const CopySide& side, ArgumentUse use, std::optional<ViewScope>& scope, std::byte*& data) {
+    if (!side.buffer) {
+        data = pointer(side.span);
+        return {};
+    }
+    Result<ViewScope> opened = open_scope(side.buffer, use, Wait{});
+    if (!opened) return std::move(opened).error();
+    scope.emplace(std::move(opened).value());
+    data = static_cast<std::byte*>(side.buffer->host);
+    return {};
+}
+
+ArgumentUse writing(const CopySide& side, const rules::CopyShape& shape) {
+    return side.buffer && writes_whole(*side.buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write;
+}
+
+// Copies one way or the other between a piece, whose rows follow each other, and the caller's side.
+void pack(std::byte* piece, const std::byte* from, std::size_t row_pitch, const rules::CopyPiece& part) {
+    for (std::size_t row = 0; row < part.rows; ++row) {
+        std::memcpy(piece + row * part.width, from + row * row_pitch, part.width);
+    }
+}
+void unpack(std::byte* to, std::size_t row_pitch, const std::byte* piece, const rules::CopyPiece& part) {
+    for (std::size_t row = 0; row < part.rows; ++row) {
+        std::memcpy(to + row * row_pitch, piece + row * part.width, part.width);
+    }
+}
+
+// One piece's way through the driver, and the event behind it: what the piece is free behind.
+class PieceCopy {
+public:
+    PieceCopy(StreamState& stream, CopyBounce::Piece piece) : stream_(stream), device_(*stream.device), piece_(piece) {}
+    PieceCopy(const PieceCopy&) = delete;
+    PieceCopy& operator=(const PieceCopy&) = delete;
+    ~PieceCopy() {
+        if (unfenced_) {
+            device_.copies.bounce.give_up(piece_);
+        } else {
+            device_.copies.bounce.give_back(device_, piece_, stream_.id, event_);
+        }
+    }
+
+    Result<void> issue(BufferState& buffer, ArgumentUse use, const DriverCopy& copy, const rules::CopyShape& shape) {
+        if (const platform::Status status = device_.take_event(event_); !status.ok()) {
+            event_ = nullptr;
+            return device_.failure(status, "creating an event");
+        }
+        Operation operation(stream_, "a copy of pageable memory", nullptr);
+        operation.uses(buffer, use, 0);
+        bool recorded = false;
+        Result<std::uint64_t> issued = operation.issue([&] {
+            unfenced_ = true;
+            platform::Status status = give_to_driver(stream_, copy, shape);
+            if (!status.ok()) {
+                unfenced_ = shape.rows > 1;  // some rows may be on their way; a single call that failed queued nothing
+                return status;
+            }
+            status = device_.execution.record_event(event_->handle, stream_.handle);
+            recorded = status.ok();
+            unfenced_ = !recorded;
+            return status;
+        });
+        if (!recorded) {
+            device_.drop_event(event_);
+            event_ = nullptr;
+        }
+        if (!issued) return std::move(issued).error();
+        position_ = *issued;
+        return {};
+    }
+    // The device has done its part; the piece is the host's.
+    Result<void> wait() {
+        if (Result<void> waited = stream_.wait_for(event_->handle, position_, Wait{}); !waited) return waited;
+        device_.drop_event(event_);
+        event_ = nullptr;
+        return {};
+    }
+    std::byte* data() const { return piece_.data; }
+
+private:
+    StreamState& stream_;
+    DeviceState& device_;
+    CopyBounce::Piece piece_;
+    FenceEvent* event_ = nullptr;
+    bool unfenced_ = false;
+    std::uint64_t position_ = 0;
+};
+
+// A capture would write the piece, or read it, again at every replay.
+Result<void> refuse_in_capture(const DeviceState& device) {
+    if (!device.books->captures.here()) return {};
+    return Error(Code::capture_error, "a copy of pageable memory cannot be captured: it passes through borrowed memory",
+                 "copy from or to pinned memory, which the graph then uses at every replay");
+}
+
+rules::CopyShape rows_of(const rules::CopyPiece& part, std::size_t to_pitch, std::size_t from_pitch) {
+    rules::CopyShape shape;
+    shape.width = part.width;
+    shape.rows = part.rows;
+    shape.to.row = to_pitch;
+    shape.from.row = from_pitch;
+    return rules::simplest(shape);
+}
+
+}  // namespace
+
+platform::Status give_to_driver(StreamState& stream, const DriverCopy& copy, const rules::CopyShape& shape) {
+    if (shape.rows == 1 && shape.slices == 1) return line(stream, copy, copy.to, copy.from, shape.width);
+    const bool shapes = stream.device->driver->transfers() != nullptr;
+    if (shapes && rules::one_call(shape)) return box(stream, copy, copy.to, copy.from, shape);
+    rules::CopyShape slice = shape;
+    slice.slices = 1;
+    const bool by_slice = shapes && rules::one_call(slice);
+    platform::Status status;
+    for (std::size_t z = 0; z < shape.slices && status.ok(); ++z) {
+        const std::uint64_t to = copy.to + z * shape.to.slice;
+        const std::uint64_t from = copy.from + z * shape.from.slice;
+        if (by_slice) status = box(stream, copy, to, from, slice);
+        for (std::size_t y = 0; !by_slice && y < shape.rows && status.ok(); ++y) {
+            status = line(stream, copy, to + y * shape.to.row, from + y * shape.from.row, shape.width);
+        }
+    }
+    return status;
+}
+
+Result<void> copy_on_host(const CopyJob& job) {
+    HostSides sides;
+    if (job.to.buffer && job.to.buffer == job.from.buffer) {  // one scope: two would refuse each other
+        if (Result<void> opened = open_side(job.to, ArgumentUse::read_write, sides.to, sides.destination); !opened) {
+            return opened;
+        }
+        sides.source = sides.destination;
+    } else {
+        if (Result<void> opened = open_side(job.from, ArgumentUse::read, sides.from, sides.source); !opened) {
+            return opened;
+        }
+        if (Result<void> opened = open_side(job.to, writing(job.to, job.shape), sides.to, sides.destination); !opened) {
+            return opened;
+        }
+    }
+    const rules::CopyShape& shape = job.shape;
+    for (std::size_t z = 0; z < shape.slices; ++z) {
+        std::byte* const to = sides.destination + shape.to.offset + z * shape.to.slice;
+        const std::byte* const from = sides.source + shape.from.offset + z * shape.from.slice;
+        for (std::size_t y = 0; y < shape.rows; ++y) {
+            std::memcpy(to + y * shape.to.row, from + y * shape.from.row, shape.width);
+        }
+    }
+    return {};
+}
+
+Result<void> bounce_up(StreamState& stream, const CopyJob& job) {
+    DeviceState& device = *stream.device;
+    if (Result<void> captured = refuse_in_capture(device); !captured) return captured;
+    std::optional<ViewScope> scope;
+    std::byte* source = nullptr;
+    if (Result<void> opened = open_side(job.from, ArgumentUse::read, scope, source); !opened) return opened;
+    BufferState& to = *job.to.buffer;
+    ArgumentUse use = writing(job.to, job.shape);
+    rules::CopyPieces parts(job.shape, CopyBounce::piece_bytes);
+    rules::CopyPiece part;
+    while (parts.next(part)) {
+        Result<CopyBounce::Piece> piece = device.copies.bounce.take(device, stream.id, part.width * part.rows);
+        if (!piece) return std::move(piece).error();
+        PieceCopy copy(stream, *piece);
+        pack(copy.data(), source + job.shape.from.offset + part.from, job.shape.from.row, part);
+        DriverCopy call;
+        call.to = to.device_address + job.shape.to.offset + part.to;
+        call.from = reinterpret_cast<std::uintptr_t>(copy.data());
+        call.from_host = true;
+        call.direction = platform::CopyDirection::host_to_device;
+        const rules::CopyShape rows = rows_of(part, job.shape.to.row, part.width);
+        if (Result<void> issued = copy.issue(to, use, call, rows); !issued) return issued;
+    }
+    return {};
+}
+
+namespace {
+
+// What comes down in pieces: a few are on their way while the host unpacks the oldest.
+class Descent {
+public:
+    Descent(StreamState& stream, const CopyJob& job, std::byte* destination)
+        : stream_(stream), job_(job), destination_(destination), parts_(job.shape, CopyBounce::piece_bytes) {}
+
+    Result<void> run() {
+        more_ = parts_.next(next_);
+        while (more_ || !coming_.empty()) {
+            Result<bool> started = more_ ? start() : Result<bool>(false);
+            if (!started) return std::move(started).error();
+            if (*started) continue;
+            if (Result<void> landed = land(); !landed) return landed;
+        }
+        return {};
+    }
+
+private:
+    struct Coming {
+        Coming(StreamState& stream, CopyBounce::Piece piece, const rules::CopyPiece& which)
+            : copy(stream, piece), part(which) {}
+        PieceCopy copy;
+        rules::CopyPiece part;
+    };
+
+    // False: no piece is free, and one of ours is on its way. Who holds a piece does not wait for another.
+    Result<bool> start() {
+        CopyBounce& bounce = stream_.device->copies.bounce;
+        const std::size_t bytes = next_.width * next_.rows;
+        Result<CopyBounce::Piece> piece = coming_.empty() ? bounce.take(*stream_.device, stream_.id, bytes)
+                                                          : bounce.try_take(*stream_.device, stream_.id, bytes);
+        if (!piece) return std::move(piece).error();
+        if (piece->data == nullptr) return false;
+        Coming& coming = coming_.emplace_back(stream_, *piece, next_);
+        BufferState& from = *job_.from.buffer;
+        DriverCopy call;
+        call.to = reinterpret_cast<std::uintptr_t>(coming.copy.data());
+        call.to_host = true;
+        call.from = from.device_address + job_.shape.from.offset + next_.from;
+        call.direction = platform::CopyDirection::device_to_host;
+        const rules::CopyShape rows = rows_of(next_, next_.width, job_.shape.from.row);
+        if (Result<void> issued = coming.copy.issue(from, ArgumentUse::read, call, rows); !issued) {
+            return std::move(issued).error();
+        }
+        more_ = parts_.next(next_);
+        return true;
+    }
+
+    Result<void> land() {
+        Coming& oldest = coming_.front();
+        if (Result<void> waited = oldest.copy.wait(); !waited) return waited;
+        unpack(destination_ + job_.shape.to.offset + oldest.part.to, job_.shape.to.row, oldest.copy.data(),
+               oldest.part);
+        coming_.pop_front();
+        return {};
+    }
+
+    StreamState& stream_;
+    const CopyJob& job_;
+    std::byte* const destination_;
+    rules::CopyPieces parts_;
+    rules::CopyPiece next_;
+    bool more_ = false;
+    std::deque<Coming> coming_;
+};
+
+}  // namespace
+
+Result<void> bounce_down(StreamState& stream, const CopyJob& job) {
+    if (Result<void> captured = refuse_in_capture(*stream.device); !captured) return captured;
+    std::optional<ViewScope> scope;
+    std::byte* destination = nullptr;
+    if (Result<void> opened = open_side(job.to, writing(job.to, job.shape), scope, destination); !opened) return opened;
+    return Descent(stream, job, destination).run();
+}
+
+}  // namespace isthmus::inline v0::detail

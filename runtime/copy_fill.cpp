@@ -1,0 +1,162 @@
+// Stream::fill: patterns of 1, 2 and 4 bytes by the driver, of 8 and 16 by columns and doubling, all else by the host.
+#include "buffer_state.hpp"
+#include "copy.hpp"
+#include "copy_checks.hpp"
+#include "device_state.hpp"
+#include "operation.hpp"
+#include "stream_state.hpp"
+
+#include <isthmus/stream.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace isthmus::inline v0 {
+namespace detail {
+namespace {
+
+// So many elements are written column by column before whole blocks are copied.
+constexpr std::size_t first_block = 1024;
+
+struct Fill {
+    CopyJob job;
+    rules::FillPattern pattern;
+    const void* value;
+    std::size_t element_bytes;
+};
+
+Error no_such_pattern(std::size_t bytes, bool shaped) {
+    return {Code::unsupported,
+            "the driver fills no pattern of " + std::to_string(bytes) + " bytes" + (shaped ? " in rows with gaps" : ""),
+            "1, 2, 4, and without gaps 8 and 16 bytes can be filled on the device; for others write a kernel, or fill "
+            "one side in host memory and copy it"};
+}
+
+platform::Status plain(StreamState& stream, std::uint64_t first, const Fill& fill) {
+    const rules::CopyShape& shape = fill.job.shape;
+    platform::Driver& driver = *stream.device->driver;
+    const bool one_row = shape.rows == 1 && shape.slices == 1;
+    if (one_row && fill.pattern.bytes == 1) {
+        return driver.memory().fill(first, static_cast<std::uint8_t>(fill.pattern.value), shape.width, stream.handle);
+    }
+    platform::Transfers* const transfers = driver.transfers();
+    if (transfers == nullptr) return {Code::unsupported, 0, "fill_elements"};
+    const std::size_t bytes = fill.pattern.bytes;
+    if (one_row) {
+        return transfers->fill_elements(first, fill.pattern.value, bytes, shape.width / bytes, stream.handle);
+    }
+    if (rules::one_call(shape)) {
+        const std::size_t slice_rows = shape.slices == 1 ? shape.rows : shape.to.slice / shape.to.row;
+        return transfers->fill_shaped({first, false, shape.to.row, slice_rows}, fill.pattern.value, bytes,
+                                      {shape.width, shape.rows, shape.slices}, stream.handle);
+    }
+    platform::Status status;
+    for (std::size_t at = 0; at < shape.rows * shape.slices && status.ok(); ++at) {
+        const std::uint64_t row = first + at / shape.rows * shape.to.slice + at % shape.rows * shape.to.row;
+        status = transfers->fill_elements(row, fill.pattern.value, bytes, shape.width / bytes, stream.handle);
+    }
+    return status;
+}
+
+// A column of words is a rectangle one word wide; what is filled is then copied behind itself.
+platform::Status long_pattern(StreamState& stream, std::uint64_t first, const Fill& fill) {
+    platform::Transfers* const transfers = stream.device->driver->transfers();
+    if (transfers == nullptr) return {Code::unsupported, 0, "fill_shaped"};
+    const std::size_t bytes = fill.element_bytes;
+    const std::size_t all = fill.job.shape.width;
+    std::size_t done = std::min(all, first_block * bytes);
+    platform::Status status;
+    for (std::size_t at = 0; at < bytes && status.ok(); at += sizeof(std::uint32_t)) {
+        std::uint32_t word = 0;
+        std::memcpy(&word, static_cast<const unsigned char*>(fill.value) + at, sizeof(word));
+        const std::size_t rows = done / bytes;
+        status = rows == 1 ? transfers->fill_elements(first + at, word, sizeof(word), 1, stream.handle)
+                           : transfers->fill_shaped({first + at, false, bytes, rows}, word, sizeof(word),
+                                                    {sizeof(word), rows, 1}, stream.handle);
+    }
+    while (done < all && status.ok()) {
+        const std::size_t next = std::min(done, all - done);
+        status = stream.device->driver->memory().copy(first + done, first, next,
+                                                      platform::CopyDirection::device_to_device, stream.handle);
+        done += next;
+    }
+    return status;
+}
+
+Result<void> on_host(const Fill& fill) {
+    const rules::CopyShape& shape = fill.job.shape;
+    const std::shared_ptr<BufferState>& buffer = fill.job.to.buffer;
+    Result<ViewScope> scope =
+        open_scope(buffer, writes_whole(*buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, Wait{});
+    if (!scope) return std::move(scope).error();
+    for (std::size_t at = 0; at < shape.rows * shape.slices; ++at) {
+        auto* const row = static_cast<unsigned char*>(buffer->host) + shape.to.offset +
+                          at / shape.rows * shape.to.slice + at % shape.rows * shape.to.row;
+        if (fill.pattern.bytes == 1) {
+            std::memset(row, static_cast<int>(fill.pattern.value), shape.width);
+            continue;
+        }
+        for (std::size_t x = 0; x < shape.width; x += fill.element_bytes) {
+            std::memcpy(row + x, fill.value, fill.element_bytes);
+        }
+    }
+    return {};
+}
+
+Result<void> by_driver(StreamState& stream, const Fill& fill) {
+    BufferState& buffer = *fill.job.to.buffer;
+    const rules::CopyShape& shape = fill.job.shape;
+    const bool one_row = shape.rows == 1 && shape.slices == 1;
+    const bool in_words = fill.element_bytes == 8 || fill.element_bytes == 16;
+    if (fill.pattern.bytes == 0 && (!one_row || !in_words)) return no_such_pattern(fill.element_bytes, !one_row);
+    // Of host memory, too, the device's own address.
+    const std::uint64_t first = buffer.device_address + shape.to.offset;
+    Operation operation(stream, "a fill", nullptr);
+    operation.uses(buffer, writes_whole(buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, 0);
+    Result<std::uint64_t> issued = operation.issue(
+        [&] { return fill.pattern.bytes == 0 ? long_pattern(stream, first, fill) : plain(stream, first, fill); });
+    if (!issued) return std::move(issued).error();
+    return {};
+}
+
+}  // namespace
+}  // namespace detail
+
+Result<void> Stream::fill_request(const detail::FillRequest& request) {
+    using detail::StreamState;
+    Result<detail::CopyJob> job = detail::check_fill(*state_, request);
+    if (!job) return std::move(job).error();
+    if (job->shape.width == 0) return {};
+    const detail::Fill fill{*job, rules::shortest_pattern(request.value, request.element_bytes), request.value,
+                            request.element_bytes};
+    StreamState& stream = *state_;
+    detail::DeviceState& owner = *request.to->device;
+    const rules::CopySideFacts side = detail::facts_of(*stream.device, job->to);
+    const bool by_host = request.to->host != nullptr && (stream.device->synchronous || owner.synchronous ||
+                                                         (rules::is_host_memory(side) && !side.reached));
+    if (!by_host && stream.device == request.to->device) return detail::by_driver(stream, fill);
+    {
+        const std::lock_guard lock(stream.mutex);
+        if (Result<void> recorded = stream.refuse_captured("a fill by the host or another device was asked for");
+            !recorded) {
+            return recorded;
+        }
+    }
+    if (by_host) return detail::on_host(fill);
+    // Another GPU's memory: filled by its own device, in the order of this stream.
+    const std::shared_ptr<StreamState> own = detail::carrier_stream(owner);
+    for (const detail::BufferState::Use& use : request.to->conflicting(true)) {
+        if (use.stream == own) continue;
+        if (Result<void> ordered = detail::order_behind(*own, *use.stream); !ordered) return ordered;
+    }
+    if (stream.device->synchronous) {
+        if (Result<void> filled = detail::by_driver(*own, fill); !filled) return filled;
+        return Stream(own).synchronize();
+    }
+    if (Result<void> ordered = detail::order_behind(*own, stream); !ordered) return ordered;
+    if (Result<void> filled = detail::by_driver(*own, fill); !filled) return filled;
+    return detail::order_behind(stream, *own);
+}
+
+}  // namespace isthmus::inline v0

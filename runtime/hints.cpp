@@ -1,0 +1,145 @@
+// Stream::prefetch and Device::advise: what the rule decided is carried out, counted and explained.
+#include "hints.hpp"
+
+#include "buffer_state.hpp"
+#include "copy_checks.hpp"
+#include "device_state.hpp"
+#include "hint_rules.hpp"
+#include "operation.hpp"
+#include "stream_state.hpp"
+
+#include <isthmus/device.hpp>
+#include <isthmus/stream.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace isthmus::inline v0 {
+namespace detail {
+namespace {
+
+// A hint that a driver does not take is no error; a driver that is in trouble is.
+bool nobody_listens(Code code) {
+    return code == Code::unsupported || code == Code::wrong_device || code == Code::invalid_argument ||
+           code == Code::not_permitted;
+}
+
+std::uint64_t hinted_address(const BufferState& buffer) {
+    return buffer.host != nullptr ? reinterpret_cast<std::uintptr_t>(buffer.host) : buffer.device_address;
+}
+
+Result<void> check_node(const DeviceState& device, const HintPlace& place) {
+    if (!place.host || place.node == -1) return {};
+    const auto& nodes = device.config->machine.numa_nodes;
+    const auto is_it = [&](const NumaNode& node) { return node.id == place.node; };
+    if (std::any_of(nodes.begin(), nodes.end(), is_it)) return {};
+    return Error(Code::invalid_argument, "this machine has no NUMA node " + std::to_string(place.node),
+                 "ask Runtime::machine() for the nodes, or name none");
+}
+
+// The stream that has the buffer gives it back behind what it was given so far; nobody waits.
+Result<void> detach(BufferState& buffer) {
+    std::shared_ptr<StreamState> holder;
+    {
+        const std::lock_guard lock(buffer.mutex);
+        for (const BufferState::Use& use : buffer.uses) {
+            if (use.stream.get() == buffer.attached_to) holder = use.stream;
+        }
+    }
+    if (!holder) return {};
+    const std::lock_guard lock(holder->mutex);
+    return holder->fence();
+}
+
+constexpr HintReport driver_took_none{HintOutcome::unsupported, "the driver does not take this hint"};
+
+// Claimed like a use: what the host has open for writing is not moved, and views wait for what is under way.
+Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::HintPlan& plan, const HintPlace& place) {
+    DeviceState& device = *stream.device;
+    platform::Transfers* const transfers = device.driver->transfers();
+    if (plan.action == rules::HintAction::tell && transfers == nullptr) return driver_took_none;
+    const platform::Place where{place.host ? -1 : device.driver->facts().ordinal, place.host ? place.node : -1};
+    bool told = true;
+    Operation operation(stream, "a prefetch", nullptr);
+    operation.uses(buffer, plan.action == rules::HintAction::attach ? ArgumentUse::read_write : ArgumentUse::read, 0);
+    Result<std::uint64_t> issued = operation.issue([&]() -> platform::Status {
+        if (plan.action != rules::HintAction::tell) return {};
+        const platform::Status status = transfers->prefetch(hinted_address(buffer), buffer.bytes, where, stream.handle);
+        told = !nobody_listens(status.code);
+        return told ? status : platform::Status{};
+    });
+    if (issued) return told ? plan.report : driver_took_none;
+    if (issued.code() != Code::in_use) return std::move(issued).error();
+    return HintReport{HintOutcome::unsupported, "the host has the buffer open, or another stream has it attached"};
+}
+
+Result<HintReport> prefetch(StreamState& stream, BufferState& buffer, const HintPlace& place) {
+    const rules::HintQuestion question{buffer.kind, buffer.path, buffer.device == stream.device, place.host};
+    const rules::HintPlan plan = rules::plan_prefetch(stream.device->capabilities, question);
+    if (plan.action == rules::HintAction::none) return plan.report;
+    if (buffer.bytes == 0) return HintReport{HintOutcome::not_needed, "there is nothing in the buffer"};
+    if (stream.device->books->captures.here() || stream.recording_id() != 0) {
+        return HintReport{HintOutcome::unsupported, "a capture is open, and takes no hints"};
+    }
+    if (plan.action != rules::HintAction::detach) return move(stream, buffer, plan, place);
+    if (Result<void> detached = detach(buffer); !detached) return std::move(detached).error();
+    return plan.report;
+}
+
+platform::Advice advice_of(Advice advice) {
+    switch (advice) {
+        case Advice::read_mostly: return platform::Advice::read_mostly;
+        case Advice::not_read_mostly: return platform::Advice::not_read_mostly;
+        case Advice::prefer_device:
+        case Advice::prefer_host: return platform::Advice::prefer;
+        case Advice::no_preference: return platform::Advice::no_preference;
+        case Advice::accessed_by_device: return platform::Advice::accessed_by;
+        case Advice::not_accessed_by_device: return platform::Advice::not_accessed_by;
+    }
+    return platform::Advice::no_preference;
+}
+
+Result<HintReport> advise(DeviceState& device, BufferState& buffer, Advice advice) {
+    const rules::HintPlan plan = rules::plan_advice(device.capabilities, buffer.kind, buffer.staged());
+    if (plan.action == rules::HintAction::none) return plan.report;
+    if (buffer.bytes == 0) return HintReport{HintOutcome::not_needed, "there is nothing in the buffer"};
+    platform::Transfers* const transfers = device.driver->transfers();
+    if (transfers == nullptr) return driver_took_none;
+    const platform::Place where{advice == Advice::prefer_host ? -1 : device.driver->facts().ordinal, -1};
+    const platform::Status status = transfers->advise(hinted_address(buffer), buffer.bytes, advice_of(advice), where);
+    if (status.ok()) return plan.report;
+    if (nobody_listens(status.code)) return driver_took_none;
+    return device.failure(status, "giving advice about a buffer");
+}
+
+Result<HintReport> counted(DeviceState& device, Result<HintReport> report) {
+    if (report) (void)device.books->hints.count(*report);
+    return report;
+}
+
+}  // namespace
+}  // namespace detail
+
+Result<HintReport> Stream::prefetch(const BufferBase& buffer, HintPlace place) {
+    detail::StreamState& stream = *state_;
+    if (Result<void> fine = detail::check_buffer(stream, &buffer.state(), "a prefetch", "the buffer"); !fine) {
+        return std::move(fine).error();
+    }
+    if (!stream.device->usable()) return stream.device->unusable("a prefetch");
+    if (Result<void> node = detail::check_node(*stream.device, place); !node) return std::move(node).error();
+    return detail::counted(*stream.device, detail::prefetch(stream, *buffer.state(), place));
+}
+
+Result<HintReport> Device::advise(const BufferBase& buffer, Advice advice) {
+    if (Result<void> fine = detail::check_buffer(*stream_.state(), &buffer.state(), "advice", "the buffer"); !fine) {
+        return std::move(fine).error();
+    }
+    if (!state_->usable()) return state_->unusable("advice");
+    return detail::counted(*state_, detail::advise(*state_, *buffer.state(), advice));
+}
+
+HintCounts Device::hint_counts() const noexcept {
+    return state_->books->hints.counts();
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,146 @@
+// Hints: never an error where nobody listens, counted, and never a change of content.
+#include "conformance.hpp"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using conformance::on_every_device;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Advice;
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Feature;
+using isthmus::HintCounts;
+using isthmus::HintOutcome;
+using isthmus::HintPlace;
+using isthmus::HintReport;
+using isthmus::ManagedModel;
+using isthmus::MemoryKind;
+using isthmus::MemoryModel;
+using isthmus::Result;
+using isthmus::Stream;
+using isthmus::Translation;
+
+constexpr std::size_t count = 1000;
+constexpr Advice all_advice[] = {Advice::read_mostly,           Advice::not_read_mostly, Advice::prefer_device,
+                                 Advice::prefer_host,           Advice::no_preference,   Advice::accessed_by_device,
+                                 Advice::not_accessed_by_device};
+
+Buffer<std::int32_t> filled(Device& device, MemoryKind kind) {
+    Buffer<std::int32_t> buffer = device.allocate<std::int32_t>(count, kind).value();
+    device.stream().fill(buffer, 41).value();
+    device.stream().synchronize().value();
+    return buffer;
+}
+
+HintOutcome expected(Device& device, MemoryKind kind, bool advice) {
+    const isthmus::Capabilities& can = device.capabilities();
+    if (device.is_cpu()) return HintOutcome::not_needed;
+    if (kind == MemoryKind::managed) {
+        if (can.managed == ManagedModel::phase_guarded) return advice ? HintOutcome::unsupported : HintOutcome::done;
+        return can.memory == MemoryModel::shared_dram ? HintOutcome::not_needed : HintOutcome::done;
+    }
+    if (kind == MemoryKind::host) {
+        if (can.translation == Translation::none) return HintOutcome::unsupported;
+        return can.memory == MemoryModel::shared_dram ? HintOutcome::not_needed : HintOutcome::done;
+    }
+    return HintOutcome::not_needed;
+}
+
+TEST(Hints, AreDoneOrExplainedForEveryKindAndNeverChangeContent) {  // keeps K21
+    on_every_device([](Device& device) {
+        for (const MemoryKind kind : {MemoryKind::managed, MemoryKind::host, MemoryKind::pinned, MemoryKind::device}) {
+            if (kind == MemoryKind::managed && !device.is_cpu() && !device.capabilities().has(Feature::managed)) {
+                continue;
+            }
+            SCOPED_TRACE(isthmus::name(kind));
+            Buffer<std::int32_t> buffer = filled(device, kind);
+            Stream stream = device.create_stream().value();
+            for (const HintPlace place : {HintPlace::on_device(), HintPlace::on_host()}) {
+                const HintReport report = stream.prefetch(buffer, place).value();
+                EXPECT_TRUE(unless_fault(report.outcome == expected(device, kind, false))) << report.reason;
+                EXPECT_FALSE(report.reason.empty());
+            }
+            for (const Advice advice : all_advice) {
+                const HintReport report = device.advise(buffer, advice).value();
+                EXPECT_TRUE(unless_fault(report.outcome == expected(device, kind, true))) << report.reason;
+                EXPECT_FALSE(report.reason.empty());
+            }
+            stream.synchronize().value();
+            std::vector<std::int32_t> read(count);
+            device.stream().copy_to_host(read, buffer).value();
+            EXPECT_EQ(read, std::vector<std::int32_t>(count, 41));
+        }
+    });
+}
+
+TEST(Hints, AreCountedByWhatBecameOfThem) {  // keeps K21
+    on_every_device([](Device& device) {
+        Buffer<std::int32_t> pinned = device.allocate<std::int32_t>(count, MemoryKind::pinned).value();
+        const HintCounts before = device.hint_counts();
+        (void)device.stream().prefetch(pinned).value();
+        (void)device.advise(pinned, Advice::read_mostly).value();
+        const HintCounts after = device.hint_counts();
+        EXPECT_EQ(after.not_needed, before.not_needed + 2);
+        EXPECT_EQ(after.done, before.done);
+        EXPECT_EQ(after.unsupported, before.unsupported);
+    });
+}
+
+TEST(Hints, OfAPhaseGuardedMachineAttachAndGiveBack) {  // keeps K21, K6
+    Device& device = runtime().default_device();
+    if (device.capabilities().managed != ManagedModel::phase_guarded) GTEST_SKIP() << "managed memory is no phase here";
+    Buffer<std::int32_t> buffer = filled(device, MemoryKind::managed);
+    Stream one = device.create_stream().value();
+    Stream other = device.create_stream().value();
+    EXPECT_TRUE(worked(one.prefetch(buffer)));
+    EXPECT_TRUE(refused_as(other.launch(conformance::add_one, count, buffer), Code::in_use)) << "it is the first one's";
+    EXPECT_EQ(other.prefetch(buffer).value().outcome, HintOutcome::unsupported) << "a hint is no error";
+    EXPECT_TRUE(worked(one.launch(conformance::add_one, count, buffer)));
+    EXPECT_TRUE(worked(other.prefetch(buffer, HintPlace::on_host())));
+    one.synchronize().value();
+    EXPECT_TRUE(worked(other.launch(conformance::add_one, count, buffer)));
+    EXPECT_EQ(buffer.read_on_host().value()[count - 1], 43);
+}
+
+TEST(Hints, ForStagedBuffersBringTheDevicesSideUpToDate) {  // keeps K21, L4
+    Device& device = runtime().default_device();
+    if (device.is_cpu()) GTEST_SKIP() << "nothing is staged on the CPU device";
+    isthmus::SharedUse two_sides;
+    two_sides.kind = MemoryKind::device;
+    Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(count, two_sides).value();
+    { buffer.write_on_host().value()[0] = 6; }
+    const std::uint64_t before = buffer.staged_bytes();
+    EXPECT_EQ(device.stream().prefetch(buffer).value().outcome, HintOutcome::done);
+    EXPECT_EQ(buffer.staged_bytes(), before + buffer.size_bytes());
+    (void)device.stream().launch(conformance::add_one, 1, buffer).value();
+    EXPECT_EQ(buffer.staged_bytes(), before + buffer.size_bytes()) << "once is enough";
+    EXPECT_EQ(buffer.read_on_host().value()[0], 7);
+}
+
+TEST(Hints, AboutNoBufferAnotherRuntimesOrNoNodeAreErrors) {  // keeps K21, K18
+    isthmus::Runtime second = isthmus::Runtime::open().value();
+    on_every_device([&](Device& device) {
+        Buffer<std::int32_t> mine = device.allocate<std::int32_t>(count, MemoryKind::pinned).value();
+        Buffer<std::int32_t> theirs = second.cpu().allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> moved = std::move(mine);
+        EXPECT_TRUE(
+            refused_as(device.stream().prefetch(mine), Code::invalid_handle));  // NOLINT(bugprone-use-after-move)
+        EXPECT_TRUE(refused_as(device.advise(mine, Advice::read_mostly), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(device.stream().prefetch(theirs), Code::wrong_device));
+        EXPECT_TRUE(refused_as(device.advise(theirs, Advice::read_mostly), Code::wrong_device));
+        EXPECT_TRUE(refused_as(device.stream().prefetch(moved, HintPlace::on_host(12345)), Code::invalid_argument));
+        EXPECT_TRUE(worked(device.stream().prefetch(moved)));
+        Buffer<std::int32_t> nothing = device.allocate<std::int32_t>(0, MemoryKind::pinned).value();
+        EXPECT_EQ(device.stream().prefetch(nothing).value().outcome, HintOutcome::not_needed);
+    });
+}
+
+}  // namespace

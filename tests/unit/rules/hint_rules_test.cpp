@@ -1,0 +1,73 @@
+// What hints become on every known machine and for any combination of attributes.
+#include "hint_rules.hpp"
+#include "launch_path.hpp"
+
+#include "some_devices.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace {
+
+using namespace isthmus;
+using rules::HintAction;
+using rules::HintPlan;
+
+// A buffer of this kind alone; staged ones are two.
+HintPlan prefetch(const Capabilities& device, MemoryKind kind, bool to_host = false, bool own = true) {
+    const LaunchPath path = rules::launch_path(device, kind).path;
+    return rules::plan_prefetch(device, {kind, path == LaunchPath::stage ? LaunchPath::refuse : path, own, to_host});
+}
+
+TEST(HintRules, TheDriverIsToldOnlyWhereMemoryWouldMove) {  // keeps K21
+    for (unsigned bits = 0; bits < some_devices::combinations; ++bits) {
+        const Capabilities device = some_devices::of_bits(bits);
+        some_devices::for_every_kind([&](MemoryKind kind) {
+            for (const bool to_host : {false, true}) {
+                const HintPlan plan = rules::plan_prefetch(device, {kind, LaunchPath::pass, true, to_host});
+                const HintPlan advice = rules::plan_advice(device, kind, false);
+                ASSERT_FALSE(plan.report.reason.empty());
+                ASSERT_EQ(plan.action == HintAction::none, plan.report.outcome != HintOutcome::done);
+                ASSERT_TRUE(advice.action == HintAction::none || advice.action == HintAction::tell);
+                const bool managed = kind == MemoryKind::managed || kind == MemoryKind::managed_pool;
+                const bool pageable = kind == MemoryKind::host || kind == MemoryKind::host_numa;
+                if (plan.action == HintAction::tell) {
+                    ASSERT_TRUE(managed ? some_devices::bit(bits, 89) : pageable && some_devices::bit(bits, 88));
+                    ASSERT_FALSE(some_devices::bit(bits, 18)) << "one DRAM";
+                }
+                if (plan.action == HintAction::attach || plan.action == HintAction::detach) {
+                    ASSERT_TRUE(kind == MemoryKind::managed && !some_devices::bit(bits, 89));
+                    ASSERT_EQ(plan.action == HintAction::detach, to_host);
+                }
+            }
+        });
+    }
+}
+
+TEST(HintRules, KnownMachinesAnswerAsTheirRowsSay) {  // keeps K21
+    EXPECT_EQ(prefetch(some_devices::of_machine("h200"), MemoryKind::managed).action, HintAction::tell);
+    EXPECT_EQ(prefetch(some_devices::of_machine("h200"), MemoryKind::host).report.outcome, HintOutcome::unsupported);
+    EXPECT_EQ(rules::plan_prefetch(some_devices::of_machine("h200"), {MemoryKind::host, LaunchPath::stage, true, false})
+                  .action,
+              HintAction::upload);
+    EXPECT_EQ(prefetch(some_devices::of_machine("rtx-hmm"), MemoryKind::host).action, HintAction::tell);
+    EXPECT_EQ(prefetch(some_devices::of_machine("gh200-numa"), MemoryKind::host).action, HintAction::tell);
+    EXPECT_EQ(prefetch(some_devices::of_machine("orin"), MemoryKind::managed).action, HintAction::attach);
+    EXPECT_EQ(prefetch(some_devices::of_machine("orin"), MemoryKind::managed, true).action, HintAction::detach);
+    EXPECT_EQ(prefetch(some_devices::of_machine("orin"), MemoryKind::managed, false, false).report.outcome,
+              HintOutcome::unsupported);
+    EXPECT_EQ(rules::plan_advice(some_devices::of_machine("orin"), MemoryKind::managed, false).report.outcome,
+              HintOutcome::unsupported);
+    for (const char* const machine : {"thor", "gb10"}) {
+        EXPECT_EQ(prefetch(some_devices::of_machine(machine), MemoryKind::managed).report.outcome,
+                  HintOutcome::not_needed);
+    }
+    EXPECT_EQ(prefetch(some_devices::cpu(), MemoryKind::host).report.outcome, HintOutcome::not_needed);
+    for (const char* const machine : some_devices::gpu_machines) {
+        EXPECT_EQ(prefetch(some_devices::of_machine(machine), MemoryKind::device).report.outcome,
+                  HintOutcome::not_needed);
+    }
+}
+
+}  // namespace
