@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -182,6 +183,22 @@ void who_may(Device& gpu) {
     expect(static_cast<bool>(answer) == pageable, "ordinary memory is reached where attribute 88 says so");
 }
 
+void copies(Device& gpu) {
+    // show: copies
+    Stream& stream = gpu.stream();
+    std::vector<float> picture(640 * 480, 6.0f);  // pageable: it has been read when the call returns
+    auto image = gpu.allocate<float>(picture.size()).value();
+    stream.copy_from_host(image, std::span<const float>(picture)).value();
+    auto corner = gpu.allocate<float>(64 * 64).value();
+    stream.copy_region(corner, {}, image, {.offset = 8, .row_pitch = 640}, {.width = 64, .height = 64}).value();
+    std::vector<float> seen(64 * 64);  // … and has been written
+    stream.copy_to_host(std::span<float>(seen), corner).value();
+    const isthmus::HintReport hint = stream.prefetch(corner).value();  // never an error because nobody listens
+    say("the hint", hint.reason);
+    // end
+    expect(seen.front() == 6.0f && seen.back() == 6.0f, "the corner came back");
+}
+
 void captured(Device& gpu, std::size_t size) {
     // show: captured
     auto data = gpu.allocate<std::uint8_t>(size).value();  // before the capture
@@ -238,6 +255,7 @@ int main() {
     registered(gpu);
     short_of_memory(gpu);
     who_may(gpu);
+    copies(gpu);
     captured(gpu, size);
     modes(gpu);
     isthmus::Runtime next = open_again(std::move(runtime)).value();
