@@ -1,11 +1,22 @@
 // What a launch costs: relaxed and checked, on the CPU device and on the GPU, beside the driver's own call.
+//
+//   bench_launch --benchmark_enable_random_interleaving=true --benchmark_repetitions=15 --benchmark_min_time=0.1
+//                --benchmark_report_aggregates_only=true
+//
+// Random interleaving mixes the repetitions of all benchmarks, so that what drifts meanwhile favours none; it does
+// nothing without repetitions. The checked_minus_relaxed benchmarks alternate both modes batch by batch on top of that:
+// their counters, medians over pairs of batches, are what to read there, not their times.
 #include "raw_driver.hpp"
 
 #include <isthmus/isthmus.hpp>
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bench {
@@ -17,6 +28,7 @@ ISTHMUS_DECLARE_KERNEL(four_views, isthmus::Index i, isthmus::View<int> a, isthm
 
 namespace {
 
+using bench::driver_calls;
 using isthmus::Buffer;
 using isthmus::Device;
 using isthmus::LaunchMode;
@@ -32,24 +44,28 @@ isthmus::Runtime& runtime() {
     return opened;
 }
 
-long driver_calls() {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    if (library == nullptr) return -1;
-    using Count = unsigned long long (*)(const char*);
-    const auto count = reinterpret_cast<Count>(dlsym(library, "isthmus_sim_call_count"));
-    return count == nullptr ? -1 : static_cast<long>(count(nullptr));
+// A launch that was refused, or whose arguments nobody could judge, is not what these benchmarks are about.
+template <class Launch>
+bool works(benchmark::State& state, Stream& stream, Launch& launch) {
+    const isthmus::Result<isthmus::LaunchReport> launched = launch();
+    if (!launched) {
+        state.SkipWithError(launched.error().text().c_str());
+        return false;
+    }
+    if (launched->unverified_arguments != 0) state.SkipWithError("unverified arguments");
+    stream.synchronize().value();
+    return launched->unverified_arguments == 0;
 }
 
 // Runs `launch` in batches; only the calls are timed, not the wait behind each batch.
 template <class Launch>
 void run(benchmark::State& state, Stream& stream, Launch launch) {
-    launch();
-    stream.synchronize().value();
+    if (!works(state, stream, launch)) return;
     long calls = 0;
     const bool counted = driver_calls() >= 0;
     while (state.KeepRunningBatch(batch)) {
         const long before = counted ? driver_calls() : 0;
-        for (int i = 0; i < batch; ++i) launch();
+        for (int i = 0; i < batch; ++i) (void)launch();
         if (counted) calls += driver_calls() - before;
         state.PauseTiming();
         stream.synchronize().value();
@@ -75,27 +91,86 @@ std::vector<Buffer<int>> buffers(Device& device, MemoryKind kind) {
     return made;
 }
 
-void launch_nothing(benchmark::State& state, bool gpu, LaunchMode mode) {
-    Stream stream = device_of(gpu).create_stream().value();
-    stream.set_launch_mode(mode);
-    run(state, stream, [&] { (void)stream.launch(bench::no_arguments, items); });
-}
+// What is launched: a kernel with so many arguments, each a buffer or a raw view of the buffer's memory, which a
+// checked launch has to look up.
+enum class By { handle, raw_view };
+struct What {
+    int arguments = 0;
+    By by = By::handle;
+    MemoryKind kind = MemoryKind::device;
+};
 
-void launch_four(benchmark::State& state, bool gpu, LaunchMode mode, MemoryKind kind) {
+// Calls use(stream, launch), where `launch` launches it once.
+template <class Use>
+void with_launch(bool gpu, What what, Use use) {
     Device& device = device_of(gpu);
     Stream stream = device.create_stream().value();
-    stream.set_launch_mode(mode);
-    std::vector<Buffer<int>> b = buffers(device, device.is_cpu() ? MemoryKind::host : kind);
-    run(state, stream, [&] { (void)stream.launch(bench::four_views, items, b[0], b[1], b[2], b[3]); });
+    std::vector<Buffer<int>> b = buffers(device, gpu ? what.kind : MemoryKind::host);
+    std::array<isthmus::View<int>, 4> v;
+    // Addresses of the device cross to pointers here, as they do in programs that pass raw views.
+    for (std::size_t i = 0; i < 4; ++i) v[i] = {reinterpret_cast<int*>(b[i].device_address()), items};
+    if (what.arguments == 0) {
+        use(stream, [&] { return stream.launch(bench::no_arguments, items); });
+    } else if (what.arguments == 1 && what.by == By::handle) {
+        use(stream, [&] { return stream.launch(bench::one_view, items, b[0]); });
+    } else if (what.arguments == 1) {
+        use(stream, [&] { return stream.launch(bench::one_view, items, v[0]); });
+    } else if (what.by == By::handle) {
+        use(stream, [&] { return stream.launch(bench::four_views, items, b[0], b[1], b[2], b[3]); });
+    } else {
+        use(stream, [&] { return stream.launch(bench::four_views, items, v[0], v[1], v[2], v[3]); });
+    }
+}
+
+void launch(benchmark::State& state, bool gpu, LaunchMode mode, What what) {
+    with_launch(gpu, what, [&](Stream& stream, auto launch_once) {
+        stream.set_launch_mode(mode);
+        run(state, stream, launch_once);
+    });
+}
+
+double median(std::vector<double> of) {
+    if (of.empty()) return 0;
+    const auto middle = of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2);
+    std::nth_element(of.begin(), middle, of.end());
+    return *middle;
+}
+
+// Both modes in turns, in an order that turns as well: what checking adds, however the machine's speed drifts.
+void checked_minus_relaxed(benchmark::State& state, bool gpu, What what) {
+    constexpr int launches = 128;
+    with_launch(gpu, what, [&](Stream& stream, auto launch_once) {
+        stream.set_launch_mode(LaunchMode::checked);
+        if (!works(state, stream, launch_once)) return;
+        std::vector<double> taken[2], differences;  // relaxed, checked
+        bool checked_first = false;
+        for (auto _ : state) {
+            double each[2] = {};
+            for (const bool checked : {checked_first, !checked_first}) {
+                stream.set_launch_mode(checked ? LaunchMode::checked : LaunchMode::relaxed);
+                const auto begin = std::chrono::steady_clock::now();
+                for (int i = 0; i < launches; ++i) (void)launch_once();
+                const std::chrono::duration<double, std::nano> passed = std::chrono::steady_clock::now() - begin;
+                stream.synchronize().value();
+                each[checked] = passed.count() / launches;
+                taken[checked].push_back(each[checked]);
+            }
+            differences.push_back(each[1] - each[0]);
+            checked_first = !checked_first;
+        }
+        state.counters["relaxed_ns"] = median(std::move(taken[0]));
+        state.counters["checked_ns"] = median(std::move(taken[1]));
+        state.counters["difference_ns"] = median(std::move(differences));
+    });
 }
 
 // The peer: the same kernel and the same buffers through cuLaunchKernel, arguments packed anew for each launch.
-void raw_launch_four(benchmark::State& state) {
+void raw_launch(benchmark::State& state, const isthmus::KernelInfo& kernel, std::size_t views) {
     bench::RawDriver driver;
     bench::RawDriver::Handle stream = nullptr;
     bench::RawDriver::Handle entry = nullptr;
     Device& device = device_of(true);
-    if (device.is_cpu() || !driver.open() || !driver.prepare(bench::four_views.info(), stream, entry)) {
+    if (device.is_cpu() || !driver.open() || !driver.prepare(kernel, stream, entry)) {
         state.SkipWithError("no GPU");
         return;
     }
@@ -105,7 +180,7 @@ void raw_launch_four(benchmark::State& state) {
         struct {
             std::uint64_t address, count;
         } pack[4];
-        for (std::size_t i = 0; i < 4; ++i) pack[i] = {b[i].device_address(), items};
+        for (std::size_t i = 0; i < views; ++i) pack[i] = {b[i].device_address(), items};
         void* arguments[] = {&extent, pack};
         benchmark::DoNotOptimize(driver.launch(entry, 1, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr));
     };
@@ -158,18 +233,41 @@ void open_runtime(benchmark::State& state) {
 int main(int argc, char** argv) {
     const bool gpu = !runtime().default_device().is_cpu();
     for (const LaunchMode mode : {LaunchMode::relaxed, LaunchMode::checked}) {
-        const std::string suffix = "/" + std::string(isthmus::name(mode));
-        const auto add = [&](const std::string& name, auto body) { benchmark::RegisterBenchmark(name.c_str(), body); };
-        add("cpu/launch/0_arguments" + suffix, [=](benchmark::State& s) { launch_nothing(s, false, mode); });
-        add("cpu/launch/4_views" + suffix, [=](benchmark::State& s) { launch_four(s, false, mode, MemoryKind::host); });
+        const std::string suffix = std::string("/").append(isthmus::name(mode));
+        const auto add = [&](bool on_gpu, const std::string& name, What what) {
+            benchmark::RegisterBenchmark((name + suffix).c_str(),
+                                         [=](benchmark::State& s) { launch(s, on_gpu, mode, what); });
+        };
+        add(false, "cpu/launch/0_arguments", {0});
+        add(false, "cpu/launch/4_views", {4});
+        add(false, "cpu/launch/4_raw_views", {4, By::raw_view});
         if (!gpu) continue;
-        add("gpu/launch/0_arguments" + suffix, [=](benchmark::State& s) { launch_nothing(s, true, mode); });
-        add("gpu/launch/4_device_buffers" + suffix,
-            [=](benchmark::State& s) { launch_four(s, true, mode, MemoryKind::device); });
-        add("gpu/launch/4_pinned_buffers" + suffix,
-            [=](benchmark::State& s) { launch_four(s, true, mode, MemoryKind::pinned); });
+        add(true, "gpu/launch/0_arguments", {0});
+        add(true, "gpu/launch/1_device_buffer", {1});
+        add(true, "gpu/launch/4_device_buffers", {4});
+        add(true, "gpu/launch/4_pinned_buffers", {4, By::handle, MemoryKind::pinned});
+        add(true, "gpu/launch/1_raw_view", {1, By::raw_view});
+        add(true, "gpu/launch/4_raw_views", {4, By::raw_view});
     }
-    if (gpu) benchmark::RegisterBenchmark("gpu/raw_cuLaunchKernel/4_device_buffers", raw_launch_four);
+    const auto add_difference = [](bool on_gpu, const std::string& name, What what) {
+        benchmark::RegisterBenchmark(
+            ((on_gpu ? "gpu/checked_minus_relaxed/" : "cpu/checked_minus_relaxed/") + name).c_str(),
+            [=](benchmark::State& s) { checked_minus_relaxed(s, on_gpu, what); });
+    };
+    for (const bool on_gpu : {false, true}) {
+        if (on_gpu && !gpu) continue;
+        add_difference(on_gpu, "0_arguments", {0});
+        add_difference(on_gpu, "1_buffer", {1});
+        add_difference(on_gpu, "4_buffers", {4});
+        add_difference(on_gpu, "1_raw_view", {1, By::raw_view});
+        add_difference(on_gpu, "4_raw_views", {4, By::raw_view});
+    }
+    if (gpu) {
+        benchmark::RegisterBenchmark("gpu/raw_cuLaunchKernel/0_arguments",
+                                     [](benchmark::State& s) { raw_launch(s, bench::no_arguments.info(), 0); });
+        benchmark::RegisterBenchmark("gpu/raw_cuLaunchKernel/4_device_buffers",
+                                     [](benchmark::State& s) { raw_launch(s, bench::four_views.info(), 4); });
+    }
     benchmark::RegisterBenchmark("cpu/idle_view", [](benchmark::State& s) { idle_view(s, false); });
     if (gpu) benchmark::RegisterBenchmark("gpu/idle_view", [](benchmark::State& s) { idle_view(s, true); });
     benchmark::RegisterBenchmark("default/launch_then_view", launch_and_view);

@@ -1,4 +1,4 @@
-// The driver's own functions, for a peer in the same run: what a launch costs without isthmus.
+// The driver's own functions, for peers in the same run: what launches and memory cost without isthmus.
 #pragma once
 
 #include <isthmus/kernel_info.hpp>
@@ -7,9 +7,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 namespace bench {
+
+// Calls of the driver in this process, as the simulator counts them; -1: a real driver, or none.
+inline long driver_calls() {
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (library == nullptr) return -1;
+    using Count = unsigned long long (*)(const char*);
+    const auto count = reinterpret_cast<Count>(dlsym(library, "isthmus_sim_call_count"));
+    return count == nullptr ? -1 : static_cast<long>(count(nullptr));
+}
 
 struct RawDriver {
     using Handle = void*;
@@ -26,6 +34,13 @@ struct RawDriver {
     int (*init)(unsigned) = nullptr;
     int (*free)(std::uint64_t) = nullptr;
     int (*pointer_attribute)(void*, int, std::uint64_t) = nullptr;
+    int (*stream_destroy)(Handle) = nullptr;
+    // From CUDA 11.2 on; find_pools() fetches them.
+    int (*allocate_async)(std::uint64_t*, std::size_t, Handle) = nullptr;
+    int (*free_async)(std::uint64_t, Handle) = nullptr;
+    int (*default_pool)(Handle*, int) = nullptr;
+    int (*pool_set_attribute)(Handle, int, void*) = nullptr;
+    void* opened = nullptr;
 
     // Uses the libcuda that the runtime has opened already; false where there is none.
     bool open() { return open(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)); }
@@ -33,16 +48,22 @@ struct RawDriver {
     bool open_own() { return open(dlopen("libcuda.so.1", RTLD_NOW)) && init(0) == 0; }
     bool open(void* library) {
         if (library == nullptr) return false;
-        const auto find = [&](auto& slot, const char* name) {
-            slot = reinterpret_cast<std::remove_reference_t<decltype(slot)>>(dlsym(library, name));
-            return slot != nullptr;
-        };
+        opened = library;
         return find(device_get, "cuDeviceGet") && find(retain, "cuDevicePrimaryCtxRetain") &&
                find(set_current, "cuCtxSetCurrent") && find(load, "cuModuleLoadData") &&
                find(function, "cuModuleGetFunction") && find(stream_create, "cuStreamCreate") &&
                find(stream_sync, "cuStreamSynchronize") && find(allocate, "cuMemAlloc_v2") &&
                find(launch, "cuLaunchKernel") && find(init, "cuInit") && find(free, "cuMemFree_v2") &&
-               find(pointer_attribute, "cuPointerGetAttribute");
+               find(pointer_attribute, "cuPointerGetAttribute") && find(stream_destroy, "cuStreamDestroy_v2");
+    }
+    bool find_pools() {
+        return find(allocate_async, "cuMemAllocAsync") && find(free_async, "cuMemFreeAsync") &&
+               find(default_pool, "cuDeviceGetDefaultMemPool") && find(pool_set_attribute, "cuMemPoolSetAttribute");
+    }
+    template <class Function>
+    bool find(Function& slot, const char* name) const {
+        slot = reinterpret_cast<Function>(dlsym(opened, name));
+        return slot != nullptr;
     }
 
     // Makes device 0 current on this thread.

@@ -1,0 +1,200 @@
+// What it costs to allocate memory on a stream and give it back there: pools of isthmus, the driver's own functions,
+// and CUB's caching allocator. PyTorch's is measured by pool_torch.py.
+//
+//   bench_pool --benchmark_enable_random_interleaving=true --benchmark_repetitions=7
+//              --benchmark_report_aggregates_only=true
+#include "raw_driver.hpp"
+
+#include <isthmus/isthmus.hpp>
+
+#include <benchmark/benchmark.h>
+
+#if defined(ISTHMUS_BENCH_CUB)
+#include <cub/util_allocator.cuh>
+#endif
+
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <string>
+
+namespace {
+
+using isthmus::Device;
+using isthmus::MemoryBlock;
+using isthmus::MemoryKind;
+using isthmus::MemoryPool;
+using isthmus::Stream;
+
+constexpr std::int64_t sizes_bytes[] = {256, 4 << 10, 1 << 20, 64 << 20};
+// Pairs between two synchronisations, which are not timed: what the driver notes down must not pile up.
+constexpr int batch = 64;
+
+isthmus::Runtime& runtime() {
+    static isthmus::Runtime opened = isthmus::Runtime::open().value();
+    return opened;
+}
+
+// Times `pair`, which allocates, releases and says whether both succeeded; `settle` waits for the stream.
+template <class Pair, class Settle>
+void run(benchmark::State& state, Pair pair, Settle settle) {
+    if (!pair()) return state.SkipWithError("refused");
+    settle();
+    const bool counted = bench::driver_calls() >= 0;
+    long calls = 0;
+    while (state.KeepRunningBatch(batch)) {
+        const long before = counted ? bench::driver_calls() : 0;
+        bool succeeded = true;
+        for (int i = 0; i < batch; ++i) succeeded = pair() && succeeded;
+        if (counted) calls += bench::driver_calls() - before;
+        state.PauseTiming();
+        settle();
+        state.ResumeTiming();
+        if (!succeeded) return state.SkipWithError("refused");
+    }
+    if (counted) {
+        state.counters["driver_calls"] = static_cast<double>(calls) / static_cast<double>(state.iterations());
+    }
+}
+
+std::size_t bytes_of(const benchmark::State& state) {
+    return static_cast<std::size_t>(state.range(0));
+}
+
+// isthmus: blocks, named by value, of any allocator.
+void blocks(benchmark::State& state, const isthmus::Allocator& allocator) {
+    Stream stream = runtime().default_device().create_stream().value();
+    run(
+        state,
+        [&] {
+            auto block = allocator.allocate({bytes_of(state), 256, &stream});
+            if (!block) return false;
+            benchmark::DoNotOptimize(block->device);
+            // Only pools free in the order of a stream; nothing uses the others' blocks here.
+            const bool pooled = block->kind == MemoryKind::pool;
+            return allocator.release(*block, pooled ? &stream : nullptr).ok();
+        },
+        [&] { (void)stream.synchronize(); });
+}
+
+void pool_blocks(benchmark::State& state) {
+    const auto pool = runtime().default_device().create_pool();
+    if (!pool) return state.SkipWithError("no pools here");
+    blocks(state, pool->allocator());
+}
+
+void device_blocks(benchmark::State& state) {
+    if (runtime().default_device().is_cpu()) return state.SkipWithError("no GPU");
+    blocks(state, runtime().default_device().allocator(MemoryKind::device));
+}
+
+// isthmus: buffers, which know their uses and release themselves.
+void pool_buffers(benchmark::State& state) {
+    Device& device = runtime().default_device();
+    const auto pool = device.create_pool();
+    if (!pool) return state.SkipWithError("no pools here");
+    Stream stream = device.create_stream().value();
+    run(
+        state,
+        [&] {
+            auto buffer = stream.allocate<std::uint8_t>(bytes_of(state), pool->allocator());
+            return buffer.ok();
+        },
+        [&] { (void)stream.synchronize(); });
+}
+
+struct Raw {
+    bench::RawDriver driver;
+    bench::RawDriver::Handle stream = nullptr;
+    bool open() { return driver.open() && driver.prepare_device() && driver.stream_create(&stream, 1) == 0; }
+    ~Raw() {
+        if (stream != nullptr) driver.stream_destroy(stream);
+    }
+};
+
+// The driver's default pool gives unused memory back at every synchronisation unless it is told to keep it, as pools
+// of isthmus are.
+void raw_async(benchmark::State& state, bool keeps) {
+    Raw raw;
+    bench::RawDriver::Handle pool = nullptr;
+    if (!raw.open() || !raw.driver.find_pools() || raw.driver.default_pool(&pool, 0) != 0) {
+        return state.SkipWithError("no pools here");
+    }
+    std::uint64_t threshold = keeps ? std::numeric_limits<std::uint64_t>::max() : 0;
+    constexpr int release_threshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    if (raw.driver.pool_set_attribute(pool, release_threshold, &threshold) != 0) return state.SkipWithError("refused");
+    run(
+        state,
+        [&] {
+            std::uint64_t address = 0;
+            if (raw.driver.allocate_async(&address, bytes_of(state), raw.stream) != 0) return false;
+            benchmark::DoNotOptimize(address);
+            return raw.driver.free_async(address, raw.stream) == 0;
+        },
+        [&] { raw.driver.stream_sync(raw.stream); });
+    threshold = 0;
+    raw.driver.pool_set_attribute(pool, release_threshold, &threshold);
+}
+
+void raw_sync(benchmark::State& state) {
+    Raw raw;
+    if (!raw.open()) return state.SkipWithError("no GPU");
+    run(
+        state,
+        [&] {
+            std::uint64_t address = 0;
+            if (raw.driver.allocate(&address, bytes_of(state)) != 0) return false;
+            benchmark::DoNotOptimize(address);
+            return raw.driver.free(address) == 0;
+        },
+        [] {});
+}
+
+#if defined(ISTHMUS_BENCH_CUB)
+// Bins by powers of two from 256 B to 128 MiB, nothing given back: each size here has a bin of exactly its own.
+void cub_caching(benchmark::State& state) {
+    if (cudaSetDevice(0) != cudaSuccess) return state.SkipWithError("the CUDA runtime finds no device");
+    cudaStream_t stream = nullptr;
+    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) {
+        return state.SkipWithError("the CUDA runtime makes no stream");
+    }
+    {
+        cub::CachingDeviceAllocator allocator(2, 8, 27, std::numeric_limits<std::size_t>::max());
+        run(
+            state,
+            [&] {
+                void* address = nullptr;
+                if (allocator.DeviceAllocate(&address, bytes_of(state), stream) != cudaSuccess) return false;
+                benchmark::DoNotOptimize(address);
+                return allocator.DeviceFree(address) == cudaSuccess;
+            },
+            [&] { cudaStreamSynchronize(stream); });
+    }
+    cudaStreamDestroy(stream);
+}
+#else
+void cub_caching(benchmark::State& state) {
+    state.SkipWithError("built without CUB");
+}
+#endif
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (runtime().default_device().is_cpu()) std::fputs("no GPU: the driver's part is skipped\n", stderr);
+    const auto add = [](const char* name, auto body) {
+        auto* benchmark = benchmark::RegisterBenchmark(name, body);
+        for (const std::int64_t bytes : sizes_bytes) benchmark->Arg(bytes);
+    };
+    add("isthmus/pool/block", pool_blocks);
+    add("isthmus/pool/buffer", pool_buffers);
+    add("raw/cuMemAllocAsync/kept", [](benchmark::State& state) { raw_async(state, true); });
+    add("raw/cuMemAllocAsync/default_threshold", [](benchmark::State& state) { raw_async(state, false); });
+    add("cub/CachingDeviceAllocator", cub_caching);
+    add("isthmus/device/block", device_blocks);
+    add("raw/cuMemAlloc", raw_sync);
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+}
