@@ -60,6 +60,10 @@ Result<void> check_block(const MemoryBlock& block, const BufferState& buffer, co
                          (block ? std::to_string(block.bytes) : std::string("no memory and no error")),
                      "let the allocator answer with a block of at least that size, or with an Error");
     }
+    if (block.kind == MemoryKind::graph && !origin.known) {
+        return Error(Code::invalid_argument, "an allocator answered with memory of a graph that no capture allocated",
+                     "let the allocator answer with a block of another kind");
+    }
     if (block.id == 0 || (origin.known && origin.device == buffer.device->index)) return {};
     return Error(Code::wrong_device, "an allocator of another device was asked for a buffer of this one",
                  "allocate with the device that the allocator was taken from");
@@ -74,7 +78,7 @@ Result<void> fill_from(BufferState& buffer, const Allocator& allocator, Stream* 
     Ledger& ledger = buffer.device->books->ledger;
     Ledger::Origin origin = ledger.origin(made->id);
     if (Result<void> fine = check_block(*made, buffer, origin); !fine) {
-        (void)allocator.release(*made);
+        (void)allocator.release(*made, stream);  // behind its allocation
         return fine;
     }
     const MemoryBlock& block = *made;

@@ -26,8 +26,8 @@ Result<MemoryBlock> StatisticsAllocator::allocate(const AllocationRequest& reque
         ++now.failures;
         return made;
     }
-    now.current_bytes += request.bytes;
-    now.total_bytes += request.bytes;
+    now.current_bytes += made->bytes;  // what a release takes off again; an allocator may round up
+    now.total_bytes += made->bytes;
     now.current_blocks += 1;
     now.total_blocks += 1;
     // A scope that has released more than it allocated stands below zero: that is no peak.
@@ -96,7 +96,9 @@ Result<MemoryBlock> LimitAllocator::allocate(const AllocationRequest& request) {
         }
     } while (!state.used.compare_exchange_weak(used, used + request.bytes, std::memory_order_relaxed));
     Result<MemoryBlock> made = state.upstream.allocate(request);
-    if (!made) state.used.fetch_sub(request.bytes, std::memory_order_relaxed);
+    // What the block is a release takes off again: where the upstream rounds up, that counts.
+    const std::uint64_t counts = made ? made->bytes : 0;
+    state.used.fetch_add(counts - request.bytes, std::memory_order_relaxed);
     return made;
 }
 

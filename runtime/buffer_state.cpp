@@ -17,7 +17,8 @@ namespace isthmus::inline v0::detail {
 std::shared_ptr<BufferState> BufferState::make(std::shared_ptr<DeviceState> owner) {
     const auto end = [](BufferState* buffer) {
         OpenCaptures& captures = buffer->device->books->captures;
-        if (!captures.any()) {
+        // In a forked child nothing is put off: the end of a buffer does nothing there, and waits for no lock.
+        if (!captures.any() || buffer->device->config->forked()) {
             delete buffer;
         } else {
             captures.when_none_is_open([buffer] { delete buffer; });
@@ -31,7 +32,10 @@ BufferState::~BufferState() {
     const bool released = !block && !host_block;  // before, and maybe behind work that still runs
     Result<std::shared_ptr<StreamState>> after =
         released ? Result<std::shared_ptr<StreamState>>(nullptr) : part_for_good();
-    for (const Use& use : uses) use.stream->forget(this);
+    for (const Use& use : uses) {
+        use.stream->forget(this);
+        use.stream->standing.fetch_sub(1, std::memory_order_relaxed);
+    }
     if (released) return;
     if (!after) {
         // The device may still write: giving the memory back would hand it to somebody else (R5). The books keep it
@@ -136,9 +140,28 @@ bool BufferState::touched_by_loss() {
 
 void BufferState::touch(StreamState& stream, std::uint64_t position, bool writes) {
     auto use = std::find_if(uses.begin(), uses.end(), [&](const Use& known) { return known.stream.get() == &stream; });
-    if (use == uses.end()) use = uses.insert(uses.end(), Use{stream.shared_from_this(), 0, 0});
+    if (use == uses.end()) {
+        forget_ended_uses();
+        use = uses.insert(uses.end(), Use{stream.shared_from_this(), 0, 0});
+        stream.standing.fetch_add(1, std::memory_order_relaxed);
+    }
     use->last = std::max(use->last, position);
     if (writes) use->last_write = std::max(use->last_write, position);
+}
+
+// Streams may come and go while the buffer stays: one that only buffers hold, and that is known to have done what it
+// did here, is held no longer. Its last use is behind a fence, so that the buffer stands in its tail no more; streams
+// that are named elsewhere in here stay.
+void BufferState::forget_ended_uses() {
+    std::erase_if(uses, [&](const Use& use) {
+        StreamState* const stream = use.stream.get();
+        const bool ended =
+            stream->reached(use.last) && use.stream.use_count() <= stream->standing.load(std::memory_order_relaxed) &&
+            stream != first_stream_.load(std::memory_order_relaxed) &&
+            stream != ordered_on.load(std::memory_order_relaxed) && stream != attached_to && stream != uploaded_on;
+        if (ended) stream->standing.fetch_sub(1, std::memory_order_relaxed);
+        return ended;
+    });
 }
 
 void BufferState::touch_locked(StreamState& stream, std::uint64_t position) {

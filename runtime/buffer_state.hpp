@@ -62,8 +62,9 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
     bool writer = false;
     bool host_newer = false;    // stage: the host wrote, the device's side is stale
     bool device_newer = false;  // stage: the device wrote, the host's side is stale
-    bool host_touched = false;  // prefetch: the host had it open since the device's last use, so that pages may be there
-    std::uint64_t claims = 0;   // stage: operations that looked at the two, so that only the last one undoes itself
+    bool host_touched =
+        false;                 // prefetch: the host had it open since the device's last use, so that pages may be there
+    std::uint64_t claims = 0;  // stage: operations that looked at the two, so that only the last one undoes itself
     StreamState* attached_to = nullptr;
     std::atomic<std::uint64_t> staged_bytes{0};
     std::atomic<int> graphs{0};     // that use it: their work has its addresses
@@ -127,6 +128,7 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
 
 private:
     void touch_locked(StreamState& stream, std::uint64_t position);
+    void forget_ended_uses();
     Result<std::shared_ptr<StreamState>> gather_uses();
     Result<std::shared_ptr<StreamState>> part_for_good();
 

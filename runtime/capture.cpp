@@ -40,6 +40,10 @@ void Recording::note(BufferState& buffer, ArgumentUse use) {
 Result<void> end_recording(Recording& recording, platform::GraphHandle& out) {
     StreamState& stream = *recording.stream;
     DeviceState& device = *stream.device;
+    if (device.config->forked()) {  // without the lock, which another thread of the parent may have held
+        stream.recording = nullptr;
+        return device.unusable("ending a capture");
+    }
     if (recording.thread != std::this_thread::get_id()) {
         return Error(Code::capture_error, "a capture was ended by another thread than the one that began it",
                      "end it, or let its scope close, on the thread that called begin_capture()");
@@ -48,7 +52,6 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out) {
     {
         const std::lock_guard lock(stream.mutex);
         stream.recording = nullptr;
-        if (device.config->forked()) return device.unusable("ending a capture");
         // What the graph allocates it frees, or a second launch would find it allocated (the driver: 1).
         for (const platform::Allocation& memory : recording.graph_memory) {
             (void)device.driver->memory().release(memory, stream.handle);  // fails where the capture is lost: below
@@ -58,6 +61,18 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out) {
     }
     device.books->captures.ended();  // without the stream's lock: what was put off may want it
     return ended;
+}
+
+void give_up_recording(std::shared_ptr<Recording> recording) {
+    const std::shared_ptr<StreamState> stream = std::move(recording->stream);
+    const std::thread::id began = recording->thread;
+    {
+        std::vector<RecordedUse> held;  // destroyed without the lock, which the end of a buffer wants
+        const std::lock_guard lock(stream->mutex);
+        held.swap(recording->uses);
+        stream->given_up = std::move(recording);
+    }
+    stream->device->books->captures.ended(began);
 }
 
 }  // namespace detail
@@ -74,10 +89,10 @@ Result<Capture> Stream::begin_capture() {
     // A pool cannot be made later, on this thread (K13). Where it cannot be had now, allocating in the capture says so.
     if (device.driver->pools() != nullptr) (void)device.pools.own(device, MemoryKind::pool);
     const std::lock_guard lock(stream.mutex);
+    if (Result<void> opened = stream.open_handle(); !opened) return std::move(opened).error();
     if (stream.recording != nullptr) {
         return Error(Code::capture_error, "the stream is being captured already", "end that capture first");
     }
-    if (Result<void> opened = stream.open_handle(); !opened) return std::move(opened).error();
     // Whoever waits for earlier work finds a fence: none can be recorded while the stream is captured.
     if (Result<void> fenced = stream.fence(); !fenced) return std::move(fenced).error();
     auto recording = std::make_shared<detail::Recording>();
@@ -119,6 +134,7 @@ Capture::~Capture() {
     if (!recording_) return;
     const std::shared_ptr<detail::DeviceState> device = recording_->stream->device;
     Result<Graph> thrown_away = end();
+    if (recording_ && !device->config->forked()) detail::give_up_recording(std::move(recording_));
     if (!thrown_away) device->config->say(Severity::warning, "a capture given up: " + thrown_away.error().text());
 }
 

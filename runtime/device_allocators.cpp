@@ -17,6 +17,8 @@ namespace isthmus::inline v0 {
 namespace {
 
 struct Scope {
+    // Its block of memory stays as long as somebody knows it, so that no later device has the same address.
+    std::weak_ptr<const detail::DeviceState> known;
     const detail::DeviceState* device;
     Allocator allocator;
 };
@@ -60,7 +62,7 @@ void DeviceAllocators::set(Allocator allocator) {
 }  // namespace detail
 
 ScopedAllocator::ScopedAllocator(const Device& device, Allocator allocator) {
-    scopes().push_back({device.state().get(), std::move(allocator)});
+    scopes().push_back({device.state(), device.state().get(), std::move(allocator)});
 }
 ScopedAllocator::~ScopedAllocator() {
     const Scope ended = std::move(scopes().back());  // destroyed last: an allocator's end may run users' code

@@ -68,9 +68,10 @@ void DeviceState::free_leftovers() {
 }
 
 void DeviceState::set_out_of_memory_handler(OutOfMemoryHandler handler) {
-    auto kept = handler ? std::make_shared<const OutOfMemoryHandler>(std::move(handler)) : nullptr;
+    std::shared_ptr<const OutOfMemoryHandler> kept;
+    if (handler) kept = std::make_shared<const OutOfMemoryHandler>(std::move(handler));
     const std::lock_guard lock(handler_mutex_);
-    out_of_memory_handler_ = std::move(kept);
+    out_of_memory_handler_.swap(kept);  // the one before ends without the lock: its end may run users' code
 }
 
 bool DeviceState::make_room(std::size_t bytes) {

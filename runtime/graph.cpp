@@ -23,23 +23,27 @@ GraphState::~GraphState() {
 // A running instance is not pulled away under its kernels; one that hangs is given up with all that it holds (R5).
 InstanceState::~InstanceState() {
     DeviceState& device = *graph->device;
-    {
-        const std::lock_guard lock(graph->mutex);
-        --graph->instances;
-    }
-    if (device.config->forked() || device.is_lost()) return;
+    if (device.config->forked()) return;
     for (const BufferState::Use& launch : launches) {
+        if (device.is_lost()) break;  // nothing runs any more
         Result<void> waited = launch.stream->wait_until(launch.last, Wait{});
         if (waited || device.is_lost()) continue;
         device.config->say(Severity::error, "a graph instance was given up: " + waited.error().text());
         process::keep_until_exit(graph);
         return;
     }
-    if (device.is_lost()) return;
-    const platform::Status status = device.driver->captures()->destroy(handle);
-    if (!status.ok()) {
-        device.config->say(Severity::warning, device.failure(status, "destroying a graph instance").text());
+    if (!device.is_lost()) {
+        const platform::Status status = device.driver->captures()->destroy(handle);
+        if (!status.ok()) {
+            device.config->say(Severity::warning, device.failure(status, "destroying a graph instance").text());
+        }
     }
+    graph->instance_ended();  // not before: until then the driver refuses another one of a graph that allocates
+}
+
+void GraphState::instance_ended() noexcept {
+    const std::lock_guard lock(mutex);
+    --instances;
 }
 
 }  // namespace detail
@@ -82,6 +86,9 @@ Result<void> Stream::launch(const GraphInstance& instance) {
     for (detail::BufferState::Use& earlier : launched.launches) {
         if (earlier.stream == state_) return earlier.last = *issued, Result<void>();
     }
+    // Streams may come and go while the instance stays: those that are done are not kept.
+    std::erase_if(launched.launches,
+                  [](const detail::BufferState::Use& earlier) { return earlier.stream->reached(earlier.last); });
     launched.launches.push_back({state_, *issued, *issued});
     return {};
 }

@@ -5,6 +5,7 @@
 #include "memory_pool_state.hpp"
 #include "recording.hpp"
 #include "memory_pressure.hpp"
+#include "process.hpp"
 #include "registered_placement.hpp"
 #include "stream_state.hpp"
 
@@ -28,12 +29,8 @@ std::string allocating(std::size_t bytes, MemoryKind kind) {
     return "allocating " + std::to_string(bytes) + " bytes of " + std::string(name(kind)) + " memory";
 }
 
-// The stream that a free waits in: `after` itself, or the pool's own, behind another device's.
-platform::StreamHandle order_of_free(DeviceState& device, PoolState& pool, StreamState* after) {
-    if (after != nullptr && after->device.get() == &device) {
-        const std::lock_guard lock(after->mutex);
-        if (after->open_handle()) return after->handle;
-    }
+// The pool's own stream, behind what `after` was given so far.
+platform::StreamHandle own_order(DeviceState& device, PoolState& pool, StreamState* after) {
     Result<platform::StreamHandle> own = pool.own_stream(device);
     if (!own) return platform::StreamHandle::none;
     if (after == nullptr || after->device->synchronous) return *own;
@@ -47,6 +44,18 @@ platform::StreamHandle order_of_free(DeviceState& device, PoolState& pool, Strea
         after->device->drop_event(*fence);
     }
     return *own;
+}
+
+// Frees in the order of `after`, or, where that is another device's, in the pool's own behind it.
+platform::Status release_pooled(DeviceState& device, const Piece& piece, StreamState* after) {
+    platform::Memory& memory = device.driver->memory();
+    if (after != nullptr && after->device.get() == &device) {
+        // With the lock: a captured stream takes no free of memory that is not its graph's (1), and a capture may begin
+        // at any moment.
+        const std::lock_guard lock(after->mutex);
+        if (after->open_handle() && after->recording == nullptr) return memory.release(piece.allocation, after->handle);
+    }
+    return memory.release(piece.allocation, own_order(device, *piece.pool, after));
 }
 
 }  // namespace
@@ -141,7 +150,7 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     if (!made) return std::move(made).error();
     Result<std::uint64_t> id = device_->books->ledger.enter(block, device_->index, piece);
     if (!id) {
-        (void)free_now(*device_, piece, nullptr);
+        (void)free_now(*device_, piece, request.stream != nullptr ? request.stream->state().get() : nullptr);
         return std::move(id).error();
     }
     block.id = *id;
@@ -296,13 +305,15 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after) {
     if (piece.pool) {
         const std::uint64_t bytes = piece.allocation.bytes;
         if (!device.is_lost() || device.driver->context_died()) {
-            status = memory.release(piece.allocation, order_of_free(device, *piece.pool, after));
+            status = release_pooled(device, piece, after);
         }
         piece.pool->live_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     } else if (piece.allocation.bytes > 0 && !device.context_gone()) {
         status = memory.release(piece.allocation, platform::StreamHandle::none);
     } else if (piece.host_part && piece.host_part->registered && !device.context_gone()) {
         status = memory.unregister_host(piece.host_part->pages.data());
+        // The device may still reach them: their place in the address space must not go to somebody else.
+        if (!status.ok()) process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.host_part)));
     }
     Result<void> cut_back;
     if (piece.host_part && piece.host_part->slabs)

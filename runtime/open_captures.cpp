@@ -18,12 +18,12 @@ void OpenCaptures::begun() {
     open_.store(static_cast<int>(threads_.size()), std::memory_order_release);
 }
 
-void OpenCaptures::ended() {
+void OpenCaptures::ended(std::thread::id by) {
     std::vector<std::function<void()>> due;
     {
         const std::lock_guard lock(mutex_);
-        const auto here = std::find(threads_.begin(), threads_.end(), std::this_thread::get_id());
-        if (here != threads_.end()) threads_.erase(here);
+        const auto begun = std::find(threads_.begin(), threads_.end(), by);
+        if (begun != threads_.end()) threads_.erase(begun);
         open_.store(static_cast<int>(threads_.size()), std::memory_order_release);
         if (threads_.empty()) due.swap(put_off_);
     }

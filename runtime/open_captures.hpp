@@ -17,8 +17,8 @@ public:
     // Did the calling thread begin one that is still open? Such a thread allocates by the graph or not at all (K13).
     bool here() const;
     void begun();
-    // By the thread that called begun(). Does what was put off when it was the last one.
-    void ended();
+    // The capture that this thread began. Does what was put off when it was the last one.
+    void ended(std::thread::id by = std::this_thread::get_id());
     // Does it now, or when the last open capture ends.
     void when_none_is_open(std::function<void()> work);
 

@@ -50,11 +50,15 @@ private:
 // Ends the capture of the recording's stream, whatever the outcome; nothing is open afterwards, unless the thread is
 // the wrong one. `out` is none where it was lost.
 Result<void> end_recording(Recording& recording, platform::GraphHandle& out);
+// Lets go of a capture that this thread cannot end: its stream takes it over and ends it when it is next used by the
+// thread that can. What the capture held is free, because its graph never comes to be.
+void give_up_recording(std::shared_ptr<Recording> recording);
 
 struct GraphState {
     GraphState(std::shared_ptr<DeviceState> owner, platform::GraphHandle recorded) noexcept
         : device(std::move(owner)), handle(recorded) {}
     ~GraphState();
+    void instance_ended() noexcept;
 
     const std::shared_ptr<DeviceState> device;
     const platform::GraphHandle handle;

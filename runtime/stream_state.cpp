@@ -49,6 +49,7 @@ StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority
 StreamState::~StreamState() {
     if (device->config->forked()) return;
     tail.clear();  // its buffers hold the stream: they are gone
+    if (given_up != nullptr && !device->is_lost()) (void)end_given_up();
     if (handle != platform::StreamHandle::none && !device->is_lost() && !reached(issued)) {
         if (Result<Fence> last = covering_fence(issued); last.ok() && last->event != nullptr) {
             device->outlive(last->event);
@@ -60,9 +61,37 @@ StreamState::~StreamState() {
 }
 
 Result<void> StreamState::open_handle() {
+    if (given_up != nullptr) {
+        if (Result<void> ended = end_given_up(); !ended) return ended;
+    }
     if (handle != platform::StreamHandle::none) return {};
     const platform::Status status = device->driver->execution().create_stream(priority, handle);
     if (!status.ok()) return device->failure(status, "creating a stream");
+    return {};
+}
+
+Result<void> StreamState::end_given_up() {
+    if (given_up == nullptr) return {};
+    if (given_up->thread != std::this_thread::get_id()) {
+        return Error(Code::capture_error,
+                     "the stream is still captured: its Capture was destroyed by another thread than the one that "
+                     "began it, which alone can end it",
+                     "use this stream on that thread once more, or take another stream");
+    }
+    for (const platform::Allocation& memory : given_up->graph_memory) {
+        (void)device->driver->memory().release(memory, handle);
+    }
+    given_up->graph_memory.clear();
+    platform::Captures& captures = *device->driver->captures();
+    platform::GraphHandle graph = platform::GraphHandle::none;
+    const platform::Status status = captures.end(handle, graph);
+    if (graph != platform::GraphHandle::none) (void)captures.destroy(graph);
+    platform::CaptureState now = platform::CaptureState::none;
+    if (!status.ok() && captures.state(handle, now).ok() && now != platform::CaptureState::none) {
+        return device->failure(status, "ending a capture that was given up");
+    }
+    recording = nullptr;
+    given_up.reset();
     return {};
 }
 
@@ -90,10 +119,12 @@ Result<void> StreamState::fence() {
 
 std::uint64_t StreamState::recording_id() {
     const std::lock_guard lock(mutex);
+    (void)end_given_up();  // where this thread can, nothing is captured any more
     return recording == nullptr ? 0 : recording->id;
 }
 
-Result<void> StreamState::refuse_captured(const char* what) const {
+Result<void> StreamState::refuse_captured(const char* what) {
+    if (Result<void> ended = end_given_up(); !ended) return ended;
     if (recording == nullptr) return {};
     return Error(Code::capture_error, std::string(what) + " while the stream is captured",
                  "end the capture first; launches, copies between buffers and fills are recorded");
@@ -182,6 +213,8 @@ Result<FenceEvent*> StreamState::fence_behind(std::uint64_t position) {
 Result<void> StreamState::wait_behind(platform::EventHandle event) {
     const std::lock_guard lock(mutex);
     if (Result<void> opened = open_handle(); !opened) return opened;
+    // A capture that began meanwhile would be lost (905): it may not depend on work outside of it.
+    if (Result<void> refused = refuse_captured("another stream's work was to be waited for"); !refused) return refused;
     // Views of what was used so far do not wait for the event.
     if (Result<void> left = depart(nullptr, 0); !left) return left;
     const platform::Status status = device->driver->execution().wait_event(handle, event);

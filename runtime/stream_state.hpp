@@ -41,21 +41,26 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     const int priority;
     const std::uint64_t id;  // of the runtime; never reused
     std::atomic<LaunchMode> mode;
+    std::atomic<long> standing{0};  // in how many buffers' uses: where nobody else holds it, no more work can come
 
     std::mutex mutex;                                              // guards what follows, but `completed`
     platform::StreamHandle handle = platform::StreamHandle::none;  // made by the first use
     std::uint64_t issued = 0;
     Allocator pool_memory;           // of the device's own pool; made by the first allocation on this stream
     Recording* recording = nullptr;  // the open capture of this stream
+    // The same one, where its Capture was destroyed by a thread that cannot end it.
+    std::shared_ptr<Recording> given_up;
     std::vector<BufferState*> tail;  // host-viewable buffers that the last operations use and no fence covers
 
     // All of these expect `mutex` to be held.
     Result<void> open_handle();
+    // Ends a capture that was given up. Refuses where this is not the thread that can.
+    Result<void> end_given_up();
     // Records a fence behind everything issued, where none is there yet. Attached buffers go back to the host first.
     Result<void> fence();
     std::uint64_t recording_id();  // expects `mutex` not to be held; 0: the stream is not captured
     // For what cannot be recorded: refuses while the stream is captured, and the capture goes on.
-    Result<void> refuse_captured(const char* what) const;
+    Result<void> refuse_captured(const char* what);
     // Before an operation on `uses`: a fence where it leaves a buffer of the tail.
     Result<void> depart(BufferState* const* uses, std::size_t count);
     // Numbers the operation just given to the driver (or refused by it) and remembers its name for messages.

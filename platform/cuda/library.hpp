@@ -29,9 +29,10 @@ struct Library {
     pid_t process = 0;                                       // that called cuInit: a forked child is another one
     isthmus_sim_register_kernel_fn register_twin = nullptr;  // null: a real driver
     isthmus_sim_fact_fn simulated_fact = nullptr;
-    // Captures that were begun through the devices of this library and are not ended yet. Relaxed: a capture that is
-    // open is endangered by its own thread only (THREAD_LOCAL), and a thread sees its own count.
-    mutable std::atomic<int> open_captures{0};
+    // Captures that were begun through us, by whichever runtime, and are not ended yet: each of them is endangered by
+    // the calls of all. Relaxed: a capture that is open is endangered by its own thread only (THREAD_LOCAL), and a
+    // thread sees its own count.
+    static inline std::atomic<int> open_captures{0};
     std::vector<std::unique_ptr<DeviceContext>> contexts;  // by ordinal; null: the device could not be opened
 
     DeviceContext* context(int ordinal) const noexcept;  // null: no such device

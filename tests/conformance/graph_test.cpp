@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -267,6 +268,26 @@ TEST(Graphs, ACaptureThatIsGivenUpLeavesTheStreamUsable) {
         {
             const Capture capture = stream.begin_capture().value();
             stream.launch(add_one, count, data).value();
+        }
+        stream.launch(add_one, count, data).value();
+        expect_all(data, 1);
+    });
+}
+
+// keeps S14, S19, K10
+TEST(Graphs, ACaptureThatAnotherThreadDropsIsEndedByItsOwn) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
+        write(data, 0);
+        {
+            std::optional<Capture> capture = stream.begin_capture().value();
+            stream.launch(add_one, count, data).value();
+            conformance::Thread other([&] {
+                capture.reset();
+                EXPECT_TRUE(refused_as(stream.launch(add_one, count, data), Code::capture_error));
+            });
+            other.join();
         }
         stream.launch(add_one, count, data).value();
         expect_all(data, 1);

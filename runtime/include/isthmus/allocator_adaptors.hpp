@@ -1,7 +1,8 @@
 // Adaptors: allocators around an allocator. Each adds one thing; they compose by nesting, in any order:
 //   TrackingAllocator tracked(LimitAllocator(device.allocator(MemoryKind::pinned), 64 << 20));
 //   device.allocate<float>(n, tracked);
-// Handles: copies share one state, so that what was given to a device can still be asked. Thread-safe. Nothing for
+// Handles: copies share one state, so that what was given to a device can still be asked; so does one that was moved
+// from. Thread-safe. Nothing for
 // 0 bytes and for empty blocks reaches them (Allocator sees to that).
 #pragma once
 
@@ -33,6 +34,9 @@ struct AllocationCounters {
 class ISTHMUS_API StatisticsAllocator {
 public:
     explicit StatisticsAllocator(Allocator upstream);
+    StatisticsAllocator(const StatisticsAllocator&) = default;
+    StatisticsAllocator& operator=(const StatisticsAllocator&) = default;
+    ~StatisticsAllocator() = default;
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
     MemoryKind kind() const noexcept;     // of the upstream
@@ -58,6 +62,9 @@ private:
 class ISTHMUS_API LimitAllocator {
 public:
     LimitAllocator(Allocator upstream, std::uint64_t limit_bytes);
+    LimitAllocator(const LimitAllocator&) = default;
+    LimitAllocator& operator=(const LimitAllocator&) = default;
+    ~LimitAllocator() = default;
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
     MemoryKind kind() const noexcept;  // of the upstream
@@ -75,6 +82,9 @@ public:
     // Called with a line at a time, by one thread at a time; must not allocate through this allocator.
     using Sink = std::function<void(std::string_view line)>;
     LoggingAllocator(Allocator upstream, Sink sink);
+    LoggingAllocator(const LoggingAllocator&) = default;
+    LoggingAllocator& operator=(const LoggingAllocator&) = default;
+    ~LoggingAllocator() = default;
     // Creates or empties the file; system_error where that fails. Each line is written at once; one that the system
     // does not take is lost.
     static Result<LoggingAllocator> to_file(Allocator upstream, const std::string& path);
@@ -92,6 +102,9 @@ public:
     // Must end with false some day. May release memory, also through this allocator.
     using Callback = std::function<bool(std::size_t bytes, const Error& error)>;
     FailureCallbackAllocator(Allocator upstream, Callback callback);
+    FailureCallbackAllocator(const FailureCallbackAllocator&) = default;
+    FailureCallbackAllocator& operator=(const FailureCallbackAllocator&) = default;
+    ~FailureCallbackAllocator() = default;
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
     MemoryKind kind() const noexcept;  // of the upstream
@@ -109,6 +122,9 @@ public:
         std::uint64_t number = 0;  // of the allocation, from 1: the same in every run of a deterministic program
     };
     explicit TrackingAllocator(Allocator upstream);
+    TrackingAllocator(const TrackingAllocator&) = default;
+    TrackingAllocator& operator=(const TrackingAllocator&) = default;
+    ~TrackingAllocator() = default;
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
     MemoryKind kind() const noexcept;              // of the upstream

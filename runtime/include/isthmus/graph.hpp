@@ -25,6 +25,9 @@ struct Recording;
 class ISTHMUS_API GraphInstance {
 public:
     explicit GraphInstance(std::shared_ptr<detail::InstanceState> state) : state_(std::move(state)) {}
+    GraphInstance(const GraphInstance&) = default;  // no move: an instance is never empty
+    GraphInstance& operator=(const GraphInstance&) = default;
+    ~GraphInstance() = default;
     const std::shared_ptr<detail::InstanceState>& state() const noexcept { return state_; }
 
 private:
@@ -36,6 +39,9 @@ private:
 class ISTHMUS_API Graph {
 public:
     explicit Graph(std::shared_ptr<detail::GraphState> state) : state_(std::move(state)) {}
+    Graph(const Graph&) = default;  // no move: a graph is never empty
+    Graph& operator=(const Graph&) = default;
+    ~Graph() = default;
     // Work of this many operations (launches, copies, fills) was recorded.
     std::size_t size() const noexcept;
     // Errors: in_use (a graph that allocates memory has one instance at a time), device_lost, driver_error.

@@ -40,6 +40,9 @@ struct PoolUsage {
 class ISTHMUS_API MemoryPool {
 public:
     MemoryPool(std::shared_ptr<detail::DeviceState> device, std::shared_ptr<detail::PoolState> pool);
+    MemoryPool(const MemoryPool&) = default;  // no move: a pool's handle is never empty
+    MemoryPool& operator=(const MemoryPool&) = default;
+    ~MemoryPool() = default;
 
     MemoryKind kind() const noexcept;
     // For Device::allocate (usable everywhere at return) and Stream::allocate (usable on that stream at once).

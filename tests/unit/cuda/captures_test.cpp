@@ -58,6 +58,24 @@ TEST_F(CudaCaptureCalls, TheStateOfACaptureIsToldInOurWords) {
     EXPECT_EQ(calls(), "cuStreamIsCapturing cuStreamIsCapturing cuStreamIsCapturing ");
 }
 
+// keeps S19, R7: two runtimes in one process, one of them capturing
+TEST_F(CudaCaptureCalls, AnotherRuntimesCaptureIsTakenCareOfToo) {
+    MachineFacts machine;
+    Result<OpenedDevices> second = open_devices(fake_library("good"), machine);
+    ASSERT_TRUE(second.ok()) << second.error().text();
+    Memory& its_memory = second->drivers[0]->memory();
+    begin();
+    Allocation allocation;
+    EXPECT_TRUE(its_memory.allocate(MemoryKind::device, 64, Attachment::global, StreamHandle::none, allocation).ok());
+    EXPECT_EQ(calls().rfind(exchange, 0), 0u);
+    GraphHandle graph{};
+    EXPECT_TRUE(captures().end(stream, graph).ok());
+    fake().clear();
+    EXPECT_TRUE(its_memory.release(allocation, StreamHandle::none).ok());
+    EXPECT_EQ(calls().find(exchange), std::string::npos) << "no longer than it is open";
+    EXPECT_TRUE(captures().destroy(graph).ok());
+}
+
 // keeps S19, K13: allocations and their like leave an open capture alone
 TEST_F(CudaCaptureCalls, WhileACaptureIsOpenUnsafeCallsRunWithTheModeExchanged) {
     begin();
