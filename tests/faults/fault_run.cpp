@@ -12,10 +12,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -85,17 +85,17 @@ long open_files() {
 
 // A call that gives something back and was answered by a plan left that one thing with the driver; so did the switch
 // to the context in which it would have been made.
-long failed_undos() {
-    constexpr std::array undos = {"Free", "Destroy", "Unload", "Unregister", "Release", "Unmap", "CtxPush", "CtxPop"};
+long failed(std::initializer_list<std::string_view> calls) {
     long count = 0;
     for (std::uint64_t at = 0; const char* name = harness().fault_at(at); ++at) {
-        for (const char* undo : undos) {
-            if (std::string_view(name).find(undo) == std::string_view::npos) continue;
-            ++count;
-            break;
-        }
+        const std::string_view made = name;
+        count += std::any_of(calls.begin(), calls.end(),
+                             [&](std::string_view call) { return made.find(call) != std::string_view::npos; });
     }
     return count;
+}
+long failed_undos() {
+    return failed({"Free", "Destroy", "Unload", "Unregister", "Release", "Unmap", "CtxPush", "CtxPop"});
 }
 
 // What is still alive in the simulator, in words; empty: nothing beyond what failed undos explain.
@@ -204,7 +204,8 @@ int run_under_faults() {
     // The simulator's library stays open and keeps no file; what it maps for pinned memory is in its ledger.
     if (open_files() != files_before) left += " files=" + std::to_string(open_files() - files_before);
     // What the driver could not be made to give back stays mapped on purpose: it might still write there.
-    const bool kept = harness().live != nullptr && harness().live("allocations") > 0;
+    const bool kept = harness().live != nullptr &&
+                      (harness().live("allocations") > 0 || failed({"cuMemHostUnregister", "CtxPush"}) > 0);
     if (!kept && harness().system_mapped_bytes != nullptr && harness().system_mapped_bytes() != 0) {
         left += " mapped_bytes=" + std::to_string(harness().system_mapped_bytes());
     }
