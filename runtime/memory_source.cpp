@@ -124,7 +124,7 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     }
     if (is_system(kind_)) {
         if (device.config->forked()) return device.unusable("an allocation");
-        return within_budget(device, kind_, request.bytes);  // no driver: on a lost device, and inside a capture
+        return {};  // no driver: on a lost device, and inside a capture
     }
     if (!device.usable()) return device.unusable("an allocation");
     if (Result<void> offered = offers(device, asked_); !offered) return offered;
@@ -137,7 +137,7 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
         if (!ready || request.stream == nullptr)
             return in_capture("allocating " + std::string(name(kind_)) + " memory");
     }
-    return within_budget(device, kind_, request.bytes);
+    return {};
 }
 
 Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
@@ -146,7 +146,11 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     block.bytes = request.bytes;
     block.kind = kind_;
     Piece piece;
-    Result<void> made = with_room(*device_, kind_, request.bytes, [&] { return obtain(request, block, piece); });
+    // The budget is the first to say that memory is short, and what is cached counts against it: room helps there too.
+    Result<void> made = with_room(*device_, kind_, request.bytes, [&] {
+        Result<void> within = within_budget(*device_, kind_, request.bytes);
+        return within ? obtain(request, block, piece) : within;
+    });
     if (!made) return std::move(made).error();
     Result<std::uint64_t> id = device_->books->ledger.enter(block, device_->index, piece);
     if (!id) {

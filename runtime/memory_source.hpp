@@ -17,9 +17,9 @@ struct DeviceState;
 struct PoolState;
 struct StreamState;
 
-// Steps of an allocation: what no machine accepts → what this device lacks → an open capture → the budget → the call,
-// with the ladder of memory_pressure.hpp below it → the books. A step that fails leaves nothing behind, and the first
-// four call no driver. Thread-safe.
+// Steps of an allocation: what no machine accepts → what this device lacks → an open capture → the budget and the call,
+// with the ladder of memory_pressure.hpp below both → the books. A step that fails leaves nothing behind, and the first
+// three call no driver. Thread-safe.
 class MemorySource {
 public:
     // `placement` is for kinds that are the system's memory (host, host_numa, registered).

@@ -22,11 +22,9 @@ using isthmus::Buffer;
 using isthmus::Code;
 using isthmus::CopyBox;
 using isthmus::CopyLayout;
-using isthmus::CopyPath;
 using isthmus::Device;
 using isthmus::Feature;
 using isthmus::MemoryKind;
-using isthmus::Result;
 using isthmus::Stream;
 using isthmus::Wait;
 

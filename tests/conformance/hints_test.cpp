@@ -24,7 +24,6 @@ using isthmus::HintReport;
 using isthmus::ManagedModel;
 using isthmus::MemoryKind;
 using isthmus::MemoryModel;
-using isthmus::Result;
 using isthmus::Stream;
 using isthmus::Translation;
 

@@ -19,8 +19,6 @@ using isthmus::Device;
 using isthmus::Feature;
 using isthmus::LaunchMode;
 using isthmus::LaunchOptions;
-using isthmus::MemoryKind;
-using isthmus::Stream;
 using isthmus::View;
 
 constexpr std::size_t count = 256;

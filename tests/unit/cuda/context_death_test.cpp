@@ -11,7 +11,7 @@ protected:
         stream = make_stream();
     }
     std::string calls() {
-        const std::string made = fake().calls();
+        std::string made = fake().calls();
         fake().clear();
         return made;
     }

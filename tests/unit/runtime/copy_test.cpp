@@ -30,7 +30,6 @@ using isthmus::HintOutcome;
 using isthmus::HintPlace;
 using isthmus::MemoryKind;
 using isthmus::Stream;
-using isthmus::Wait;
 using isthmus::detail::CopyBounce;
 using isthmus::testing::FakeDriver;
 using isthmus::testing::FakeWorld;

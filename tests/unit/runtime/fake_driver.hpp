@@ -26,9 +26,9 @@ struct FakeWorld {
     std::vector<std::string> calls;
     int fail_at = 0;  // 1: the first call fails; 0: none
     Code fail_code = Code::driver_error;
-    bool sticky = false;              // every later call fails too
-    bool stuck = false;               // work never finishes
-    std::set<std::uint64_t> memory;   // live allocations by address
+    bool sticky = false;             // every later call fails too
+    bool stuck = false;              // work never finishes
+    std::set<std::uint64_t> memory;  // live allocations by address
     std::set<void*> registrations;
     std::set<std::uintptr_t> streams;
     std::set<std::uintptr_t> events;
