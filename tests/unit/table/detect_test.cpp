@@ -123,11 +123,17 @@ TEST(Detect, AnyCombinationOfAllFeaturesComesBackAsThatCombination) {  // keeps 
 
 TEST(Detect, NoNameDecidesAnything) {  // keeps D4
     Machine facts = machine_of({{18, 1}, {83, 1}}, false, false);
-    const Model before = detect(facts.machine, facts.device).model;
-    for (const char* product : {"NVIDIA GH200 480GB", "Orin", "NVIDIA H200", ""}) {
+    const Capabilities before = detect(facts.machine, facts.device);
+    for (const char* product : {"NVIDIA GH200 480GB", "NVIDIA GB10", "Orin", "NVIDIA Thor", "NVIDIA H200", ""}) {
+        SCOPED_TRACE(product);
         facts.device.name = product;
         facts.machine.addressing_mode = "ATS";
-        EXPECT_EQ(detect(facts.machine, facts.device).model, before) << product;
+        const Capabilities after = detect(facts.machine, facts.device);
+        EXPECT_EQ(after.model, before.model);
+        EXPECT_EQ(after.translation, before.translation);
+        EXPECT_EQ(after.memory, before.memory);
+        EXPECT_EQ(after.managed, before.managed);
+        EXPECT_EQ(after.link_atomics, before.link_atomics);
     }
 }
 
@@ -219,6 +225,17 @@ TEST(Probe, AFailedTryLowersItsFeatureAndNothingWidens) {  // keeps D10
             EXPECT_LE(after.managed, before.managed);
             EXPECT_LE(after.link_atomics, before.link_atomics);
         }
+        // The axes follow: nobody may rely on what the features no longer say.
+        const auto without = [&](Feature feature) {
+            Capabilities after = before;
+            apply_probe(after, {feature, false, 700, "The try failed"});
+            return after;
+        };
+        EXPECT_EQ(without(Feature::pageable_access).translation, Translation::none);
+        EXPECT_LE(without(Feature::host_page_tables).translation, Translation::hmm);
+        EXPECT_EQ(without(Feature::managed).managed, ManagedModel::none);
+        EXPECT_LE(without(Feature::concurrent_managed).managed, ManagedModel::phase_guarded);
+        EXPECT_LE(without(Feature::direct_managed).managed, ManagedModel::concurrent);
     });
 }
 

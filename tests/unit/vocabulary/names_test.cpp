@@ -50,8 +50,17 @@ TEST(Names, EveryEnumeratorHasItsOwnName) {
 
 TEST(Names, MemoryKindCodesAreStable) {  // keeps K1
     EXPECT_EQ(static_cast<int>(MemoryKind::unknown), 0);
+    EXPECT_EQ(static_cast<int>(MemoryKind::host), 1);
     EXPECT_EQ(static_cast<int>(MemoryKind::pinned), 2);
+    EXPECT_EQ(static_cast<int>(MemoryKind::registered), 3);
+    EXPECT_EQ(static_cast<int>(MemoryKind::write_combined), 4);
+    EXPECT_EQ(static_cast<int>(MemoryKind::device), 5);
+    EXPECT_EQ(static_cast<int>(MemoryKind::pool), 6);
     EXPECT_EQ(static_cast<int>(MemoryKind::managed), 7);
+    EXPECT_EQ(static_cast<int>(MemoryKind::managed_pool), 8);
+    EXPECT_EQ(static_cast<int>(MemoryKind::graph), 9);
+    EXPECT_EQ(static_cast<int>(MemoryKind::vmm), 10);
+    EXPECT_EQ(static_cast<int>(MemoryKind::host_numa), 11);
     EXPECT_EQ(static_cast<int>(MemoryKind::imported), 12);
 }
 
