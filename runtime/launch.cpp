@@ -85,27 +85,15 @@ Result<void> verify(StreamState& stream, const KernelInfo& kernel, std::uint64_t
         .from_call(error.call(), error.driver_code());
 }
 
-}  // namespace
-
-Stream::Stream(std::shared_ptr<detail::StreamState> state) : state_(std::move(state)) {}
-
-Result<LaunchReport> Stream::launch_packed(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,
-                                           void* pack, const LaunchArgument* arguments, std::size_t count) {
-    StreamState& stream = *state_;
+// Everything but the short way; apart from it, so that a launch that takes the short way touches none of this code.
+[[gnu::noinline]] Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, const KernelInfo& kernel,
+                                                        const Extent& extent, void* pack,
+                                                        const LaunchArgument* arguments, std::size_t count) {
     if (!stream.device->usable()) {
         return stream.device->unusable("launching kernel '" + std::string(kernel.name) + "'");
     }
-    const LaunchMode mode = options.mode.value_or(stream.mode.load(std::memory_order_relaxed));
     if (mode == LaunchMode::verify && detail::in_capture(stream)) return no_verify_in_capture(kernel);
     LaunchReport report;
-    // Memory of the device alone is lawful in every mode.
-    if (!stream.device->synchronous && mode != LaunchMode::verify && !is_empty(extent)) {
-        platform::Status status;
-        const detail::AtOnce at_once =
-            detail::launch_at_once(stream, kernel, extent, pack, arguments, count, report.position, status);
-        if (at_once == detail::AtOnce::done) return report;
-        if (at_once == detail::AtOnce::failed) return stream.device->failure(status, kernel.name);
-    }
     detail::Judgement judgement;
     Result<void> done = detail::judge_arguments(*stream.device, mode, kernel, arguments, count, pack, judgement);
     report.unverified_arguments = judgement.unverified;
@@ -121,6 +109,26 @@ Result<LaunchReport> Stream::launch_packed(const LaunchOptions& options, const K
     }
     if (!done) return std::move(done).error();
     return report;
+}
+
+}  // namespace
+
+Stream::Stream(std::shared_ptr<detail::StreamState> state) : state_(std::move(state)) {}
+
+Result<LaunchReport> Stream::launch_packed(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,
+                                           void* pack, const LaunchArgument* arguments, std::size_t count) {
+    StreamState& stream = *state_;
+    const LaunchMode mode = options.mode.value_or(stream.mode.load(std::memory_order_relaxed));
+    // Memory of the device alone is lawful in every mode.
+    if (!stream.device->synchronous && mode != LaunchMode::verify && !is_empty(extent) && stream.device->usable()) {
+        LaunchReport report;
+        platform::Status status;
+        const detail::AtOnce at_once =
+            detail::launch_at_once(stream, kernel, extent, pack, arguments, count, report.position, status);
+        if (at_once == detail::AtOnce::done) return report;
+        if (at_once == detail::AtOnce::failed) return stream.device->failure(status, kernel.name);
+    }
+    return launch_with_care(stream, mode, kernel, extent, pack, arguments, count);
 }
 
 }  // namespace isthmus::inline v0
