@@ -21,9 +21,7 @@
 namespace {
 
 using isthmus::Device;
-using isthmus::MemoryBlock;
 using isthmus::MemoryKind;
-using isthmus::MemoryPool;
 using isthmus::Stream;
 
 constexpr std::int64_t sizes_bytes[] = {256, 4 << 10, 1 << 20, 64 << 20};

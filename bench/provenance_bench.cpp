@@ -37,7 +37,7 @@ std::vector<Record> allocations(std::size_t count) {
     for (std::uint64_t id = 1; id <= count; ++id) {
         const std::uint64_t die = random() % 100;
         std::uint64_t& place = die < 95 ? small : die < 99 ? medium : large;
-        const std::uint64_t step = die < 95 ? 512 : die < 99 ? 2 * mib : 2 * mib;
+        const std::uint64_t step = die < 95 ? 512 : 2 * mib;
         std::uint64_t bytes = static_cast<std::uint64_t>(std::exp2(exponent(random)));
         if (die >= 95) bytes = die < 99 ? mib + random() % (15 * mib) : gib + random() % (7 * gib);
         made.push_back({place, bytes, id, 0, MemoryKind::device, 0});

@@ -76,7 +76,10 @@ public:
             callbacks_->tags.erase(tag);
         }
         const int code = user.release(user.context, &given, after ? after->id() : 0);
-        return code == 0 ? Result<void>() : answered("release", code);
+        if (code == 0) return {};
+        const std::lock_guard lock(callbacks_->mutex);
+        callbacks_->tags.emplace(address_of(block), given.tag);  // not given back: it may be tried again
+        return answered("release", code);
     }
 
 private:

@@ -87,7 +87,7 @@ Result<Capture> Stream::begin_capture() {
                      "give the work to the stream each time; on this device that costs no driver call");
     }
     // A pool cannot be made later, on this thread (K13). Where it cannot be had now, allocating in the capture says so.
-    if (device.driver->pools() != nullptr) (void)device.pools.own(device, MemoryKind::pool);
+    if (device.capabilities.has(Feature::pools)) (void)device.pools.own(device, MemoryKind::pool);
     const std::lock_guard lock(stream.mutex);
     if (Result<void> opened = stream.open_handle(); !opened) return std::move(opened).error();
     if (stream.recording != nullptr) {

@@ -80,7 +80,13 @@ bool DeviceState::make_room(std::size_t bytes) {
         const std::lock_guard lock(handler_mutex_);
         handler = out_of_memory_handler_;  // called without the lock: it may set another one
     }
-    return handler && (*handler)(bytes);
+    // A handler that runs out of memory itself is not asked again for that: it would call itself without end.
+    static thread_local bool asking = false;
+    if (!handler || asking) return false;
+    asking = true;
+    const bool again = (*handler)(bytes);
+    asking = false;
+    return again;
 }
 
 Error DeviceState::unusable(std::string_view what) const {

@@ -16,9 +16,7 @@
 namespace isthmus::inline v0 {
 namespace {
 
-using detail::argument_text;
 using detail::BufferState;
-using detail::DeviceState;
 using detail::LaunchArgument;
 using detail::StreamState;
 

@@ -100,11 +100,7 @@ TEST(Graphs, HoldTheirBuffersAndRefuseThatTheyAreReleased) {
         EXPECT_TRUE(refused_as(named.release(), Code::in_use));
         stream.launch(graph).value();
         expect_all(result, 2 * 0x01010101);
-        {
-            const GraphInstance last = std::move(graph);
-            (void)last;
-            graph = GraphInstance(nullptr);
-        }
+        graph = GraphInstance(nullptr);
         EXPECT_TRUE(worked(named.release()));
     });
 }

@@ -16,14 +16,16 @@ BOARD_RUN = sys.argv[1]
 # Options, the host, then the command for the other side's shell. Nothing of our environment gets there. What names a
 # path of this machine must not work there: the stand-in notes the commands for the tests to look at.
 FAKE_SSH = '''#!/bin/sh
+user=
 while [ $# -gt 0 ]; do
     case $1 in
         -o) shift 2 ;;
+        -l) user=$2@; shift 2 ;;  # how rsync names the user
         -*) shift ;;
         *) break ;;
     esac
 done
-[ "$1" = tester@board ] || exit 255
+[ "$user$1" = tester@board ] || exit 255
 shift
 printf '%s\\n' "$*" >>"{home}/commands"
 cd "{home}/there" && exec env -i HOME="{home}/there" PATH=/usr/bin:/bin sh -c "$*"

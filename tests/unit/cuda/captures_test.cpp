@@ -17,7 +17,7 @@ protected:
         fake().clear();
     }
     std::string calls() {
-        const std::string made = fake().calls();
+        std::string made = fake().calls();
         fake().clear();
         return made;
     }

@@ -303,6 +303,7 @@ TEST(Adaptors, ComposeInAnyOrder) {
 
 struct CallbackWorld {
     int answer = 0;
+    int release_answer = 0;
     std::size_t short_by = 0;
     int kind = static_cast<int>(MemoryKind::host);
     int allocated = 0;
@@ -320,6 +321,7 @@ int user_allocate(void* context, std::size_t size, std::size_t, std::uint64_t, i
 }
 int user_release(void* context, const isthmus_memory_block* block, std::uint64_t) {
     auto* world = static_cast<CallbackWorld*>(context);
+    if (world->release_answer != 0) return world->release_answer;
     ++world->released;
     world->tag_back = block->tag;
     std::free(block->host);
@@ -380,6 +382,19 @@ TEST(CallbackAllocators, WhatTheyAnswerIsTypedAndWhatTheyHandOutIsChecked) {
     world.kind = 99;
     EXPECT_EQ(allocator.allocate(bytes(10)).code(), Code::invalid_argument);
     EXPECT_EQ(world.released, 2);
+}
+
+// keeps K8
+TEST(CallbackAllocators, AReleaseThatFailedCanBeTriedAgain) {
+    CallbackWorld world;
+    const Allocator allocator = isthmus::allocator_from({&world, user_allocate, user_release, nullptr}).value();
+    const MemoryBlock block = allocator.allocate(bytes(10)).value();
+    world.release_answer = static_cast<int>(Code::in_use);
+    EXPECT_EQ(allocator.release(block).code(), Code::in_use);
+    world.release_answer = 0;
+    EXPECT_TRUE(allocator.release(block).ok());
+    EXPECT_EQ(world.tag_back, 77u);
+    EXPECT_EQ(allocator.release(block).code(), Code::unknown_pointer);
 }
 
 TEST(CallbackAllocators, NeedBothFunctions) {

@@ -161,6 +161,8 @@ TEST_F(Lifetimes, AnInstanceThatWasGivenUpStillCounts) {  // keeps R5, K13
     world.stuck = false;
 }
 
+// They have copies for moves; that a caller may not know this is what the test is about.
+// NOLINTBEGIN(performance-move-const-arg,bugprone-use-after-move)
 TEST_F(Lifetimes, HandlesThatWereMovedFromNameWhatTheyNamed) {
     MemoryPool pool = device.create_pool().value();
     const MemoryPool pools_too = std::move(pool);
@@ -178,6 +180,7 @@ TEST_F(Lifetimes, HandlesThatWereMovedFromNameWhatTheyNamed) {
     const Buffer<int> counted = device.allocate<int>(4).value();
     EXPECT_EQ(statistics.counters().current_blocks, 1u);
 }
+// NOLINTEND(performance-move-const-arg,bugprone-use-after-move)
 
 // Answers with more, or less, than was asked for, or with another kind.
 struct Answering {
