@@ -39,7 +39,7 @@ Result<std::shared_ptr<Library>> start(const std::string& file, MachineFacts& ma
     Result<os::SharedLibrary> opened = open_library(file);
     if (!opened.ok()) return std::move(opened).error();
     auto library = std::make_shared<Library>();
-    library->file = std::move(*opened);
+    library->file = *opened;
     const Result<int> version = ask_version(library->file);
     if (!version.ok()) return version.error();
     machine.driver_version = *version;  // worth knowing also where it is too old

@@ -144,7 +144,7 @@ TEST(Budget, WithoutPagesMovedOnDemandAskingForMoreDoesNotHelp) {  // keeps K20
 
 TEST(Budget, WhereNobodySaysTheAllocationDecides) {
     for (const auto& [machine, device] : every_device()) {
-        for_every_kind([&, &device = device](K kind) {
+        for_every_kind([&, &device = device, &machine = machine](K kind) {
             for (const bool more : {false, true}) {
                 BudgetOptions options;
                 options.allow_oversubscription = more;
