@@ -166,8 +166,8 @@ TEST(Launch, ManyThreadsOnManyStreamsLoseNothing) {
     on_every_device([](Device& device) {
         constexpr int threads = 8;
         constexpr int rounds = 20;
-        std::deque<conformance::Thread> workers;
         std::vector<std::int32_t> results(threads, -1);
+        std::deque<conformance::Thread> workers;  // last: unwinding joins them before anything goes that they use
         for (int t = 0; t < threads; ++t) {
             workers.emplace_back([&device, &results, t] {
                 Stream stream = device.create_stream().value();
