@@ -18,7 +18,7 @@
 namespace {
 
 ISTHMUS_KERNEL(double_it, isthmus::Index i, isthmus::View<int> data) {
-    data[i] *= 2;
+    data[i] = static_cast<int>(static_cast<unsigned>(data[i]) * 2U);  // whatever the memory held, without overflow
 }
 
 using isthmus::AllocationRequest;

@@ -368,9 +368,9 @@ TEST(Core, SynchronizingADeviceCoversStreamsThatAreGone) {  // keeps S9
 }
 
 TEST(Core, StreamsThatComeAndGoLeaveNoEventsBehind) {
+    std::array<int, 4> memory{};  // outlives the device: what is still queued then runs as it closes
     FakeWorld world;
     Device device = open(world);
-    std::array<int, 4> memory{};
     for (int round = 0; round < 100; ++round) {
         Stream passing = device.create_stream().value();
         (void)passing.launch(relaxed, add_one, 4, isthmus::View<int>{memory.data(), 4}).value();
