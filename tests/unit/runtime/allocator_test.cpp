@@ -110,7 +110,7 @@ TEST(Allocators, AnEmptyHandleAndABadAlignmentAreRefusedBeforeAnyCall) {
         EXPECT_EQ(allocator.allocate(request).code(), Code::invalid_argument) << alignment;
     }
     EXPECT_EQ(world.allocations, 0);
-    const Allocator same = allocator;
+    const Allocator same = allocator;  // NOLINT(performance-unnecessary-copy-initialization): copies are the question
     EXPECT_EQ(same, allocator);
     EXPECT_NE(same, Allocator(HeapAllocator(world)));
 }
@@ -337,7 +337,7 @@ TEST(CallbackAllocators, CarryATagAndAreDestroyedOnce) {
     {
         const Allocator allocator =
             isthmus::allocator_from({&world, user_allocate, user_release, user_destroy}).value();
-        const Allocator copy = allocator;
+        const Allocator copy = allocator;  // NOLINT(performance-unnecessary-copy-initialization): as above
         EXPECT_FALSE(allocator.allocate(bytes(0)).value());
         EXPECT_EQ(world.allocated, 0);
         const MemoryBlock block = copy.allocate(bytes(10)).value();
