@@ -21,9 +21,8 @@ namespace {
 bool reaches_other(const DeviceState& device, const BufferState& buffer) {
     const DeviceState& owner = *buffer.device;
     if (buffer.path == LaunchPath::stage || buffer.path == LaunchPath::attach) return false;
-    rules::PeerState state = device.books->peers.state(device.index, owner.index);
-    if (buffer.pool) state.pool_access = buffer.pool->allows(device.index);
-    return rules::peer_access(device.capabilities, owner.capabilities, buffer.kind, state).verdict == Verdict::yes;
+    return rules::peer_access(device.capabilities, owner.capabilities, buffer.kind, buffer.peer_state(device))
+               .verdict == Verdict::yes;
 }
 
 bool foreign(const StreamState& stream, const BufferState& buffer) {

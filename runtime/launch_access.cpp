@@ -167,8 +167,7 @@ AccessAnswer buffer_access(const DeviceState& device, const BufferState& buffer)
     if (owner.books != device.books && !is_host(buffer.kind)) {
         return rules::foreign_access(device.capabilities, owner.capabilities, buffer.kind, false, {});
     }
-    return rules::peer_access(device.capabilities, owner.capabilities, buffer.kind,
-                              peer_state(device, owner, buffer.pool.get()));
+    return rules::peer_access(device.capabilities, owner.capabilities, buffer.kind, buffer.peer_state(device));
 }
 
 std::uint64_t buffer_address(const DeviceState& device, const BufferState& buffer) {
