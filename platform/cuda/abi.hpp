@@ -28,6 +28,7 @@ using CUmemPool_attribute = int;
 using CUlaunchAttributeID = int;
 using CUstreamCaptureStatus = int;
 using CUstreamCaptureMode = int;
+using CUgraphExecUpdateResult = int;
 using CUdriverProcAddressQueryResult = int;
 using CUjit_option = int;
 
@@ -212,6 +213,11 @@ struct CUDA_KERNEL_NODE_PARAMS {
     void** extra;
     CUkernel kern;
     CUcontext ctx;
+};
+struct CUgraphExecUpdateResultInfo {
+    CUgraphExecUpdateResult result;
+    CUgraphNode errorNode;
+    CUgraphNode errorFromNode;
 };
 
 }  // namespace isthmus::cuda_abi

@@ -113,6 +113,15 @@ SAME_VALUE(capture_status::invalidated, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
 SAME_VALUE(capture_mode::global, CU_STREAM_CAPTURE_MODE_GLOBAL);
 SAME_VALUE(capture_mode::thread_local_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 SAME_VALUE(capture_mode::relaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
+SAME_VALUE(graph_update::success, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+SAME_VALUE(graph_update::error, CU_GRAPH_EXEC_UPDATE_ERROR);
+SAME_VALUE(graph_update::topology_changed, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+SAME_VALUE(graph_update::node_type_changed, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED);
+SAME_VALUE(graph_update::function_changed, CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED);
+SAME_VALUE(graph_update::parameters_changed, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED);
+SAME_VALUE(graph_update::not_supported, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED);
+SAME_VALUE(graph_update::unsupported_function_change, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE);
+SAME_VALUE(graph_update::attributes_changed, CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED);
 SAME_VALUE(proc_address::flags_default, CU_GET_PROC_ADDRESS_DEFAULT);
 SAME_VALUE(proc_address::flags_legacy_stream, CU_GET_PROC_ADDRESS_LEGACY_STREAM);
 SAME_VALUE(proc_address::flags_per_thread_stream, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
@@ -152,6 +161,7 @@ INT_SIZED(CUmemPool_attribute);
 INT_SIZED(CUlaunchAttributeID);
 INT_SIZED(CUstreamCaptureStatus);
 INT_SIZED(CUstreamCaptureMode);
+INT_SIZED(CUgraphExecUpdateResult);
 INT_SIZED(CUjit_option);
 INT_SIZED(CUdeviceptr);
 INT_SIZED(CUmemGenericAllocationHandle);
@@ -275,6 +285,11 @@ SAME_MEMBER(CUDA_KERNEL_NODE_PARAMS, kernelParams);
 SAME_MEMBER(CUDA_KERNEL_NODE_PARAMS, extra);
 SAME_MEMBER(CUDA_KERNEL_NODE_PARAMS, kern);
 SAME_MEMBER(CUDA_KERNEL_NODE_PARAMS, ctx);
+
+SAME_SIZE(CUgraphExecUpdateResultInfo);
+SAME_MEMBER(CUgraphExecUpdateResultInfo, result);
+SAME_MEMBER(CUgraphExecUpdateResultInfo, errorNode);
+SAME_MEMBER(CUgraphExecUpdateResultInfo, errorFromNode);
 
 #if CUDA_VERSION >= 13000
 SAME_SIZE(CUctxCreateParams);

@@ -84,6 +84,11 @@ namespace capture_mode {
 inline constexpr int global = 0, thread_local_ = 1, relaxed = 2;
 }  // namespace capture_mode
 
+namespace graph_update {
+inline constexpr int success = 0, error = 1, topology_changed = 2, node_type_changed = 3, function_changed = 4,
+                     parameters_changed = 5, not_supported = 6, unsupported_function_change = 7, attributes_changed = 8;
+}  // namespace graph_update
+
 namespace proc_address {
 inline constexpr unsigned long long flags_default = 0, flags_legacy_stream = 1, flags_per_thread_stream = 2;
 inline constexpr int found = 0, symbol_not_found = 1, version_not_sufficient = 2;

@@ -1,6 +1,8 @@
 // Beginning and ending captures, counted so that other calls take care of them, and what becomes of graphs.
 #include "cuda_captures.hpp"
 
+#include "launch_shape.hpp"
+
 #include <algorithm>
 
 namespace isthmus::platform::cuda {
@@ -11,6 +13,32 @@ CUgraph graph_of(GraphHandle graph) noexcept {
 }
 CUgraphExec instance_of(GraphInstanceHandle instance) noexcept {
     return reinterpret_cast<CUgraphExec>(static_cast<std::uintptr_t>(instance));
+}
+
+CUgraphNode node_of(NodeHandle node) noexcept {
+    return reinterpret_cast<CUgraphNode>(static_cast<std::uintptr_t>(node));
+}
+
+CaptureState state_of(CUstreamCaptureStatus answer) noexcept {
+    switch (answer) {
+        case capture_status::none: return CaptureState::none;
+        case capture_status::active: return CaptureState::open;
+        default: return CaptureState::lost;
+    }
+}
+
+// What cuGraphExecUpdate says beside 910.
+const char* difference(CUgraphExecUpdateResult result) noexcept {
+    switch (result) {
+        case graph_update::topology_changed: return "the graphs have other nodes or edges";
+        case graph_update::node_type_changed: return "a node is of another type";
+        case graph_update::function_changed:
+        case graph_update::unsupported_function_change: return "a node has a kernel that it cannot change to";
+        case graph_update::parameters_changed: return "a node has parameters that cannot change in place";
+        case graph_update::not_supported: return "a node is of a type that cannot be updated";
+        case graph_update::attributes_changed: return "a node has attributes that cannot change in place";
+        default: return "the driver does not say why";
+    }
 }
 
 }  // namespace
@@ -61,12 +89,32 @@ Status CudaCaptures::state(StreamHandle stream, CaptureState& out) {
     CUstreamCaptureStatus answer = capture_status::none;
     const Status status = context_.on_stream(
         "cuStreamIsCapturing", stream, [&] { return context_.api().stream_is_capturing(stream_of(stream), &answer); });
+    if (status.ok()) out = state_of(answer);
+    return status;
+}
+
+Status CudaCaptures::info(StreamHandle stream, CaptureState& out, std::uint64_t& id) {
+    CUstreamCaptureStatus answer = capture_status::none;
+    std::uint64_t number = 0;
+    const Status status = context_.on_stream("cuStreamGetCaptureInfo_v2", stream, [&] {
+        return context_.api().stream_get_capture_info(stream_of(stream), &answer, &number, nullptr, nullptr, nullptr);
+    });
     if (!status.ok()) return status;
-    switch (answer) {
-        case capture_status::none: out = CaptureState::none; break;
-        case capture_status::active: out = CaptureState::open; break;
-        default: out = CaptureState::lost; break;
-    }
+    out = state_of(answer);
+    id = answer == capture_status::active ? number : 0;  // the driver leaves it alone otherwise
+    return status;
+}
+
+Status CudaCaptures::last_node(StreamHandle stream, NodeHandle& out) {
+    CUstreamCaptureStatus answer = capture_status::none;
+    const CUgraphNode* nodes = nullptr;  // the driver's own array, until the stream is next used
+    std::size_t count = 0;
+    const Status status = context_.on_stream("cuStreamGetCaptureInfo_v2", stream, [&] {
+        return context_.api().stream_get_capture_info(stream_of(stream), &answer, nullptr, nullptr, &nodes, &count);
+    });
+    if (!status.ok()) return status;
+    const bool one = answer == capture_status::active && count == 1 && nodes != nullptr;
+    out = one ? handle_of<NodeHandle>(nodes[0]) : NodeHandle::none;
     return status;
 }
 
@@ -81,6 +129,34 @@ Status CudaCaptures::instantiate(GraphHandle graph, GraphInstanceHandle& out) {
 Status CudaCaptures::launch(GraphInstanceHandle instance, StreamHandle stream) {
     return context_.on_stream("cuGraphLaunch", stream,
                               [&] { return context_.api().graph_launch(instance_of(instance), stream_of(stream)); });
+}
+
+Status CudaCaptures::set_kernel_arguments(GraphInstanceHandle instance, NodeHandle node, const LaunchRequest& request) {
+    const LaunchShape shape = launch_shape(*request.kernel, request.extent);
+    if (shape.empty || !shape.possible) return {Code::invalid_argument, 0, "cuGraphExecKernelNodeSetParams_v2"};
+    // The driver copies the arguments before it returns, as cuLaunchKernel does.
+    void* arguments[] = {const_cast<Extent*>(&request.extent), const_cast<void*>(request.pack)};
+    CUDA_KERNEL_NODE_PARAMS parameters{};
+    parameters.func = reinterpret_cast<CUfunction>(static_cast<std::uintptr_t>(request.function));
+    parameters.gridDimX = shape.grid[0];
+    parameters.gridDimY = shape.grid[1];
+    parameters.gridDimZ = shape.grid[2];
+    parameters.blockDimX = shape.block[0];
+    parameters.blockDimY = shape.block[1];
+    parameters.blockDimZ = shape.block[2];
+    parameters.kernelParams = arguments;
+    return context_.anywhere("cuGraphExecKernelNodeSetParams_v2", [&] {
+        return context_.api().graph_exec_kernel_node_set_params(instance_of(instance), node_of(node), &parameters);
+    });
+}
+
+Status CudaCaptures::update(GraphInstanceHandle instance, GraphHandle graph, const char*& why) {
+    CUgraphExecUpdateResultInfo told{};
+    const Status status = context_.anywhere("cuGraphExecUpdate_v2", [&] {
+        return context_.api().graph_exec_update(instance_of(instance), graph_of(graph), &told);
+    });
+    why = status.driver_code == result::graph_exec_update_failure ? difference(told.result) : "";
+    return status;
 }
 
 Status CudaCaptures::destroy(GraphHandle graph) {

@@ -17,9 +17,13 @@ public:
     Status begin(StreamHandle stream) override;
     Status end(StreamHandle stream, GraphHandle& out) override;
     Status state(StreamHandle stream, CaptureState& out) override;
+    Status info(StreamHandle stream, CaptureState& out, std::uint64_t& id) override;
+    Status last_node(StreamHandle stream, NodeHandle& out) override;
 
     Status instantiate(GraphHandle graph, GraphInstanceHandle& out) override;
     Status launch(GraphInstanceHandle instance, StreamHandle stream) override;
+    Status set_kernel_arguments(GraphInstanceHandle instance, NodeHandle node, const LaunchRequest& request) override;
+    Status update(GraphInstanceHandle instance, GraphHandle graph, const char*& why) override;
     Status destroy(GraphHandle graph) override;
     Status destroy(GraphInstanceHandle instance) override;
 

@@ -9,6 +9,8 @@
 
 namespace isthmus::platform {
 
+struct LaunchRequest;  // driver.hpp
+
 enum class CaptureState : std::uint8_t { none, open, lost };
 
 class Captures {
@@ -20,9 +22,24 @@ public:
     virtual Status end(StreamHandle stream, GraphHandle& out) = 0;
     // Also of captures begun behind the runtime's back. Leaves a capture alone.
     virtual Status state(StreamHandle stream, CaptureState& out) = 0;
+    // As state(), with the capture's number, which no other capture of the process has; 0 where none is open.
+    virtual Status info(StreamHandle stream, CaptureState& out, std::uint64_t& id) = 0;
+    // What the next work for a captured stream would follow, which after a launch is the node that it became; none
+    // where that is nothing, or several nodes (a join).
+    virtual Status last_node(StreamHandle stream, NodeHandle& out) = 0;
 
     virtual Status instantiate(GraphHandle graph, GraphInstanceHandle& out) = 0;
     virtual Status launch(GraphInstanceHandle instance, StreamHandle stream) = 0;
+    // Gives a kernel's node another extent and pack, for launches of this instance from now on; those that were given
+    // to a stream before are not touched. `node` is of the graph that the instance was made from, which still lives,
+    // and `request` names the node's own kernel; its stream does not matter. One driver call, and no change where it
+    // fails.
+    virtual Status set_kernel_arguments(GraphInstanceHandle instance, NodeHandle node,
+                                        const LaunchRequest& request) = 0;
+    // Gives all nodes of the instance what the graph's have, for launches from now on. Where the graphs differ too much
+    // (Code::invalid_argument; the driver says 910), nothing has changed, and `why` tells the
+    // difference in words of static storage; it is "" otherwise. Nodes stay those of the first graph.
+    virtual Status update(GraphInstanceHandle instance, GraphHandle graph, const char*& why) = 0;
     virtual Status destroy(GraphHandle graph) = 0;
     virtual Status destroy(GraphInstanceHandle instance) = 0;
 };

@@ -22,5 +22,6 @@ enum class FunctionHandle : std::uintptr_t { none = 0 };
 enum class PoolHandle : std::uintptr_t { none = 0 };
 enum class GraphHandle : std::uintptr_t { none = 0 };
 enum class GraphInstanceHandle : std::uintptr_t { none = 0 };
+enum class NodeHandle : std::uintptr_t { none = 0 };  // of a graph; lives as long as it
 
 }  // namespace isthmus::platform

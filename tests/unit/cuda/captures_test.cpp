@@ -58,6 +58,91 @@ TEST_F(CudaCaptureCalls, TheStateOfACaptureIsToldInOurWords) {
     EXPECT_EQ(calls(), "cuStreamIsCapturing cuStreamIsCapturing cuStreamIsCapturing ");
 }
 
+// keeps S17: of two captures one after the other, which one it is
+TEST_F(CudaCaptureCalls, AnOpenCaptureHasANumberAndOthersHaveNone) {
+    CaptureState told{};
+    std::uint64_t id = 5;
+    fake().set_capture_status(capture_status::active);
+    EXPECT_TRUE(captures().info(stream, told, id).ok());
+    EXPECT_EQ(told, CaptureState::open);
+    EXPECT_EQ(id, 77u);
+    for (const int status : {capture_status::none, capture_status::invalidated}) {
+        fake().set_capture_status(status);
+        EXPECT_TRUE(captures().info(stream, told, id).ok());
+        EXPECT_NE(told, CaptureState::open);
+        EXPECT_EQ(id, 0u);
+    }
+}
+
+// keeps S16: the node that a launch became is the one thing that the next would follow
+TEST_F(CudaCaptureCalls, TheLastNodeIsToldWhereItIsOne) {
+    fake().set_capture_status(capture_status::active);
+    NodeHandle node{};
+    EXPECT_TRUE(captures().last_node(stream, node).ok());
+    EXPECT_EQ(node, NodeHandle{0x51});
+    EXPECT_EQ(calls(), "cuStreamGetCaptureInfo_v2 ");
+    for (const std::size_t others : {std::size_t{0}, std::size_t{2}}) {
+        fake().set_capture_dependencies(others);
+        EXPECT_TRUE(captures().last_node(stream, node).ok());
+        EXPECT_EQ(node, NodeHandle::none) << others;
+    }
+    fake().set_capture_dependencies(1);
+    fake().set_capture_status(capture_status::none);
+    EXPECT_TRUE(captures().last_node(stream, node).ok());
+    EXPECT_EQ(node, NodeHandle::none);
+}
+
+// keeps S16: one driver call, and none for what cannot be launched
+TEST_F(CudaCaptureCalls, ArgumentsOfANodeCostOneCall) {
+    KernelInfo kernel{};
+    kernel.name = "k";
+    kernel.rank = 1;
+    int pack = 3;
+    const GraphInstanceHandle instance{0x10};
+    LaunchRequest request{&kernel, FunctionHandle{0x30}, {300, 1, 1}, &pack, StreamHandle::none};
+    EXPECT_TRUE(captures().set_kernel_arguments(instance, NodeHandle{0x51}, request).ok());
+    EXPECT_EQ(calls(), "cuGraphExecKernelNodeSetParams_v2 ");
+    const FakeSeen& seen = *fake().seen();
+    EXPECT_EQ(seen.node, reinterpret_cast<CUgraphNode>(0x51));
+    EXPECT_EQ(seen.kernel_node.func, reinterpret_cast<CUfunction>(0x30));
+    EXPECT_EQ(seen.kernel_node.gridDimX, 2u);
+    EXPECT_EQ(seen.kernel_node.blockDimX, 256u);
+    EXPECT_EQ(seen.kernel_node.gridDimZ * seen.kernel_node.blockDimY, 1u);
+    EXPECT_EQ(seen.kernel_node_value, 3);
+    EXPECT_EQ(seen.kernel_node.extra, nullptr);
+    EXPECT_EQ(seen.kernel_node_extent_x, 300u);
+    for (const std::uint64_t impossible : {std::uint64_t{0}, std::uint64_t{1} << 62}) {
+        request.extent.x = impossible;
+        EXPECT_EQ(captures().set_kernel_arguments(instance, NodeHandle{0x51}, request).code, Code::invalid_argument);
+    }
+    EXPECT_EQ(calls(), "");
+}
+
+// keeps S16, R1: an update that the driver refuses says what differs
+TEST_F(CudaCaptureCalls, ARefusedUpdateTellsTheDifference) {
+    const GraphInstanceHandle instance{0x10};
+    const GraphHandle graph{0x20};
+    const char* why = nullptr;
+    EXPECT_TRUE(captures().update(instance, graph, why).ok());
+    EXPECT_STREQ(why, "");
+    EXPECT_EQ(calls(), "cuGraphExecUpdate_v2 ");
+    std::string last;
+    for (const int told : {graph_update::error, graph_update::topology_changed, graph_update::node_type_changed,
+                           graph_update::unsupported_function_change, graph_update::parameters_changed,
+                           graph_update::not_supported, graph_update::attributes_changed}) {
+        fake().set_update_result(told);
+        const Status status = captures().update(instance, graph, why);
+        EXPECT_EQ(status.code, Code::invalid_argument);
+        EXPECT_EQ(status.driver_code, 910);
+        EXPECT_NE(why, last) << told;
+        last = why;
+    }
+    fake().set_update_result(graph_update::success);
+    fake().fail("cuGraphExecUpdate_v2", 400);
+    EXPECT_EQ(captures().update(instance, graph, why).code, Code::invalid_handle);
+    EXPECT_STREQ(why, "");
+}
+
 // keeps S19, R7: two runtimes in one process, one of them capturing
 TEST_F(CudaCaptureCalls, AnotherRuntimesCaptureIsTakenCareOfToo) {
     MachineFacts machine;

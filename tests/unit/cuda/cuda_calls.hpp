@@ -21,6 +21,7 @@ protected:
         fake_->set_current(nullptr);
         fake_->streams_need_context(0);
         fake_->set_capture_status(0);
+        fake_->set_capture_dependencies(1);
         fake_->clear();
     }
     void SetUp() override { open("good"); }

@@ -58,6 +58,8 @@ struct State {
     Primary primary[4];
     CUstreamCaptureMode capture_mode = capture_mode::global;  // of the one thread that calls
     CUstreamCaptureStatus capture_status = capture_status::none;
+    std::size_t capture_dependencies = 1;
+    CUgraphExecUpdateResult update_result = graph_update::success;
     FakeSeen seen{};
     isthmus_sim_kernel twin{};
 };
@@ -162,6 +164,12 @@ EXPORT int fake_retained() {
 }
 EXPORT void fake_set_capture_status(int status) {
     state().capture_status = status;
+}
+EXPORT void fake_set_capture_dependencies(std::size_t count) {
+    state().capture_dependencies = count;
+}
+EXPORT void fake_set_update_result(int result) {
+    state().update_result = result;
 }
 EXPORT int fake_capture_mode() {
     return state().capture_mode;
@@ -433,6 +441,31 @@ extern "C" CUresult cuStreamEndCapture(CUstream, CUgraph* graph) {
 extern "C" CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
     *status = state().capture_status;
     return fake_answer("cuStreamIsCapturing");
+}
+extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus* status, std::uint64_t* id, CUgraph*,
+                                              const CUgraphNode** dependencies, std::size_t* count) {
+    static const CUgraphNode nodes[] = {reinterpret_cast<CUgraphNode>(0x51), reinterpret_cast<CUgraphNode>(0x52)};
+    *status = state().capture_status;
+    if (*status == capture_status::active) {
+        if (id) *id = 77;
+        if (dependencies) *dependencies = nodes;
+        if (count) *count = state().capture_dependencies;
+    }
+    return fake_answer("cuStreamGetCaptureInfo_v2");
+}
+extern "C" CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode node,
+                                                      const CUDA_KERNEL_NODE_PARAMS* parameters) {
+    state().seen.node = node;
+    state().seen.kernel_node = *parameters;
+    std::memcpy(&state().seen.kernel_node_extent_x, parameters->kernelParams[0], sizeof(std::uint64_t));
+    std::memcpy(&state().seen.kernel_node_value, parameters->kernelParams[1], sizeof(int));
+    return fake_answer("cuGraphExecKernelNodeSetParams_v2");
+}
+extern "C" CUresult cuGraphExecUpdate_v2(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo* told) {
+    *told = {state().update_result, nullptr, nullptr};
+    const CUresult code = fake_answer("cuGraphExecUpdate_v2");
+    if (code != result::success) return code;
+    return state().update_result == graph_update::success ? result::success : result::graph_exec_update_failure;
 }
 extern "C" CUresult cuGraphInstantiateWithFlags(CUgraphExec* instance, CUgraph, unsigned long long flags) {
     make_handle(instance);

@@ -28,6 +28,8 @@ struct FakeDriver {
         load(revive_context, "fake_revive_context");
         load(retained, "fake_retained");
         load(set_capture_status, "fake_set_capture_status");
+        load(set_capture_dependencies, "fake_set_capture_dependencies");
+        load(set_update_result, "fake_set_update_result");
         load(capture_mode, "fake_capture_mode");
         load(seen, "fake_seen");
         load(flags, "fake_flags");
@@ -45,8 +47,10 @@ struct FakeDriver {
     void (*kill_context)() = nullptr;    // the first device's primary one, as a foreign reset does
     void (*revive_context)() = nullptr;  // as foreign code does that retains it again: same handle, another id
     int (*retained)() = nullptr;         // by how many, on the first device
-    void (*set_capture_status)(int status) = nullptr;  // that streams have from now on
-    int (*capture_mode)() = nullptr;                   // of the thread
+    void (*set_capture_status)(int status) = nullptr;               // that streams have from now on
+    void (*set_capture_dependencies)(std::size_t count) = nullptr;  // of what comes next to a captured stream
+    void (*set_update_result)(int result) = nullptr;                // that updates of instances have
+    int (*capture_mode)() = nullptr;                                // of the thread
     const FakeSeen* (*seen)() = nullptr;
     unsigned (*flags)() = nullptr;  // of the last call that had some
     const unsigned* (*grid)() = nullptr;

@@ -363,6 +363,22 @@ public:
         out = platform::GraphHandle{world_.next++};
         return {};
     }
+    platform::Status info(platform::StreamHandle stream, platform::CaptureState& out, std::uint64_t& id) override {
+        const platform::Status status = state(stream, out);
+        id = out == platform::CaptureState::open ? static_cast<std::uint64_t>(stream) : 0;
+        return status;
+    }
+    platform::Status last_node(platform::StreamHandle, platform::NodeHandle&) override {
+        return {Code::unsupported, 0, "last_node"};
+    }
+    platform::Status set_kernel_arguments(platform::GraphInstanceHandle, platform::NodeHandle,
+                                          const platform::LaunchRequest&) override {
+        return {Code::unsupported, 0, "set_kernel_arguments"};
+    }
+    platform::Status update(platform::GraphInstanceHandle, platform::GraphHandle, const char*& why) override {
+        why = "";
+        return {Code::unsupported, 0, "update"};
+    }
     platform::Status state(platform::StreamHandle stream, platform::CaptureState& out) override {
         const auto handle = static_cast<std::uintptr_t>(stream);
         out = platform::CaptureState::none;
