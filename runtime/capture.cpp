@@ -3,80 +3,16 @@
 #include <isthmus/stream.hpp>
 
 #include "device_state.hpp"
-#include "kernel_argument.hpp"
 #include "recording.hpp"
 #include "stream_state.hpp"
 
-#include <algorithm>
-#include <atomic>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace isthmus::inline v0 {
-namespace detail {
-
-RecordedUse::RecordedUse(std::shared_ptr<BufferState> used, ArgumentUse how) : buffer(std::move(used)), use(how) {
-    buffer->graphs.fetch_add(1, std::memory_order_relaxed);
-}
-RecordedUse::~RecordedUse() {
-    if (buffer) buffer->graphs.fetch_sub(1, std::memory_order_relaxed);
-}
-void RecordedUse::join(ArgumentUse further) noexcept {
-    if (use != further) use = ArgumentUse::read_write;
-}
-
-std::uint64_t Recording::next_id() noexcept {
-    static std::atomic<std::uint64_t> last{0};
-    return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
-void Recording::note(BufferState& buffer, ArgumentUse use) {
-    if (buffer.recorded_in != 0) return;  // the graph's own: there is nothing outside it to claim
-    const auto known =
-        std::find_if(uses.begin(), uses.end(), [&](const RecordedUse& one) { return one.buffer.get() == &buffer; });
-    if (known != uses.end()) return known->join(use);
-    uses.emplace_back(buffer.shared_from_this(), use);
-}
-
-Result<void> end_recording(Recording& recording, platform::GraphHandle& out) {
-    StreamState& stream = *recording.stream;
-    DeviceState& device = *stream.device;
-    if (device.config->forked()) {  // without the lock, which another thread of the parent may have held
-        stream.recording = nullptr;
-        return device.unusable("ending a capture");
-    }
-    if (recording.thread != std::this_thread::get_id()) {
-        return Error(Code::capture_error, "a capture was ended by another thread than the one that began it",
-                     "end it, or let its scope close, on the thread that called begin_capture()");
-    }
-    Result<void> ended;
-    {
-        const std::lock_guard lock(stream.mutex);
-        stream.recording = nullptr;
-        // What the graph allocates it frees, or a second launch would find it allocated (the driver: 1).
-        for (const platform::Allocation& memory : recording.graph_memory) {
-            (void)device.driver->memory().release(memory, stream.handle);  // fails where the capture is lost: below
-        }
-        const platform::Status status = device.driver->captures()->end(stream.handle, out);
-        if (!status.ok()) ended = device.failure(status, "ending a capture");
-    }
-    device.books->captures.ended();  // without the stream's lock: what was put off may want it
-    return ended;
-}
-
-void give_up_recording(std::shared_ptr<Recording> recording) {
-    const std::shared_ptr<StreamState> stream = std::move(recording->stream);
-    const std::thread::id began = recording->thread;
-    {
-        std::vector<RecordedUse> held;  // destroyed without the lock, which the end of a buffer wants
-        const std::lock_guard lock(stream->mutex);
-        held.swap(recording->uses);
-        stream->given_up = std::move(recording);
-    }
-    stream->device->books->captures.ended(began);
-}
-
-}  // namespace detail
-
 Result<Capture> Stream::begin_capture() {
     detail::StreamState& stream = *state_;
     detail::DeviceState& device = *stream.device;
@@ -90,16 +26,15 @@ Result<Capture> Stream::begin_capture() {
     if (device.capabilities.has(Feature::pools)) (void)device.pools.own(device, MemoryKind::pool);
     const std::lock_guard lock(stream.mutex);
     if (Result<void> opened = stream.open_handle(); !opened) return std::move(opened).error();
-    if (stream.recording != nullptr) {
-        return Error(Code::capture_error, "the stream is being captured already", "end that capture first");
-    }
+    Result<detail::HeldCapture> open = stream.capture();
+    if (!open) return std::move(open).error();
+    if (*open) return Error(Code::capture_error, "the stream is being captured already", "end that capture first");
     // Whoever waits for earlier work finds a fence: none can be recorded while the stream is captured.
     if (Result<void> fenced = stream.fence(); !fenced) return std::move(fenced).error();
-    auto recording = std::make_shared<detail::Recording>();
-    recording->stream = state_;
+    auto recording = std::make_shared<detail::Recording>(state_, stream.handle);
     const platform::Status status = captures->begin(stream.handle);
     if (!status.ok()) return device.failure(status, "beginning a capture");
-    stream.recording = recording.get();
+    stream.recording = recording;
     device.books->captures.begun();
     return Capture(std::move(recording));
 }
@@ -111,14 +46,16 @@ Result<Graph> Capture::end() {
     }
     detail::Recording& recording = *recording_;
     platform::GraphHandle handle = platform::GraphHandle::none;
-    Result<void> ended = detail::end_recording(recording, handle);
+    std::vector<std::shared_ptr<detail::DeviceState>> devices;
+    Result<void> ended = detail::end_recording(recording, handle, devices);
     if (!ended && recording.thread != std::this_thread::get_id()) return std::move(ended).error();  // still open
     const std::shared_ptr<detail::Recording> over = std::move(recording_);
     if (!ended) return std::move(ended).error();
-    auto graph = std::make_shared<detail::GraphState>(over->stream->device, handle);
-    graph->uses = std::move(over->uses);
-    graph->operations = over->operations;
-    graph->allocates = !over->graph_memory.empty();
+    auto graph = std::make_shared<detail::GraphState>(over->device, handle);
+    graph->devices = std::move(devices);
+    graph->operations = std::move(over->operations);
+    graph->uses = detail::merged_uses(graph->operations);
+    graph->allocates = over->allocates;
     return Graph(std::move(graph));
 }
 
@@ -132,9 +69,9 @@ Capture& Capture::operator=(Capture&& other) noexcept {
 
 Capture::~Capture() {
     if (!recording_) return;
-    const std::shared_ptr<detail::DeviceState> device = recording_->stream->device;
+    const std::shared_ptr<detail::DeviceState> device = recording_->device;
     Result<Graph> thrown_away = end();
-    if (recording_ && !device->config->forked()) detail::give_up_recording(std::move(recording_));
+    if (recording_ && !device->config->forked()) detail::give_up_recording(*std::exchange(recording_, nullptr));
     if (!thrown_away) device->config->say(Severity::warning, "a capture given up: " + thrown_away.error().text());
 }
 

@@ -15,7 +15,7 @@ namespace isthmus::inline v0 {
 namespace detail {
 
 GraphState::~GraphState() {
-    if (device->config->forked() || device->is_lost()) return;
+    if (device->config->forked() || is_lost()) return;
     const platform::Status status = device->driver->captures()->destroy(handle);
     if (!status.ok()) device->config->say(Severity::warning, device->failure(status, "destroying a graph").text());
 }
@@ -25,20 +25,25 @@ InstanceState::~InstanceState() {
     DeviceState& device = *graph->device;
     if (device.config->forked()) return;
     for (const BufferState::Use& launch : launches) {
-        if (device.is_lost()) break;  // nothing runs any more
+        if (graph->is_lost()) break;  // nothing runs any more
         Result<void> waited = launch.stream->wait_until(launch.last, Wait{});
-        if (waited || device.is_lost()) continue;
+        if (waited || graph->is_lost()) continue;
         device.config->say(Severity::error, "a graph instance was given up: " + waited.error().text());
         process::keep_until_exit(graph);
         return;
     }
-    if (!device.is_lost()) {
+    if (!graph->is_lost()) {
         const platform::Status status = device.driver->captures()->destroy(handle);
         if (!status.ok()) {
             device.config->say(Severity::warning, device.failure(status, "destroying a graph instance").text());
         }
     }
     graph->instance_ended();  // not before: until then the driver refuses another one of a graph that allocates
+}
+
+bool GraphState::is_lost() const noexcept {
+    return std::any_of(devices.begin(), devices.end(),
+                       [](const std::shared_ptr<DeviceState>& takes_part) { return takes_part->is_lost(); });
 }
 
 void GraphState::instance_ended() noexcept {
@@ -49,13 +54,16 @@ void GraphState::instance_ended() noexcept {
 }  // namespace detail
 
 std::size_t Graph::size() const noexcept {
-    return state_->operations;
+    return state_->operations.size();
 }
 
 Result<GraphInstance> Graph::instantiate() const {
     detail::GraphState& graph = *state_;
     detail::DeviceState& device = *graph.device;
     if (!device.usable()) return device.unusable("instantiating a graph");
+    for (const std::shared_ptr<detail::DeviceState>& takes_part : graph.devices) {
+        if (takes_part->is_lost()) return takes_part->unusable("instantiating a graph");
+    }
     const std::lock_guard lock(graph.mutex);
     // The driver answers 801: the addresses of a graph's own memory are the graph's, not the instance's.
     if (graph.allocates && graph.instances > 0) {
@@ -76,6 +84,9 @@ Result<void> Stream::launch(const GraphInstance& instance) {
     if (launched.graph->device != stream.device) {
         return Error(Code::wrong_device, "the graph was recorded on another device than this stream's",
                      "launch it on a stream of the device that recorded it");
+    }
+    for (const std::shared_ptr<detail::DeviceState>& takes_part : launched.graph->devices) {
+        if (takes_part->is_lost()) return takes_part->unusable("launching a graph");
     }
     detail::Operation operation(stream, "a graph", nullptr);
     for (const detail::RecordedUse& use : launched.graph->uses) operation.uses(*use.buffer, use.use, 0);

@@ -53,7 +53,8 @@ platform::Status release_pooled(DeviceState& device, const Piece& piece, StreamS
         // With the lock: a captured stream takes no free of memory that is not its graph's (1), and a capture may begin
         // at any moment.
         const std::lock_guard lock(after->mutex);
-        if (after->open_handle() && after->recording == nullptr) return memory.release(piece.allocation, after->handle);
+        const Result<HeldCapture> captured = after->capture();
+        if (captured && !*captured && after->open_handle()) return memory.release(piece.allocation, after->handle);
     }
     return memory.release(piece.allocation, own_order(device, *piece.pool, after));
 }
@@ -202,11 +203,16 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
         StreamState& stream = *request.stream->state();
         const std::lock_guard lock(stream.mutex);
         if (Result<void> opened = stream.open_handle(); !opened) return opened;
+        Result<HeldCapture> captured = stream.capture();
+        if (!captured) return std::move(captured).error();
         status = take(stream.handle);
-        if (stream.recording != nullptr) {
+        if (*captured) {
             if (!status.ok()) return device.failure(status, allocating(request.bytes, asked_));
-            stream.recording->graph_memory.push_back(piece.allocation);
-            ++stream.recording->operations;
+            (*captured)->graph_memory.emplace_back(&device, piece.allocation);
+            (*captured)->allocates = true;
+            RecordedOperation operation;
+            operation.name = "an allocation";
+            (*captured)->add(stream, std::move(operation));
             piece.allocation.kind = MemoryKind::graph;
             return {};
         }

@@ -80,7 +80,11 @@ Result<void> Operation::order_first_use(BufferState& buffer) {
 // false: try again. Expects the stream's lock.
 Result<bool> Operation::attempt(Action action, void* erased) {
     if (Result<void> opened = stream_.open_handle(); !opened) return std::move(opened).error();
-    if (stream_.recording != nullptr) return record(action, erased);
+    if (stream_.recording != nullptr) {
+        Result<HeldCapture> captured = stream_.capture();
+        if (!captured) return std::move(captured).error();
+        if (*captured) return record(**captured, action, erased);
+    }
     BufferState* const* viewable = many_viewable_.empty() ? few_viewable_.data() : many_viewable_.data();
     if (!stream_.tail.empty()) {
         if (Result<void> left = stream_.depart(viewable, viewable_count_); !left) return std::move(left).error();
@@ -111,10 +115,10 @@ Result<void> Operation::refuse_graph_memory(const Entry& entry, std::uint64_t re
 
 // On a captured stream nothing runs: no position, no fence, no claim. What a launch of the graph will have to claim is
 // written down.
-Result<bool> Operation::record(Action action, void* erased) {
+Result<bool> Operation::record(Recording& recording, Action action, void* erased) {
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
-        if (Result<void> here = refuse_graph_memory(entry, stream_.recording->id); !here) {
+        if (Result<void> here = refuse_graph_memory(entry, recording.id); !here) {
             return std::move(here).error();
         }
         if (entry.buffer->path != LaunchPath::attach) continue;
@@ -126,8 +130,15 @@ Result<bool> Operation::record(Action action, void* erased) {
     }
     const platform::Status status = action(erased);
     if (!status.ok()) return device_.failure(status, name_);
-    for (std::size_t at = 0; at < count_; ++at) stream_.recording->note(*entries()[at].buffer, entries()[at].use);
-    ++stream_.recording->operations;
+    RecordedOperation operation;
+    operation.name = name_;
+    operation.kernel = kernel_;
+    for (std::size_t at = 0; at < count_; ++at) {
+        const Entry& entry = entries()[at];
+        if (entry.buffer->recorded_in != 0) continue;  // the graph's own: there is nothing outside it to claim
+        operation.uses.emplace_back(entry.buffer->shared_from_this(), entry.use, entry.argument);
+    }
+    recording.add(stream_, std::move(operation));
     return true;
 }
 

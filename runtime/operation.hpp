@@ -19,6 +19,7 @@ namespace isthmus::inline v0::detail {
 
 struct DeviceState;
 struct FenceEvent;
+struct Recording;
 struct StreamState;
 
 // Steps: order uploads that other streams queued → lock the stream → departure fence → claim every buffer (refuse
@@ -74,7 +75,7 @@ private:
     Result<void> order_uploads();
     Result<void> order_first_use(BufferState& buffer);
     Result<bool> claim();
-    Result<bool> record(Action action, void* erased);
+    Result<bool> record(Recording& recording, Action action, void* erased);
     Result<void> refuse_graph_memory(const Entry& entry, std::uint64_t recording) const;
     Result<bool> claim_staged(BufferState& buffer, ArgumentUse use);
     Result<bool> wait_for_upload(const BufferState& buffer);

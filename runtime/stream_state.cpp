@@ -49,7 +49,7 @@ StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority
 StreamState::~StreamState() {
     if (device->config->forked()) return;
     tail.clear();  // its buffers hold the stream: they are gone
-    if (given_up != nullptr && !device->is_lost()) (void)end_given_up();
+    leave_recording(*this);
     if (handle != platform::StreamHandle::none && !device->is_lost() && !reached(issued)) {
         if (Result<Fence> last = covering_fence(issued); last.ok() && last->event != nullptr) {
             device->outlive(last->event);
@@ -61,37 +61,12 @@ StreamState::~StreamState() {
 }
 
 Result<void> StreamState::open_handle() {
-    if (given_up != nullptr) {
-        if (Result<void> ended = end_given_up(); !ended) return ended;
+    if (recording != nullptr) {
+        if (Result<HeldCapture> held = capture(); !held) return std::move(held).error();
     }
     if (handle != platform::StreamHandle::none) return {};
     const platform::Status status = device->driver->execution().create_stream(priority, handle);
     if (!status.ok()) return device->failure(status, "creating a stream");
-    return {};
-}
-
-Result<void> StreamState::end_given_up() {
-    if (given_up == nullptr) return {};
-    if (given_up->thread != std::this_thread::get_id()) {
-        return Error(Code::capture_error,
-                     "the stream is still captured: its Capture was destroyed by another thread than the one that "
-                     "began it, which alone can end it",
-                     "use this stream on that thread once more, or take another stream");
-    }
-    for (const platform::Allocation& memory : given_up->graph_memory) {
-        (void)device->driver->memory().release(memory, handle);
-    }
-    given_up->graph_memory.clear();
-    platform::Captures& captures = *device->driver->captures();
-    platform::GraphHandle graph = platform::GraphHandle::none;
-    const platform::Status status = captures.end(handle, graph);
-    if (graph != platform::GraphHandle::none) (void)captures.destroy(graph);
-    platform::CaptureState now = platform::CaptureState::none;
-    if (!status.ok() && captures.state(handle, now).ok() && now != platform::CaptureState::none) {
-        return device->failure(status, "ending a capture that was given up");
-    }
-    recording = nullptr;
-    given_up.reset();
     return {};
 }
 
@@ -115,19 +90,6 @@ Result<void> StreamState::fence() {
     fences_.push_back({issued, event});
     tail.clear();
     return {};
-}
-
-std::uint64_t StreamState::recording_id() {
-    const std::lock_guard lock(mutex);
-    (void)end_given_up();  // where this thread can, nothing is captured any more
-    return recording == nullptr ? 0 : recording->id;
-}
-
-Result<void> StreamState::refuse_captured(const char* what) {
-    if (Result<void> ended = end_given_up(); !ended) return ended;
-    if (recording == nullptr) return {};
-    return Error(Code::capture_error, std::string(what) + " while the stream is captured",
-                 "end the capture first; launches, copies between buffers and fills are recorded");
 }
 
 // Managed memory of phase-guarded machines goes back to the host behind its last use; views wait for that too.

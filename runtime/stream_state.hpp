@@ -22,6 +22,7 @@
 namespace isthmus::inline v0::detail {
 
 struct BufferState;
+class HeldCapture;
 struct Recording;
 
 // Queries the event until it is done, or answers Code::timed_out.
@@ -46,16 +47,16 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     std::mutex mutex;                                              // guards what follows, but `completed`
     platform::StreamHandle handle = platform::StreamHandle::none;  // made by the first use
     std::uint64_t issued = 0;
-    Allocator pool_memory;           // of the device's own pool; made by the first allocation on this stream
-    Recording* recording = nullptr;  // the open capture of this stream
-    // The same one, where its Capture was destroyed by a thread that cannot end it.
-    std::shared_ptr<Recording> given_up;
+    Allocator pool_memory;  // of the device's own pool; made by the first allocation on this stream
+    // The capture that this stream takes part in, which may have ended meanwhile: capture() says.
+    std::shared_ptr<Recording> recording;
     std::vector<BufferState*> tail;  // host-viewable buffers that the last operations use and no fence covers
 
     // All of these expect `mutex` to be held.
     Result<void> open_handle();
-    // Ends a capture that was given up. Refuses where this is not the thread that can.
-    Result<void> end_given_up();
+    // The open capture, held so that it does not end; empty: none, or no more. Ends one that was given up, and
+    // refuses where this is not the thread that can. For what cannot be recorded: refuse_captured().
+    Result<HeldCapture> capture();
     // Records a fence behind everything issued, where none is there yet. Attached buffers go back to the host first.
     Result<void> fence();
     std::uint64_t recording_id();  // expects `mutex` not to be held; 0: the stream is not captured

@@ -1,0 +1,246 @@
+// Recording: what follows what in a capture of several streams, and how it ends on all of them.
+#include "recording.hpp"
+
+#include "device_state.hpp"
+#include "stream_state.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+constexpr int tries = 3;  // of what would leave streams captured that nobody could let go of
+
+// `operations` that must have ended for all of `tail` to have ended.
+std::vector<bool> followed_by(const std::vector<RecordedOperation>& operations,
+                              const std::vector<std::uint32_t>& tail) {
+    std::vector<bool> followed(operations.size(), false);
+    for (const std::uint32_t at : tail) followed[at] = true;
+    for (std::size_t at = operations.size(); at-- > 0;) {  // what an operation follows stands before it
+        if (!followed[at]) continue;
+        for (const std::uint32_t earlier : operations[at].after) followed[earlier] = true;
+    }
+    return followed;
+}
+
+Error unjoined_error(const std::vector<std::uint64_t>& streams) {
+    std::string which;
+    for (std::size_t at = 0; at < streams.size(); ++at) {
+        which += (at == 0 ? "" : at + 1 == streams.size() ? " and " : ", ") + std::to_string(streams[at]);
+    }
+    const bool one = streams.size() == 1;
+    return {Code::capture_error,
+            std::string(one ? "stream " : "streams ") + which +
+                " joined the capture and did not come back: the stream that it began on does not wait for all of " +
+                (one ? "its" : "their") + " work",
+            "before end(), record an event on each stream that joined and let the first stream wait for it "
+            "(wait_stream does both)"};
+}
+
+}  // namespace
+
+RecordedUse::RecordedUse(std::shared_ptr<BufferState> used, ArgumentUse how, std::uint32_t at)
+    : buffer(std::move(used)), use(how), argument(at) {
+    buffer->graphs.fetch_add(1, std::memory_order_relaxed);
+}
+RecordedUse::~RecordedUse() {
+    if (buffer) buffer->graphs.fetch_sub(1, std::memory_order_relaxed);
+}
+void RecordedUse::join(ArgumentUse further) noexcept {
+    if (use != further) use = ArgumentUse::read_write;
+}
+
+std::vector<std::uint64_t> unjoined_streams(const std::vector<RecordedOperation>& operations,
+                                            const std::vector<CaptureBranch>& branches) {
+    std::vector<std::uint64_t> away;
+    if (branches.size() < 2) return away;
+    const std::vector<bool> joined = followed_by(operations, branches.front().tail);
+    for (std::size_t at = 1; at < branches.size(); ++at) {
+        const std::vector<std::uint32_t>& tail = branches[at].tail;
+        if (std::all_of(tail.begin(), tail.end(), [&](std::uint32_t last) { return joined[last]; })) continue;
+        away.push_back(branches[at].stream_id);
+    }
+    return away;
+}
+
+std::vector<RecordedUse> merged_uses(const std::vector<RecordedOperation>& operations) {
+    std::vector<RecordedUse> merged;
+    for (const RecordedOperation& operation : operations) {
+        for (const RecordedUse& use : operation.uses) {
+            const auto known = std::find_if(merged.begin(), merged.end(),
+                                            [&](const RecordedUse& one) { return one.buffer == use.buffer; });
+            if (known != merged.end()) {
+                known->join(use.use);
+            } else {
+                merged.emplace_back(use.buffer, use.use, use.argument);
+            }
+        }
+    }
+    return merged;
+}
+
+Recording::Recording(const std::shared_ptr<StreamState>& origin, platform::StreamHandle handle_of_origin)
+    : origin_id(origin->id), origin_handle(handle_of_origin), device(origin->device) {
+    branches.push_back({origin, origin->id, {}});
+}
+
+std::uint64_t Recording::next_id() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+CaptureBranch* Recording::branch_of(std::uint64_t stream_id) noexcept {
+    const auto found = std::find_if(branches.begin(), branches.end(),
+                                    [&](const CaptureBranch& branch) { return branch.stream_id == stream_id; });
+    return found == branches.end() ? nullptr : &*found;
+}
+
+std::uint32_t Recording::add(const StreamState& stream, RecordedOperation operation) {
+    const auto at = static_cast<std::uint32_t>(operations.size());
+    operation.stream_id = stream.id;
+    operation.device = stream.device->index;
+    if (CaptureBranch* branch = branch_of(stream.id)) {
+        operation.after = std::move(branch->tail);
+        branch->tail = {at};
+    }
+    operations.push_back(std::move(operation));
+    return at;
+}
+
+Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranch>& left) {
+    platform::Captures& captures = *device->driver->captures();
+    const std::vector<std::uint64_t> away = unjoined_streams(operations, branches);
+    // What the graph allocates it frees, or a second launch would find it allocated (the driver: 1).
+    for (const auto& [owner, memory] : std::exchange(graph_memory, {})) {
+        if (!away.empty()) break;  // work that the origin does not follow may use it, and no graph comes of it
+        (void)owner->driver->memory().release(memory, origin_handle);  // fails where the capture is lost: below
+    }
+    platform::Status status;
+    platform::CaptureState now = platform::CaptureState::none;
+    for (int attempt = 0; attempt < tries; ++attempt) {
+        status = captures.end(origin_handle, out);
+        now = platform::CaptureState::none;
+        if (status.ok() || !captures.state(origin_handle, now).ok() || now == platform::CaptureState::none) break;
+    }
+    // Only the thread that began it can end it, and a call that failed may pass when it is tried again later.
+    state = now == platform::CaptureState::none ? State::ended : State::given_up;
+    if (state == State::ended) {
+        left.swap(branches);
+    } else {
+        left.push_back({std::move(branches.front().stream), origin_id, {}});  // it owns the capture, not the reverse
+    }
+    if (status.ok() && away.empty()) return {};
+    if (out != platform::GraphHandle::none) (void)captures.destroy(out);
+    out = platform::GraphHandle::none;
+    if (status.ok()) return unjoined_error(away);
+    Error failed = device->failure(status, "ending a capture");
+    if (away.empty() || device->is_lost()) return failed;
+    return unjoined_error(away).from_call(status.call, status.driver_code);
+}
+
+Result<void> Recording::end_given_up(std::vector<CaptureBranch>& left) {
+    if (thread != std::this_thread::get_id()) {
+        return Error(Code::capture_error,
+                     "the stream is still captured: its Capture was destroyed by another thread than the one that "
+                     "began it, which alone can end it",
+                     "use this stream on that thread once more, or take another stream");
+    }
+    platform::GraphHandle graph = platform::GraphHandle::none;
+    Result<void> ended = end(graph, left);
+    if (graph != platform::GraphHandle::none) (void)device->driver->captures()->destroy(graph);
+    return state == State::ended ? Result<void>() : ended;  // how it ended interests nobody any more
+}
+
+Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
+                           std::vector<std::shared_ptr<DeviceState>>& devices) {
+    DeviceState& device = *recording.device;
+    if (device.config->forked()) {  // without the locks, which another thread of the parent may have held
+        for (const CaptureBranch& branch : recording.branches) {
+            if (branch.stream) branch.stream->recording.reset();
+        }
+        return device.unusable("ending a capture");
+    }
+    if (recording.thread != std::this_thread::get_id()) {
+        return Error(Code::capture_error, "a capture was ended by another thread than the one that began it",
+                     "end it, or let its scope close, on the thread that called begin_capture()");
+    }
+    std::vector<CaptureBranch> left;
+    std::vector<RecordedOperation> nothing;  // of what cannot be ended: destroyed without the lock
+    Result<void> ended;
+    bool over = false;
+    {
+        const std::lock_guard lock(recording.mutex);
+        ended = recording.end(out, left);
+        over = recording.state == Recording::State::ended;
+        if (!over) nothing.swap(recording.operations);
+    }
+    for (const CaptureBranch& branch : left) {
+        const std::shared_ptr<DeviceState>& takes_part = branch.stream->device;
+        if (std::find(devices.begin(), devices.end(), takes_part) == devices.end()) devices.push_back(takes_part);
+        const std::lock_guard lock(branch.stream->mutex);
+        if (over && branch.stream->recording.get() == &recording) branch.stream->recording.reset();
+    }
+    device.books->captures.ended();  // without a stream's lock: what was put off may want it
+    return ended;
+}
+
+void give_up_recording(Recording& recording) {
+    std::vector<RecordedOperation> held;  // destroyed without the lock, which the end of a buffer may want
+    std::shared_ptr<StreamState> origin;
+    {
+        const std::lock_guard lock(recording.mutex);
+        if (recording.state != Recording::State::open) return;
+        recording.state = Recording::State::given_up;
+        held.swap(recording.operations);
+        for (CaptureBranch& branch : recording.branches) branch.tail.clear();
+        origin.swap(recording.branches.front().stream);  // it owns the capture now, not the reverse
+    }
+    recording.device->books->captures.ended(recording.thread);
+}
+
+void leave_recording(StreamState& stream) {
+    const std::shared_ptr<Recording> recording = std::move(stream.recording);
+    if (recording == nullptr || recording->origin_id != stream.id) return;
+    std::vector<CaptureBranch> left;
+    const std::lock_guard lock(recording->mutex);
+    if (recording->state == Recording::State::ended) return;
+    if (!recording->device->is_lost()) (void)recording->end_given_up(left);
+    // Where it could not be ended, the destruction of its origin ends it: the other streams find that out.
+    recording->state = Recording::State::ended;
+    for (CaptureBranch& branch : recording->branches) left.push_back(std::move(branch));
+    recording->branches.clear();
+}
+
+// Expects the stream's mutex.
+Result<HeldCapture> StreamState::capture() {
+    if (recording == nullptr) return HeldCapture();
+    std::vector<CaptureBranch> left;  // dropped without the capture's lock
+    {
+        HeldCapture held(recording);
+        if (held->state == Recording::State::given_up) {
+            if (Result<void> ended = held->end_given_up(left); !ended) return std::move(ended).error();
+        }
+        if (held->state == Recording::State::open) return Result<HeldCapture>(std::move(held));
+    }
+    recording.reset();
+    return HeldCapture();
+}
+
+std::uint64_t StreamState::recording_id() {
+    const std::lock_guard lock(mutex);
+    Result<HeldCapture> held = capture();  // where this thread can, what was given up is ended
+    if (!held) return recording->id;
+    return *held ? (*held)->id : 0;
+}
+
+Result<void> StreamState::refuse_captured(const char* what) {
+    Result<HeldCapture> held = capture();
+    if (!held) return std::move(held).error();
+    if (!*held) return {};
+    return Error(Code::capture_error, std::string(what) + " while the stream is captured",
+                 "end the capture first; launches, copies between buffers and fills are recorded");
+}
+
+}  // namespace isthmus::inline v0::detail
