@@ -118,6 +118,26 @@ Status CudaCaptures::last_node(StreamHandle stream, NodeHandle& out) {
     return status;
 }
 
+Status CudaCaptures::append(StreamHandle stream, GraphHandle graph) {
+    CUstreamCaptureStatus answer = capture_status::none;
+    CUgraph captured = nullptr;  // the capture's own, while it is open
+    const CUgraphNode* before = nullptr;
+    std::size_t count = 0;
+    const Status asked = context_.on_stream("cuStreamGetCaptureInfo_v2", stream, [&] {
+        return context_.api().stream_get_capture_info(stream_of(stream), &answer, nullptr, &captured, &before, &count);
+    });
+    if (!asked.ok()) return asked;
+    if (answer != capture_status::active) return {Code::capture_error, 0, "cuStreamGetCaptureInfo_v2"};
+    CUgraphNode node = nullptr;
+    const Status added = context_.on_stream("cuGraphAddChildGraphNode", stream, [&] {
+        return context_.api().graph_add_child_graph_node(&node, captured, before, count, graph_of(graph));
+    });
+    if (!added.ok()) return added;
+    return context_.on_stream("cuStreamUpdateCaptureDependencies", stream, [&] {
+        return context_.api().stream_update_capture_dependencies(stream_of(stream), &node, 1, set_capture_dependencies);
+    });
+}
+
 Status CudaCaptures::instantiate(GraphHandle graph, GraphInstanceHandle& out) {
     CUgraphExec instance = nullptr;
     const Status status = context_.inside(

@@ -19,6 +19,7 @@ public:
     Status state(StreamHandle stream, CaptureState& out) override;
     Status info(StreamHandle stream, CaptureState& out, std::uint64_t& id) override;
     Status last_node(StreamHandle stream, NodeHandle& out) override;
+    Status append(StreamHandle stream, GraphHandle graph) override;
 
     Status instantiate(GraphHandle graph, GraphInstanceHandle& out) override;
     Status launch(GraphInstanceHandle instance, StreamHandle stream) override;

@@ -206,6 +206,7 @@ Explanation explain_refusal(Code code, std::string_view call) noexcept {
                         "ask for device, pool, managed, pinned or write_combined memory"};
             }
             return {"the driver does not have this function", "update the driver"};
+        case Code::capture_error: return {"the stream is not captured, or the capture was lost", capture_remedy};
         case Code::wrong_device: return {"the driver opened no device of this number", "name a device of this runtime"};
         case Code::invalid_argument:
             if (call.starts_with("cuMemset")) {

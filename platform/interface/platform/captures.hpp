@@ -28,6 +28,10 @@ public:
     // where that is nothing, or several nodes (a join).
     virtual Status last_node(StreamHandle stream, NodeHandle& out) = 0;
 
+    // Puts a copy of the graph into the capture, as one node behind what the stream was given so far; what it is given
+    // next follows. (Launching an instance on a captured stream ends the capture: 900, observed on driver 580.)
+    virtual Status append(StreamHandle, GraphHandle) { return {Code::unsupported, 0, "append"}; }
+
     virtual Status instantiate(GraphHandle graph, GraphInstanceHandle& out) = 0;
     virtual Status launch(GraphInstanceHandle instance, StreamHandle stream) = 0;
     // Gives a kernel's node another extent and pack, for launches of this instance from now on; those that were given

@@ -92,6 +92,26 @@ TEST_F(CudaCaptureCalls, TheLastNodeIsToldWhereItIsOne) {
     EXPECT_EQ(node, NodeHandle::none);
 }
 
+// keeps S15: a graph within a graph stands behind all that the stream waits for, and what follows behind it
+TEST_F(CudaCaptureCalls, AGraphIsAppendedAsOneNode) {
+    fake().set_capture_status(capture_status::active);
+    fake().set_capture_dependencies(2);
+    EXPECT_TRUE(captures().append(stream, GraphHandle{0x20}).ok());
+    EXPECT_EQ(calls(), "cuStreamGetCaptureInfo_v2 cuGraphAddChildGraphNode cuStreamUpdateCaptureDependencies ");
+    const FakeSeen& seen = *fake().seen();
+    EXPECT_EQ(seen.parent, reinterpret_cast<CUgraph>(0x61));
+    EXPECT_EQ(seen.child, reinterpret_cast<CUgraph>(0x20));
+    EXPECT_EQ(seen.dependencies, 2u);
+    EXPECT_EQ(seen.node, reinterpret_cast<CUgraphNode>(0x53));
+    EXPECT_EQ(fake().flags(), set_capture_dependencies);
+    fake().fail("cuGraphAddChildGraphNode", 1);
+    EXPECT_EQ(captures().append(stream, GraphHandle{0x20}).code, Code::invalid_argument);
+    EXPECT_EQ(calls(), "cuStreamGetCaptureInfo_v2 cuGraphAddChildGraphNode ");
+    fake().set_capture_status(capture_status::invalidated);
+    EXPECT_EQ(captures().append(stream, GraphHandle{0x20}).code, Code::capture_error);
+    EXPECT_EQ(calls(), "cuStreamGetCaptureInfo_v2 ") << "nothing is added to a lost capture";
+}
+
 // keeps S16: one driver call, and none for what cannot be launched
 TEST_F(CudaCaptureCalls, ArgumentsOfANodeCostOneCall) {
     KernelInfo kernel{};

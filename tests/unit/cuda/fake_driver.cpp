@@ -442,16 +442,30 @@ extern "C" CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status)
     *status = state().capture_status;
     return fake_answer("cuStreamIsCapturing");
 }
-extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus* status, std::uint64_t* id, CUgraph*,
-                                              const CUgraphNode** dependencies, std::size_t* count) {
+extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus* status, std::uint64_t* id,
+                                              CUgraph* graph, const CUgraphNode** dependencies, std::size_t* count) {
     static const CUgraphNode nodes[] = {reinterpret_cast<CUgraphNode>(0x51), reinterpret_cast<CUgraphNode>(0x52)};
     *status = state().capture_status;
     if (*status == capture_status::active) {
         if (id) *id = 77;
+        if (graph) *graph = reinterpret_cast<CUgraph>(0x61);
         if (dependencies) *dependencies = nodes;
         if (count) *count = state().capture_dependencies;
     }
     return fake_answer("cuStreamGetCaptureInfo_v2");
+}
+extern "C" CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, std::size_t count,
+                                             CUgraph child) {
+    *node = reinterpret_cast<CUgraphNode>(0x53);
+    state().seen.parent = graph;
+    state().seen.child = child;
+    state().seen.dependencies = count;
+    return fake_answer("cuGraphAddChildGraphNode");
+}
+extern "C" CUresult cuStreamUpdateCaptureDependencies(CUstream, CUgraphNode* nodes, std::size_t count, unsigned flags) {
+    state().seen.node = count == 1 ? nodes[0] : nullptr;
+    state().last_flags = flags;
+    return fake_answer("cuStreamUpdateCaptureDependencies");
 }
 extern "C" CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode node,
                                                       const CUDA_KERNEL_NODE_PARAMS* parameters) {

@@ -24,6 +24,8 @@ struct FakeSeen {
     isthmus::cuda_abi::CUdevice device;
     isthmus::cuda_abi::CUstream stream;
     isthmus::cuda_abi::CUgraphNode node;
+    isthmus::cuda_abi::CUgraph parent, child;
+    std::size_t dependencies;
     isthmus::cuda_abi::CUDA_KERNEL_NODE_PARAMS kernel_node;
     std::uint64_t kernel_node_extent_x;  // read through kernelParams during the call, as the driver does
     int kernel_node_value;               // … the first of the pack
