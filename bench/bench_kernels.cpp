@@ -1,5 +1,5 @@
 // Kernels that do next to nothing, so that launching them is all that is measured.
-#include <isthmus/kernel.hpp>
+#include "bench_kernels.hpp"
 
 namespace bench {
 
@@ -11,6 +11,15 @@ ISTHMUS_KERNEL(one_view, Index i, View<int> a) {
 }
 ISTHMUS_KERNEL(four_views, Index i, View<int> a, View<const int> b, View<const int> c, View<const int> d) {
     a[i] = b[i] + c[i] + d[i];
+}
+
+// Many arguments, of which the last one is used.
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+ISTHMUS_KERNEL(views_16, Index i, ISTHMUS_BENCH_16_VIEWS(a)) {
+    a33[i] += 1;
+}
+ISTHMUS_KERNEL(views_64, Index i, ISTHMUS_BENCH_64_VIEWS) {
+    d33[i] += 1;
 }
 
 }  // namespace bench

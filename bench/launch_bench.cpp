@@ -6,6 +6,7 @@
 // Random interleaving mixes the repetitions of all benchmarks, so that what drifts meanwhile favours none; it does
 // nothing without repetitions. The checked_minus_relaxed benchmarks alternate both modes batch by batch on top of that:
 // their counters, medians over pairs of batches, are what to read there, not their times.
+#include "bench_kernels.hpp"
 #include "raw_driver.hpp"
 
 #include <isthmus/isthmus.hpp>
@@ -18,13 +19,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-namespace bench {
-ISTHMUS_DECLARE_KERNEL(no_arguments, isthmus::Index);
-ISTHMUS_DECLARE_KERNEL(one_view, isthmus::Index i, isthmus::View<int> a);
-ISTHMUS_DECLARE_KERNEL(four_views, isthmus::Index i, isthmus::View<int> a, isthmus::View<const int> b,
-                       isthmus::View<const int> c, isthmus::View<const int> d);
-}  // namespace bench
 
 namespace {
 
@@ -80,9 +74,9 @@ Device& device_of(bool gpu) {
     return gpu ? runtime().default_device() : runtime().cpu();
 }
 
-std::vector<Buffer<int>> buffers(Device& device, MemoryKind kind) {
+std::vector<Buffer<int>> buffers(Device& device, MemoryKind kind, std::size_t count) {
     std::vector<Buffer<int>> made;
-    for (int i = 0; i < 4; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
         isthmus::SharedUse use;
         use.kind = kind;
         made.push_back(kind == MemoryKind::device ? device.allocate<int>(items).value()
@@ -100,12 +94,18 @@ struct What {
     MemoryKind kind = MemoryKind::device;
 };
 
+template <class Kernel, std::size_t... at>
+auto launch_all(Stream& stream, const Kernel& kernel, std::vector<Buffer<int>>& b, std::index_sequence<at...>) {
+    return stream.launch(kernel, items, b[at]...);
+}
+
 // Calls use(stream, launch), where `launch` launches it once.
 template <class Use>
 void with_launch(bool gpu, What what, Use use) {
     Device& device = device_of(gpu);
     Stream stream = device.create_stream().value();
-    std::vector<Buffer<int>> b = buffers(device, gpu ? what.kind : MemoryKind::host);
+    const auto most = static_cast<std::size_t>(std::max(what.arguments, 4));
+    std::vector<Buffer<int>> b = buffers(device, gpu ? what.kind : MemoryKind::host, most);
     std::array<isthmus::View<int>, 4> v;
     // Addresses of the device cross to pointers here, as they do in programs that pass raw views.
     for (std::size_t i = 0; i < 4; ++i) v[i] = {reinterpret_cast<int*>(b[i].device_address()), items};
@@ -115,6 +115,10 @@ void with_launch(bool gpu, What what, Use use) {
         use(stream, [&] { return stream.launch(bench::one_view, items, b[0]); });
     } else if (what.arguments == 1) {
         use(stream, [&] { return stream.launch(bench::one_view, items, v[0]); });
+    } else if (what.arguments == 16) {
+        use(stream, [&] { return launch_all(stream, bench::views_16, b, std::make_index_sequence<16>{}); });
+    } else if (what.arguments == 64) {
+        use(stream, [&] { return launch_all(stream, bench::views_64, b, std::make_index_sequence<64>{}); });
     } else if (what.by == By::handle) {
         use(stream, [&] { return stream.launch(bench::four_views, items, b[0], b[1], b[2], b[3]); });
     } else {
@@ -164,25 +168,36 @@ void checked_minus_relaxed(benchmark::State& state, bool gpu, What what) {
     });
 }
 
-// The peer: the same kernel and the same buffers through cuLaunchKernel, arguments packed anew for each launch.
-void raw_launch(benchmark::State& state, const isthmus::KernelInfo& kernel, std::size_t views) {
+// The peers: the same kernel and the same buffers through the driver's own calls, arguments packed anew for each
+// launch. cuLaunchKernelEx is what newer code uses; without attributes it does the same.
+enum class Peer { launch_kernel, launch_kernel_ex };
+
+void raw_launch(benchmark::State& state, Peer peer, const isthmus::KernelInfo& kernel, std::size_t views) {
     bench::RawDriver driver;
     bench::RawDriver::Handle stream = nullptr;
     bench::RawDriver::Handle entry = nullptr;
+    int (*launch_ex)(const bench::LaunchConfig*, bench::RawDriver::Handle, void**, void**) = nullptr;
     Device& device = device_of(true);
-    if (device.is_cpu() || !driver.open() || !driver.prepare(kernel, stream, entry)) {
-        state.SkipWithError("no GPU");
+    if (device.is_cpu() || !driver.open() || !driver.prepare(kernel, stream, entry) ||
+        (peer == Peer::launch_kernel_ex && !driver.find(launch_ex, "cuLaunchKernelEx"))) {
+        state.SkipWithError("no GPU, or too old a driver");
         return;
     }
-    std::vector<Buffer<int>> b = buffers(device, MemoryKind::device);
+    std::vector<Buffer<int>> b = buffers(device, MemoryKind::device, views);
+    struct Viewed {
+        std::uint64_t address, count;
+    };
     const auto launch = [&] {
         isthmus::Extent extent{items, 1, 1};
-        struct {
-            std::uint64_t address, count;
-        } pack[4];
+        std::array<Viewed, 64> pack;  // not initialised, as a caller's would not be
         for (std::size_t i = 0; i < views; ++i) pack[i] = {b[i].device_address(), items};
-        void* arguments[] = {&extent, pack};
-        benchmark::DoNotOptimize(driver.launch(entry, 1, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr));
+        void* arguments[] = {&extent, pack.data()};
+        if (peer == Peer::launch_kernel) {
+            benchmark::DoNotOptimize(driver.launch(entry, 1, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr));
+        } else {
+            const bench::LaunchConfig config{1, 1, 1, 256, 1, 1, 0, stream, nullptr, 0};
+            benchmark::DoNotOptimize(launch_ex(&config, entry, arguments, nullptr));
+        }
     };
     launch();
     driver.stream_sync(stream);
@@ -245,6 +260,10 @@ int main(int argc, char** argv) {
         add(true, "gpu/launch/0_arguments", {0});
         add(true, "gpu/launch/1_device_buffer", {1});
         add(true, "gpu/launch/4_device_buffers", {4});
+        add(true, "gpu/launch/16_device_buffers", {16});
+        add(true, "gpu/launch/64_device_buffers", {64});
+        add(true, "gpu/launch/16_pinned_buffers", {16, By::handle, MemoryKind::pinned});
+        add(true, "gpu/launch/64_pinned_buffers", {64, By::handle, MemoryKind::pinned});
         add(true, "gpu/launch/4_pinned_buffers", {4, By::handle, MemoryKind::pinned});
         add(true, "gpu/launch/1_raw_view", {1, By::raw_view});
         add(true, "gpu/launch/4_raw_views", {4, By::raw_view});
@@ -263,10 +282,18 @@ int main(int argc, char** argv) {
         add_difference(on_gpu, "4_raw_views", {4, By::raw_view});
     }
     if (gpu) {
-        benchmark::RegisterBenchmark("gpu/raw_cuLaunchKernel/0_arguments",
-                                     [](benchmark::State& s) { raw_launch(s, bench::no_arguments.info(), 0); });
-        benchmark::RegisterBenchmark("gpu/raw_cuLaunchKernel/4_device_buffers",
-                                     [](benchmark::State& s) { raw_launch(s, bench::four_views.info(), 4); });
+        const auto add_peers = [](const std::string& name, const isthmus::KernelInfo& kernel, std::size_t views) {
+            benchmark::RegisterBenchmark(
+                ("gpu/raw_cuLaunchKernel/" + name).c_str(),
+                [&kernel, views](benchmark::State& s) { raw_launch(s, Peer::launch_kernel, kernel, views); });
+            benchmark::RegisterBenchmark(
+                ("gpu/raw_cuLaunchKernelEx/" + name).c_str(),
+                [&kernel, views](benchmark::State& s) { raw_launch(s, Peer::launch_kernel_ex, kernel, views); });
+        };
+        add_peers("0_arguments", bench::no_arguments.info(), 0);
+        add_peers("4_device_buffers", bench::four_views.info(), 4);
+        add_peers("16_device_buffers", bench::views_16.info(), 16);
+        add_peers("64_device_buffers", bench::views_64.info(), 64);
     }
     benchmark::RegisterBenchmark("cpu/idle_view", [](benchmark::State& s) { idle_view(s, false); });
     if (gpu) benchmark::RegisterBenchmark("gpu/idle_view", [](benchmark::State& s) { idle_view(s, true); });

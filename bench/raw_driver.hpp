@@ -19,6 +19,13 @@ inline long driver_calls() {
     return count == nullptr ? -1 : static_cast<long>(count(nullptr));
 }
 
+struct LaunchConfig {  // CUlaunchConfig
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    void* stream;
+    void* attributes;
+    unsigned attribute_count;
+};
+
 struct RawDriver {
     using Handle = void*;
     int (*device_get)(int*, int) = nullptr;

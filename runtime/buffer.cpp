@@ -18,9 +18,8 @@ Error empty_buffer(std::string_view what) {
 
 }  // namespace
 
-std::size_t BufferBase::size_bytes() const noexcept {
-    return state_ ? state_->bytes : 0;
-}
+BufferBase::BufferBase(std::shared_ptr<detail::BufferState> state)
+    : state_(std::move(state)), bytes_(state_ ? state_->bytes : 0) {}
 MemoryKind BufferBase::kind() const noexcept {
     return state_ ? state_->kind : MemoryKind::unknown;
 }
@@ -53,7 +52,10 @@ AccessAnswer detail::view_export() noexcept {
 }
 
 BufferBase& BufferBase::operator=(BufferBase&& other) noexcept {
-    if (this != &other) state_ = std::move(other.state_);
+    if (this != &other) {
+        state_ = std::move(other.state_);
+        bytes_ = other.bytes_;
+    }
     return *this;
 }
 BufferBase::~BufferBase() = default;

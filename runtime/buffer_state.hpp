@@ -29,7 +29,8 @@ struct FenceEvent;
 struct PoolState;
 struct StreamState;
 
-struct BufferState : std::enable_shared_from_this<BufferState> {
+// Begins with what every launch over device memory looks at, in one cache line.
+struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     // Its end, too, is put off while a capture is open: a graph may be about to use the memory (K10).
     static std::shared_ptr<BufferState> make(std::shared_ptr<DeviceState> owner);
     explicit BufferState(std::shared_ptr<DeviceState> owner) : device(std::move(owner)) {}
@@ -37,13 +38,19 @@ struct BufferState : std::enable_shared_from_this<BufferState> {
 
     // Set when the buffer is made, constant afterwards.
     const std::shared_ptr<DeviceState> device;
+    std::uint64_t device_address = 0;
+
+private:
+    std::atomic<StreamState*> first_stream_{nullptr};
+    std::atomic<std::uint64_t> first_position_{0};
+
+public:
     std::size_t bytes = 0;
     MemoryKind kind = MemoryKind::unknown;
     MemoryKind host_kind = MemoryKind::unknown;
     LaunchPath path = LaunchPath::pass;
     std::string_view reason;
     void* host = nullptr;  // nullptr: the CPU may not view it
-    std::uint64_t device_address = 0;
     // What handed the memory out and takes it back; two of them where the buffer is staged.
     Allocator allocator;
     MemoryBlock block;
@@ -131,9 +138,6 @@ private:
     void forget_ended_uses();
     Result<std::shared_ptr<StreamState>> gather_uses();
     Result<std::shared_ptr<StreamState>> part_for_good();
-
-    std::atomic<StreamState*> first_stream_{nullptr};
-    std::atomic<std::uint64_t> first_position_{0};
 };
 
 // Opens the buffer for the CPU: read, write (every byte) or read_write. Refuses conflicting views, waits for

@@ -83,10 +83,33 @@ Result<void> verify(StreamState& stream, const KernelInfo& kernel, std::uint64_t
         .from_call(error.call(), error.driver_code());
 }
 
-// Everything but the short way; apart from it, so that a launch that takes the short way touches none of this code.
-[[gnu::noinline]] Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, const KernelInfo& kernel,
-                                                        const Extent& extent, void* pack,
-                                                        const LaunchArgument* arguments, std::size_t count) {
+LaunchMode mode_of(const StreamState& stream, const LaunchOptions& options) noexcept {
+    return options.mode.value_or(stream.mode.load(std::memory_order_relaxed));
+}
+
+}  // namespace
+
+Stream::Stream(std::shared_ptr<detail::StreamState> state) : state_(std::move(state)) {}
+
+bool Stream::launch_buffers(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent, void* pack,
+                            const std::shared_ptr<BufferState>* const* buffers, Result<LaunchReport>& report) {
+    StreamState& stream = *state_;
+    // Memory of the device alone is lawful in every mode.
+    if (stream.device->synchronous || mode_of(stream, options) == LaunchMode::verify || is_empty(extent) ||
+        !stream.device->usable()) {
+        return false;
+    }
+    platform::Status status;
+    const detail::AtOnce at_once =
+        detail::launch_at_once(stream, kernel, extent, pack, buffers, report->position, status);
+    if (at_once == detail::AtOnce::failed) report = stream.device->failure(status, kernel.name);
+    return at_once != detail::AtOnce::not_so_simple;
+}
+
+Result<LaunchReport> Stream::launch_packed(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,
+                                           void* pack, const LaunchArgument* arguments, std::size_t count) {
+    StreamState& stream = *state_;
+    const LaunchMode mode = mode_of(stream, options);
     if (!stream.device->usable()) {
         return stream.device->unusable("launching kernel '" + std::string(kernel.name) + "'");
     }
@@ -107,26 +130,6 @@ Result<void> verify(StreamState& stream, const KernelInfo& kernel, std::uint64_t
     }
     if (!done) return std::move(done).error();
     return report;
-}
-
-}  // namespace
-
-Stream::Stream(std::shared_ptr<detail::StreamState> state) : state_(std::move(state)) {}
-
-Result<LaunchReport> Stream::launch_packed(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,
-                                           void* pack, const LaunchArgument* arguments, std::size_t count) {
-    StreamState& stream = *state_;
-    const LaunchMode mode = options.mode.value_or(stream.mode.load(std::memory_order_relaxed));
-    // Memory of the device alone is lawful in every mode.
-    if (!stream.device->synchronous && mode != LaunchMode::verify && !is_empty(extent) && stream.device->usable()) {
-        LaunchReport report;
-        platform::Status status;
-        const detail::AtOnce at_once =
-            detail::launch_at_once(stream, kernel, extent, pack, arguments, count, report.position, status);
-        if (at_once == detail::AtOnce::done) return report;
-        if (at_once == detail::AtOnce::failed) return stream.device->failure(status, kernel.name);
-    }
-    return launch_with_care(stream, mode, kernel, extent, pack, arguments, count);
 }
 
 }  // namespace isthmus::inline v0

@@ -6,36 +6,47 @@
 #include "device_state.hpp"
 #include "stream_state.hpp"
 
+#include <bit>
+#include <cstddef>
 #include <cstring>
 #include <mutex>
 
 namespace isthmus::inline v0::detail {
+namespace {
+
+// A View or Out as it lies in the pack.
+struct Viewed {
+    std::uint64_t address;
+    std::uint64_t count;
+};
+
+// Elements are mostly 1, 2, 4, 8 … bytes long; a division takes longer than everything else here.
+std::uint64_t elements(std::uint64_t bytes, std::uint32_t element_bytes) noexcept {
+    return std::has_single_bit(element_bytes) ? bytes >> std::countr_zero(element_bytes) : bytes / element_bytes;
+}
+
+}  // namespace
 
 AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
-                      const LaunchArgument* arguments, std::size_t count, std::uint64_t& position,
+                      const std::shared_ptr<BufferState>* const* buffers, std::uint64_t& position,
                       platform::Status& status) {
     const DeviceState& device = *stream.device;
     const std::lock_guard lock(stream.mutex);
     platform::LaunchRequest request{&kernel, stream.cached_function(kernel), extent, pack, stream.handle};
     if (request.function == platform::FunctionHandle::none || !stream.tail.empty() || stream.recording != nullptr)
         return AtOnce::not_so_simple;
-    for (std::size_t at = 0; at < count; ++at) {
-        const LaunchArgument& argument = arguments[at];
-        if (!argument.is_view) {
-            if (!argument.fits) return AtOnce::not_so_simple;
-            continue;
-        }
-        if (argument.buffer == nullptr) return AtOnce::not_so_simple;
-        const BufferState* const buffer = argument.buffer->get();
+    std::size_t views = 0;
+    for (std::uint32_t at = 0; at < kernel.parameter_count; ++at) {
+        const ParameterInfo& parameter = kernel.parameter[at];
+        if (parameter.use == ArgumentUse::value) continue;
+        const BufferState* const buffer = buffers[views++]->get();
         if (buffer == nullptr || !buffer->only_for(stream, device)) return AtOnce::not_so_simple;
-        std::memcpy(static_cast<unsigned char*>(pack) + kernel.parameter[at].offset_bytes, &buffer->device_address,
-                    sizeof buffer->device_address);
+        const Viewed viewed{buffer->device_address, elements(buffer->bytes, parameter.element_bytes)};
+        std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &viewed, sizeof viewed);
     }
     // Before the call: whoever releases a buffer meanwhile waits for this launch (ADR 4).
     position = stream.advance(kernel.name);
-    for (std::size_t at = 0; at < count; ++at) {
-        if (arguments[at].is_view) arguments[at].buffer->get()->mark_used(position);
-    }
+    for (std::size_t at = 0; at < views; ++at) buffers[at]->get()->mark_used(position);
     status = device.execution.launch(request);
     return status.ok() ? AtOnce::done : AtOnce::failed;
 }

@@ -27,7 +27,7 @@ class Device;
 class ISTHMUS_API BufferBase {
 public:
     explicit operator bool() const noexcept { return state_ != nullptr; }
-    std::size_t size_bytes() const noexcept;
+    std::size_t size_bytes() const noexcept { return state_ ? bytes_ : 0; }  // no call: every launch asks
     // The kind that the device is given; MemoryKind::unknown when empty. No driver call (K4).
     MemoryKind kind() const noexcept;
     // What the host's side is made of; differs from kind() where the buffer is staged.
@@ -50,7 +50,7 @@ public:
 
 protected:
     BufferBase() = default;
-    explicit BufferBase(std::shared_ptr<detail::BufferState> state) : state_(std::move(state)) {}
+    explicit BufferBase(std::shared_ptr<detail::BufferState> state);
     BufferBase(BufferBase&&) noexcept = default;
     BufferBase& operator=(BufferBase&& other) noexcept;
     ~BufferBase();
@@ -64,6 +64,7 @@ protected:
 
 private:
     std::shared_ptr<detail::BufferState> state_;
+    std::size_t bytes_ = 0;  // of the state; without one it means nothing
 };
 
 // A view is never what is exported: its buffer is.

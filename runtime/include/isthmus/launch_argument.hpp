@@ -4,11 +4,14 @@
 #include <isthmus/buffer.hpp>
 #include <isthmus/kernel.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 namespace isthmus::inline v0::detail {
 
@@ -26,10 +29,10 @@ struct ArgumentElement<std::span<T, extent>> {
 struct LaunchArgument {
     const std::shared_ptr<BufferState>* buffer = nullptr;  // nullptr: a value or a raw view
     const void* raw = nullptr;                             // of a raw view or a span
+    std::uint64_t raw_count = 0;                           // … its elements
     bool is_view = false;
-    bool fits = true;             // of a value: the parameter holds this very number
-    bool is_span = false;         // host memory by its type (A17)
-    std::uint64_t raw_count = 0;  // elements of a raw view or a span
+    bool fits = true;      // of a value: the parameter holds this very number
+    bool is_span = false;  // host memory by its type (A17)
 };
 
 template <class B>
@@ -62,12 +65,49 @@ LaunchArgument describe_argument(A& argument) {
                       "isthmus: the kernel writes this argument, but the buffer is const");
         return {.buffer = &argument.state(), .is_view = true};
     } else if constexpr (is_span<std::remove_const_t<A>>) {
-        return {.raw = argument.data(), .is_view = true, .is_span = true, .raw_count = argument.size()};
+        return {.raw = argument.data(), .raw_count = argument.size(), .is_view = true, .is_span = true};
     } else if constexpr (Parameter<P>::is_view) {
-        return {.raw = argument.data, .is_view = true, .raw_count = argument.count};
+        return {.raw = argument.data, .raw_count = argument.count, .is_view = true};
     } else {
         return {.fits = value_fits<P>(argument)};
     }
 }
+
+// What a launch over nothing but buffers and values says of itself, as little as possible: beside the driver's call
+// every argument counts. The views of the pack are the runtime's to fill in, from the buffers in the kernel's order.
+template <class... P>
+inline constexpr std::size_t view_count = (std::size_t{0} + ... + std::size_t{Parameter<P>::is_view});
+template <class P, class A>
+inline constexpr bool is_buffer_or_value = is_buffer<std::remove_cvref_t<A>> || !Parameter<P>::is_view;
+
+template <class... P>
+struct BufferLaunch {
+    alignas(Pack<P...>) unsigned char pack[sizeof(Pack<P...>)];  // not initialised: most of it is the runtime's
+    std::array<const std::shared_ptr<BufferState>*, view_count<P...> + 1> buffers;
+    bool fits = true;
+
+    template <class... A>
+    explicit BufferLaunch(A&... arguments) noexcept {
+        if constexpr (sizeof...(P) == 0) pack[0] = 0;
+        take(std::index_sequence_for<P...>{}, arguments...);
+    }
+
+private:
+    template <std::size_t... N, class... A>
+    void take(std::index_sequence<N...>, A&... arguments) noexcept {
+        [[maybe_unused]] std::size_t views = 0;
+        (take_one<N, P>(arguments, views), ...);
+    }
+    template <std::size_t N, class Parameter, class A>
+    void take_one(A& argument, std::size_t& views) noexcept {
+        if constexpr (is_buffer<std::remove_const_t<A>>) {
+            buffers[views++] = &argument.state();
+        } else {
+            fits = fits && value_fits<Parameter>(argument);
+            const auto value = static_cast<Parameter>(argument);
+            std::memcpy(pack + offset_in_pack<N, P...>(), &value, sizeof value);
+        }
+    }
+};
 
 }  // namespace isthmus::inline v0::detail

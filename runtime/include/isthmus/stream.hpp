@@ -61,12 +61,16 @@ public:
                                 typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
         using Traits = KernelTraits<void(Space, P...)>;
         if constexpr (detail::CheckArguments<void(Space, P...), A...>::value) {
-            typename Traits::Pack pack =
-                detail::make_pack<P...>(detail::argument_value<P, std::remove_cvref_t<A>>(arguments)...);
-            const std::array<detail::LaunchArgument, sizeof...(P)> described{
-                detail::describe_argument<P>(arguments)...};
-            return launch_packed(options, kernel.info(), Traits::extent(extent), &pack, described.data(),
-                                 described.size());
+            const Extent items = Traits::extent(extent);
+            if constexpr ((detail::is_buffer_or_value<P, A> && ...)) {
+                detail::BufferLaunch<P...> launch(arguments...);
+                Result<LaunchReport> report = LaunchReport{};
+                if (launch.fits &&
+                    launch_buffers(options, kernel.info(), items, launch.pack, launch.buffers.data(), report)) {
+                    return report;
+                }
+            }
+            return launch_described<Space, P...>(options, kernel.info(), items, arguments...);
         }
     }
     // What launch() would do with these arguments: per argument and as a whole. Launches nothing, waits for nothing
@@ -195,6 +199,18 @@ public:
     const std::shared_ptr<detail::StreamState>& state() const noexcept { return state_; }
 
 private:
+    // Apart from launch(), which most launches do not leave: what is not run stays out of the way.
+    template <class Space, class... P, class... A>
+    [[gnu::noinline]] Result<LaunchReport> launch_described(const LaunchOptions& options, const KernelInfo& kernel,
+                                                            const Extent& extent, A&... arguments) {
+        typename KernelTraits<void(Space, P...)>::Pack pack =
+            detail::make_pack<P...>(detail::argument_value<P, std::remove_const_t<A>>(arguments)...);
+        const std::array<detail::LaunchArgument, sizeof...(P)> described{detail::describe_argument<P>(arguments)...};
+        return launch_packed(options, kernel, extent, &pack, described.data(), described.size());
+    }
+    // false: nothing was done, and launch_packed() is to do it.
+    bool launch_buffers(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent, void* pack,
+                        const std::shared_ptr<detail::BufferState>* const* buffers, Result<LaunchReport>& report);
     Result<LaunchReport> launch_packed(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,
                                        void* pack, const detail::LaunchArgument* arguments, std::size_t count);
     LaunchExplanation explain_described(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -29,18 +30,44 @@ requires(sizeof...(Rest) > 0) struct Pack<First, Rest...> {
     Pack<Rest...> rest;
 };
 
+// Offset of parameter N within Pack<P...>, in bytes.
+template <std::size_t N, class First, class... Rest>
+constexpr std::size_t offset_in_pack() noexcept {
+    using Whole = Pack<First, Rest...>;
+    if constexpr (N == 0)
+        return 0;
+    else
+        return offsetof(Whole, rest) + offset_in_pack<N - 1, Rest...>();
+}
+
 template <class... None>
-requires(sizeof...(None) == 0) constexpr Pack<> make_pack() noexcept {
+requires(sizeof...(None) == 0) constexpr Pack<> pack_one_by_one() noexcept {
     return {};
 }
 template <class Last>
-constexpr Pack<Last> make_pack(const Last& last) noexcept {
+constexpr Pack<Last> pack_one_by_one(const Last& last) noexcept {
     return {last};
 }
 template <class First, class... Rest>
-requires(sizeof...(Rest) > 0) constexpr Pack<First, Rest...> make_pack(const First& first,
-                                                                       const Rest&... rest) noexcept {
-    return {first, make_pack<Rest...>(rest...)};
+requires(sizeof...(Rest) > 0) constexpr Pack<First, Rest...> pack_one_by_one(const First& first,
+                                                                             const Rest&... rest) noexcept {
+    return {first, pack_one_by_one<Rest...>(rest...)};
+}
+// As above at run time, where passing 64 values on 64 times would cost a quarter of a launch.
+template <class... P, std::size_t... N>
+Pack<P...> pack_at_once(std::index_sequence<N...>, const P&... values) noexcept {
+    Pack<P...> pack;
+    ((void)std::memcpy(reinterpret_cast<unsigned char*>(&pack) + offset_in_pack<N, P...>(), &values, sizeof values),
+     ...);
+    return pack;
+}
+template <class... P>
+constexpr Pack<P...> make_pack(const P&... values) noexcept {
+    if constexpr (sizeof...(P) > 0 && (std::is_trivially_copyable_v<P> && ...) &&
+                  (std::is_default_constructible_v<P> && ...)) {
+        if (!std::is_constant_evaluated()) return pack_at_once<P...>(std::index_sequence_for<P...>{}, values...);
+    }
+    return pack_one_by_one<P...>(values...);
 }
 
 template <std::size_t N, class P>
@@ -49,16 +76,6 @@ ISTHMUS_KERNEL_FUNCTION constexpr const auto& get(const P& pack) noexcept {
         return pack.first;
     else
         return get<N - 1>(pack.rest);
-}
-
-// Offset of parameter N within Pack<P...>.
-template <std::size_t N, class First, class... Rest>
-constexpr std::size_t offset_in_pack() noexcept {
-    using Whole = Pack<First, Rest...>;
-    if constexpr (N == 0)
-        return 0;
-    else
-        return offsetof(Whole, rest) + offset_in_pack<N - 1, Rest...>();
 }
 
 // What a parameter's type says about its use and its element.
