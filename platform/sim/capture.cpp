@@ -1,8 +1,9 @@
-// Stream capture, and graphs as far as capture makes them.
-#include "access.hpp"
+// Stream capture: beginning, ending and looking into it.
 #include "call.hpp"
-#include "graph_memory.hpp"
 #include "graph_objects.hpp"
+
+#include <algorithm>
+#include <cstring>
 
 namespace isthmus::sim {
 namespace {
@@ -28,81 +29,127 @@ Result end(Driver& d, Stream* handle, GraphObject** graph) {
     }
     StreamTarget stream;
     if (const Result code = resolve(d, handle, stream)) return code;
-    auto captured = std::make_shared<engine::Graph>();
+    const std::uint64_t capture = d.engine().capture_info(stream.id).id;
+    engine::Graph captured;  // what is lost ends after the lock: its operations may own memory
     std::vector<engine::StreamId> unjoined;
-    if (const Result code = d.engine().end_capture(stream.id, *captured, &unjoined)) {
-        for (const engine::StreamId lost : unjoined) {
-            say("cuStreamEndCapture: stream %llu joined the capture and never came back",
-                static_cast<unsigned long long>(lost));
-        }
+    const Result code = d.engine().end_capture(stream.id, captured, &unjoined);
+    for (const engine::StreamId lost : unjoined) {
+        say("cuStreamEndCapture: stream %llu joined the capture and never came back",
+            static_cast<unsigned long long>(lost));
+    }
+    if (capture == 0 || code == engine::code::capture_unmatched || code == engine::code::capture_wrong_thread) {
         return code;
     }
     const std::lock_guard lock(d.mutex);
-    GraphObject* made = d.graphs.create();
-    made->graph = std::move(captured);
-    *graph = made;
-    return result::ok;
+    GraphObject* const ended = capture_ended(d, capture, code == result::ok ? &captured : nullptr);
+    if (code == result::ok) *graph = ended;
+    return code;
 }
 
 int status_number(engine::CaptureState state) {
     return static_cast<int>(state);
 }  // 0 none, 1 active, 2 invalidated
 
-Result info(Driver& d, Stream* handle, int* status, std::uint64_t* id, bool wants_graph) {
-    if (!status) return result::invalid_value;
+// Where the answers go; all but the status may be null.
+struct CaptureAnswers {
+    int* status = nullptr;
+    std::uint64_t* id = nullptr;
+    GraphObject** graph = nullptr;
+    NodeObject* const** dependencies = nullptr;
+    const EdgeData** edges = nullptr;
+    std::size_t* count = nullptr;
+};
+
+Result info(Driver& d, Stream* handle, const CaptureAnswers& answers) {
+    if (!answers.status || (answers.edges && !answers.dependencies)) return result::invalid_value;
     StreamTarget stream;
     if (const Result code = resolve(d, handle, stream)) return code;
-    if (wants_graph) {
-        say("cuStreamGetCaptureInfo: the graph of an open capture and its dependencies are not modelled");
-        return result::not_supported;
-    }
     if (stream.legacy && d.engine().legacy_stream_would_join_capture(stream.device)) return result::capture_implicit;
     const engine::CaptureInfo capture = d.engine().capture_info(stream.id);
-    *status = status_number(capture.state);
-    if (id && capture.state == engine::CaptureState::active) *id = capture.id;
-    return result::ok;
+    *answers.status = status_number(capture.state);
+    if (capture.state != engine::CaptureState::active) return result::ok;
+    if (answers.id) *answers.id = capture.id;
+    if (answers.count) *answers.count = capture.dependencies.size();
+    if (!answers.graph && !answers.dependencies) return result::ok;
+    const std::lock_guard lock(d.mutex);
+    if (!d.streams.alive(handle)) return lost_or_unknown(d.streams, handle);
+    GraphObject* const graph = graph_of_capture(d, capture);
+    if (answers.graph) *answers.graph = graph;
+    if (!answers.dependencies) return result::ok;
+    // The arrays are the driver's, until the next call about the stream: documented.
+    handle->capture_dependencies.clear();
+    handle->capture_edges.assign(capture.dependencies.size(), EdgeData{});
+    *answers.dependencies = nullptr;
+    if (answers.edges) *answers.edges = handle->capture_edges.data();
+    return look(d, *graph, [&](const engine::Graph& inside) {
+        for (const engine::NodeIndex index : capture.dependencies) {
+            handle->capture_dependencies.push_back(handle_of(d, *graph, inside, index));
+        }
+        *answers.dependencies = handle->capture_dependencies.data();
+    });
 }
 
-Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned long long flags) {
-    constexpr unsigned long long auto_free_on_launch = 1, use_node_priority = 8;
-    if (!instance) return result::invalid_value;
-    if ((flags & ~(auto_free_on_launch | use_node_priority)) != 0) {
-        say("cuGraphInstantiate: flags %#llx are not modelled", flags);
+bool plain(const EdgeData* edges, std::size_t count) {
+    const unsigned char zeros[sizeof(EdgeData)] = {};
+    for (std::size_t i = 0; edges && i < count; ++i) {
+        if (std::memcmp(&edges[i], zeros, sizeof(zeros)) != 0) return false;
+    }
+    return true;
+}
+
+Result update_dependencies(Driver& d, Stream* handle, NodeObject* const* nodes, const EdgeData* edges,
+                           std::size_t count, unsigned flags) {
+    constexpr unsigned replace = 1;
+    if (flags > replace || (count != 0 && !nodes)) return result::invalid_value;
+    if (!plain(edges, count)) {
+        say("cuStreamUpdateCaptureDependencies: programmatic edges are not modelled");
         return result::not_supported;
     }
+    StreamTarget stream;
+    if (const Result code = resolve(d, handle, stream)) return code;
+    const engine::CaptureInfo capture = d.engine().capture_info(stream.id);
+    if (capture.state == engine::CaptureState::none) return engine::code::illegal_state;
+    std::vector<engine::NodeIndex> wanted;
+    if (flags != replace) wanted = capture.dependencies;
     const std::lock_guard lock(d.mutex);
-    if (!d.graphs.alive(graph)) return result::invalid_value;
-    // Memory that a graph allocates has one address: documented as one live instance.
-    if (has_memory_nodes(*graph->graph) && graph->live_instance.lock()) return result::not_supported;
-    auto made = std::make_shared<engine::GraphInstance>();
-    made->graph = *graph->graph;
-    graph->live_instance = made;
-    *instance = d.instances.create();
-    (*instance)->instance = std::move(made);
-    (*instance)->auto_free = (flags & auto_free_on_launch) != 0;
-    return result::ok;
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto open = d.captured_graphs.find(capture.id);
+        if (open == d.captured_graphs.end() || !d.nodes.alive(nodes[i]) || nodes[i]->graph != open->second) {
+            return result::invalid_value;
+        }
+        if (std::find(wanted.begin(), wanted.end(), nodes[i]->index) == wanted.end()) wanted.push_back(nodes[i]->index);
+    }
+    return d.engine().set_capture_dependencies(stream.id, std::move(wanted));
 }
 
-Result launch(Driver& d, GraphExec* handle, Stream* stream_handle) {
-    StreamTarget stream;
-    if (const Result code = resolve_for_work(d, stream_handle, stream)) return code;
-    std::shared_ptr<engine::GraphInstance> instance;
-    const bool captured = d.engine().capture_info(stream.id).state != engine::CaptureState::none;
-    {
-        const std::lock_guard lock(d.mutex);
-        if (!d.instances.alive(handle)) return result::invalid_value;
-        instance = handle->instance;
-        // Documented: such a graph is a child only where it is moved into its parent.
-        if (captured && has_memory_nodes(instance->graph)) return result::not_supported;
-        if (!captured) {
-            if (const Result code = check_launch(d, instance->graph, handle->auto_free)) return code;
-            if (const Result code = d.engine().launch(stream.id, *instance)) return code;
-            note_launch(d, instance->graph);
-        }
+// Documented: the nodes captured are added to the graph, the first ones after `dependencies`.
+Result begin_into(Driver& d, Stream* handle, GraphObject* graph, NodeObject* const* nodes, const EdgeData* edges,
+                  std::size_t count, int mode) {
+    if (mode < 0 || mode > 2) return result::invalid_value;
+    if (!plain(edges, count)) {
+        say("cuStreamBeginCaptureToGraph: programmatic edges are not modelled");
+        return result::not_supported;
     }
-    const Result code = captured ? d.engine().launch(stream.id, *instance) : result::ok;
-    update_managed_access(d);
-    return code;
+    StreamTarget stream;
+    if (const Result code = resolve(d, handle, stream)) return code;
+    if (const Result lost = d.engine().device_code(stream.device)) return lost;
+    if (stream.legacy) return result::capture_unsupported;
+    const std::lock_guard lock(d.mutex);
+    if (!d.graphs.alive(graph)) return result::invalid_value;
+    if (graph->parent || graph->captured_by != engine::StreamId::none) {
+        say("cuStreamBeginCaptureToGraph into an embedded graph, or one that is being captured into, is not modelled");
+        return result::not_supported;
+    }
+    std::vector<engine::NodeIndex> dependencies;
+    if (const Result code = indices_of(d, *graph, nodes, count, dependencies)) return code;
+    if (const Result code = d.engine().begin_capture(stream.id, static_cast<engine::CaptureMode>(mode), graph->graph,
+                                                     std::move(dependencies))) {
+        return code;
+    }
+    graph->captured_by = stream.id;
+    graph->was_given = true;
+    d.captured_graphs[d.engine().capture_info(stream.id).id] = graph;
+    return result::ok;
 }
 
 }  // namespace
@@ -117,88 +164,45 @@ Result cuStreamEndCapture(Stream* stream, GraphObject** graph) {
     return call(CallId::cuStreamEndCapture, [&](Driver& d) { return end(d, stream, graph); });
 }
 
+Result cuStreamBeginCaptureToGraph(Stream* stream, GraphObject* graph, NodeObject* const* dependencies,
+                                   const EdgeData* edges, std::size_t count, int mode) {
+    return call(CallId::cuStreamBeginCaptureToGraph,
+                [&](Driver& d) { return begin_into(d, stream, graph, dependencies, edges, count, mode); });
+}
+
 Result cuStreamIsCapturing(Stream* stream, int* status) {
-    return call(CallId::cuStreamIsCapturing, [&](Driver& d) { return info(d, stream, status, nullptr, false); });
+    return call(CallId::cuStreamIsCapturing, [&](Driver& d) { return info(d, stream, {status}); });
 }
 
 Result cuStreamGetCaptureInfo_v2(Stream* stream, int* status, std::uint64_t* id, GraphObject** graph,
-                                 void* const** dependencies, std::size_t* count) {
-    return call(CallId::cuStreamGetCaptureInfo_v2,
-                [&](Driver& d) { return info(d, stream, status, id, graph || dependencies || count); });
+                                 NodeObject* const** dependencies, std::size_t* count) {
+    return call(CallId::cuStreamGetCaptureInfo_v2, [&](Driver& d) {
+        return info(d, stream, {status, id, graph, dependencies, nullptr, count});
+    });
 }
 
 Result cuStreamGetCaptureInfo_v3(Stream* stream, int* status, std::uint64_t* id, GraphObject** graph,
-                                 void* const** dependencies, const void** edges, std::size_t* count) {
-    return call(CallId::cuStreamGetCaptureInfo_v3,
-                [&](Driver& d) { return info(d, stream, status, id, graph || dependencies || edges || count); });
+                                 NodeObject* const** dependencies, const EdgeData** edges, std::size_t* count) {
+    return call(CallId::cuStreamGetCaptureInfo_v3, [&](Driver& d) {
+        return info(d, stream, {status, id, graph, dependencies, edges, count});
+    });
+}
+
+Result cuStreamUpdateCaptureDependencies(Stream* stream, NodeObject** dependencies, std::size_t count, unsigned flags) {
+    return call(CallId::cuStreamUpdateCaptureDependencies,
+                [&](Driver& d) { return update_dependencies(d, stream, dependencies, nullptr, count, flags); });
+}
+
+Result cuStreamUpdateCaptureDependencies_v2(Stream* stream, NodeObject** dependencies, const EdgeData* edges,
+                                            std::size_t count, unsigned flags) {
+    return call(CallId::cuStreamUpdateCaptureDependencies_v2,
+                [&](Driver& d) { return update_dependencies(d, stream, dependencies, edges, count, flags); });
 }
 
 Result cuThreadExchangeStreamCaptureMode(int* mode) {
     return call(CallId::cuThreadExchangeStreamCaptureMode, [&](Driver&) -> Result {
         if (!mode || *mode < 0 || *mode > 2) return result::invalid_value;
         *mode = static_cast<int>(engine::Engine::exchange_thread_capture_mode(static_cast<engine::CaptureMode>(*mode)));
-        return result::ok;
-    });
-}
-
-Result cuGraphCreate(GraphObject** graph, unsigned flags) {
-    return call(CallId::cuGraphCreate, [&](Driver& d) -> Result {
-        if (!graph || flags != 0) return result::invalid_value;
-        const std::lock_guard lock(d.mutex);
-        *graph = d.graphs.create();
-        (*graph)->graph = std::make_shared<engine::Graph>();
-        return result::ok;
-    });
-}
-
-Result cuGraphClone(GraphObject** clone, GraphObject* original) {
-    return call(CallId::cuGraphClone, [&](Driver& d) -> Result {
-        if (!clone) return result::invalid_value;
-        const std::lock_guard lock(d.mutex);
-        if (!d.graphs.alive(original)) return result::invalid_value;
-        if (has_memory_nodes(*original->graph)) return result::not_supported;  // documented as unsupported
-        const engine::Graph copied = *original->graph;
-        *clone = d.graphs.create();
-        (*clone)->graph = std::make_shared<engine::Graph>(copied);
-        return result::ok;
-    });
-}
-
-Result cuGraphInstantiateWithFlags(GraphExec** instance, GraphObject* graph, unsigned long long flags) {
-    return call(CallId::cuGraphInstantiateWithFlags, [&](Driver& d) { return instantiate(d, instance, graph, flags); });
-}
-
-Result cuGraphLaunch(GraphExec* instance, Stream* stream) {
-    return call(CallId::cuGraphLaunch, [&](Driver& d) { return launch(d, instance, stream); });
-}
-
-Result cuGraphUpload(GraphExec* instance, Stream* stream) {
-    return call(CallId::cuGraphUpload, [&](Driver& d) -> Result {
-        StreamTarget target;
-        if (const Result code = resolve_for_work(d, stream, target)) return code;
-        const std::lock_guard lock(d.mutex);
-        return d.instances.alive(instance) ? result::ok : result::invalid_value;
-    });
-}
-
-Result cuGraphExecDestroy(GraphExec* handle) {
-    return call(CallId::cuGraphExecDestroy, [&](Driver& d) -> Result {
-        std::shared_ptr<engine::GraphInstance> last;  // ends after the lock: its operations may own memory
-        const std::lock_guard lock(d.mutex);
-        if (!d.instances.alive(handle)) return result::invalid_value;
-        last = std::move(handle->instance);
-        d.instances.destroy(handle);
-        return result::ok;
-    });
-}
-
-Result cuGraphDestroy(GraphObject* handle) {
-    return call(CallId::cuGraphDestroy, [&](Driver& d) -> Result {
-        std::shared_ptr<engine::Graph> last;  // ends after the lock: its operations may own memory
-        const std::lock_guard lock(d.mutex);
-        if (!d.graphs.alive(handle)) return result::invalid_value;
-        last = std::move(handle->graph);
-        d.graphs.destroy(handle);
         return result::ok;
     });
 }

@@ -71,8 +71,19 @@ struct Same<R(Ours...), S(Theirs...)> {
 static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D) &&
               sizeof(Copy3D) == sizeof(CUDA_MEMCPY3D) && sizeof(Copy3D) == sizeof(CUDA_MEMCPY3D_PEER) &&
               sizeof(PoolProperties) == sizeof(CUmemPoolProps) && sizeof(Location) == sizeof(CUmemLocation) &&
-              sizeof(AccessDescription) == sizeof(CUmemAccessDesc));
+              sizeof(AccessDescription) == sizeof(CUmemAccessDesc) &&
+              sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) && sizeof(EdgeData) == sizeof(CUgraphEdgeData) &&
+              sizeof(KernelNodeParameters) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1) &&
+              sizeof(KernelNodeParameters2) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2) &&
+              sizeof(UpdateResult) == sizeof(CUgraphExecUpdateResultInfo));
 static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream) &&
+              offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs) &&
+              offsetof(LaunchAttribute, priority) == offsetof(CUlaunchAttribute, value) &&
+              offsetof(KernelNodeParameters, extra) == offsetof(CUDA_KERNEL_NODE_PARAMS_v1, extra) &&
+              offsetof(KernelNodeParameters2, launch.extra) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, extra) &&
+              offsetof(KernelNodeParameters2, context) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx) &&
+              offsetof(UpdateResult, error_node) == offsetof(CUgraphExecUpdateResultInfo, errorNode) &&
+              offsetof(UpdateResult, error_from_node) == offsetof(CUgraphExecUpdateResultInfo, errorFromNode) &&
               offsetof(Copy2D, destination_pitch) == offsetof(CUDA_MEMCPY2D, dstPitch) &&
               offsetof(Copy3D, destination.pitch) == offsetof(CUDA_MEMCPY3D, dstPitch) &&
               offsetof(Copy3D, source.context) == offsetof(CUDA_MEMCPY3D_PEER, srcContext) &&

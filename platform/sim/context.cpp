@@ -2,6 +2,7 @@
 #include "access.hpp"
 #include "allocate.hpp"
 #include "call.hpp"
+#include "graph_objects.hpp"
 #include "module.hpp"
 #include "pools.hpp"
 
@@ -77,7 +78,7 @@ void release_context_resources(Driver& d, Context* context) {
     const std::lock_guard lock(d.mutex);
     for (Stream* stream : d.streams.all()) {
         if (stream->context != context) continue;
-        d.engine().destroy_stream(stream->id);
+        end_stream(d, *stream);
         d.streams.lose(stream);
     }
     for (Event* event : d.events.all()) {

@@ -27,6 +27,7 @@ constexpr Countable countables[] = {
     {"modules", [](const Driver& d) { return d.modules.count(); }},
     {"pools", [](const Driver& d) { return d.pools.count(); }},
     {"graphs", [](const Driver& d) { return d.graphs.count(); }},
+    {"graph_nodes", [](const Driver& d) { return d.nodes.count(); }},
     {"graph_instances", [](const Driver& d) { return d.instances.count(); }},
     {"allocations", [](const Driver& d) { return d.regions.count(); }},
     {"device", [](const Driver& d) { return d.regions.count(Kind::device); }},

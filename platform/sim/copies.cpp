@@ -58,6 +58,8 @@ engine::Operation copy_operation(Driver& d, const GpuAgent& agent, const Checked
     engine::Operation operation;
     operation.kind = engine::Kind::copy;
     operation.label = "copy";
+    operation.details =
+        std::make_shared<const MemoryNode>(MemoryNode{agent.context, operand_of(checked.to), operand_of(checked.from)});
     operation.body = [=, &d, to = checked.reached_to, from = checked.reached_from,
                       staged = std::move(staged)]() -> int {
         if (const Result lost = check_reached(d, agent, "a copy", {to, from})) return lost;
@@ -71,6 +73,18 @@ engine::Operation copy_operation(Driver& d, const GpuAgent& agent, const Checked
 }
 
 }  // namespace
+
+MemoryNode::Operand operand_of(const CopySide& side) {
+    if (!side.region) return {true, -1, nullptr};
+    const bool host = side.region->kind == Kind::pinned || side.region->kind == Kind::registered;
+    return {host, side.region->device, side.region->context};
+}
+
+bool MemoryNode::may_become(const MemoryNode& other) const {
+    if (context != other.context || !(to == other.to) || !(from == other.from) || height != other.height) return false;
+    if (height == 1) return true;
+    return width_bytes == other.width_bytes && pitch == other.pitch && element_bytes == other.element_bytes;
+}
 
 bool measure(const Box& box, const Layout& layout, std::size_t& bytes) {
     bytes = 0;

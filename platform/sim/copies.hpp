@@ -37,6 +37,23 @@ bool measure(const Box& box, const Layout& layout, std::size_t& bytes);
 // The two contexts of a peer copy: 201 where one is none.
 Result check_peers(Driver& d, const Context* to, const Context* from);
 
+// What decides whether a graph's copy or fill can become another one in an instance (documented: devices, contexts,
+// memory types; of fills of several rows also their shape).
+struct MemoryNode {
+    struct Operand {
+        bool host = false;  // pageable, pinned or registered
+        int device = -1;
+        const Context* context = nullptr;
+        bool operator==(const Operand& other) const = default;
+    };
+    const Context* context = nullptr;  // whose stream it was captured from
+    Operand to, from;
+    std::size_t width_bytes = 0, height = 1, pitch = 0, element_bytes = 0;
+
+    bool may_become(const MemoryNode& other) const;
+};
+MemoryNode::Operand operand_of(const CopySide& side);
+
 // Known memory that work reaches when it runs: by then it may be gone, or access to it withdrawn.
 struct Reached {
     std::uint64_t region = 0;  // 0: memory that the driver does not know

@@ -35,6 +35,9 @@ struct Stream {
     Context* context = nullptr;
     unsigned flags = 0;  // 1: does not wait for the legacy stream
     int priority = 0;
+    // What cuStreamGetCaptureInfo last showed: valid until the next call about the stream.
+    std::vector<NodeObject*> capture_dependencies;
+    std::vector<EdgeData> capture_edges;
 };
 
 struct Event {
@@ -98,6 +101,8 @@ public:
     std::list<Pool> retired_pools;                          // destroyed, while memory of them is in use
     Handles<GraphObject> graphs;
     Handles<GraphExec> instances;
+    Handles<NodeObject> nodes;
+    std::map<std::uint64_t, GraphObject*> captured_graphs;  // of open captures, by their ids, once they were asked for
     std::uint64_t next_context_id = 1;
     std::atomic<std::uint64_t> context_changes{1};  // counts contexts that ended or were revived
     std::atomic<int> gpu_work{0};                   // operations that run now

@@ -55,6 +55,23 @@ Result record(Driver& d, Event* handle, Stream* stream_handle) {
     return d.engine().record(event.id, stream.id);
 }
 
+Result record_context(Driver& d, Context* context, Event* handle) {
+    if (!context) context = current_context(d);
+    std::vector<engine::StreamId> streams;
+    {
+        const std::lock_guard lock(d.mutex);
+        if (const Result code = context_code(d, context)) return code;
+        for (const Stream* stream : d.streams.all()) {
+            if (stream->context == context) streams.push_back(stream->id);
+        }
+    }
+    Event event;
+    if (const Result code = find(d, handle, event)) return code;
+    if (event.context != context) return result::invalid_handle;
+    // The legacy stream is one per device here, as are streams that were destroyed: more is waited for, never less.
+    return d.engine().record_all(event.id, streams, context->device);
+}
+
 Result elapsed(Driver& d, float* milliseconds, Event* begin_handle, Event* end_handle) {
     Event begin, end;
     if (!milliseconds) return result::invalid_value;
@@ -101,6 +118,10 @@ Result cuEventRecordWithFlags(Event* event, Stream* stream, unsigned flags) {
         }
         return record(d, event, stream);
     });
+}
+
+Result cuCtxRecordEvent(Context* context, Event* event) {
+    return call(CallId::cuCtxRecordEvent, [&](Driver& d) { return record_context(d, context, event); });
 }
 
 Result cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {

@@ -42,6 +42,8 @@ engine::Operation fill_operation(Driver& d, const GpuAgent& agent, const CopySid
     engine::Operation operation;
     operation.kind = engine::Kind::memset;
     operation.label = "fill";
+    operation.details = std::make_shared<const MemoryNode>(
+        MemoryNode{agent.context, operand_of(side), {}, fill.width * sizeof(T), fill.height, fill.pitch, sizeof(T)});
     Reached reached = {side.region ? side.region->id : 0, true, true};
     operation.body = [=, &d, destination = side.pointer]() -> int {
         if (const Result lost = check_reached(d, agent, "a fill", {reached})) return lost;

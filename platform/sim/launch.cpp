@@ -1,31 +1,16 @@
 // Kernel launches: arguments are copied at the call, checked against provenance and the machine when the kernel
 // runs, and the CPU twin does the work.
-#include "access.hpp"
+#include "launch.hpp"
+
 #include "call.hpp"
 #include "module.hpp"
 
-#include <platform/sim_registration.h>
-
 #include <cstring>
-#include <memory>
 
 namespace isthmus::sim {
 namespace {
 
-struct Shape {
-    unsigned grid[3];
-    unsigned block[3];
-    unsigned shared_bytes;
-};
-
-struct Launch {
-    const Twin* twin;
-    isthmus_sim_extent extent;
-    std::vector<std::byte> pack;
-    GpuAgent agent;
-};
-
-bool within_limits(const Driver& d, int device, const Function& function, const Shape& shape) {
+bool within_limits(const Driver& d, int device, const Function& function, const LaunchShape& shape) {
     std::uint64_t threads = 1;
     for (int axis = 0; axis < 3; ++axis) {
         const auto block_limit = static_cast<unsigned>(d.fact(device, attribute::max_block_x + axis));
@@ -49,7 +34,7 @@ struct View {  // how views lie in a pack
 };
 
 // Replaces the GPU's names by what a worker finds the memory under; false: an argument that the GPU may not touch.
-bool check_arguments(const Driver& d, const Launch& launch, std::vector<std::byte>& pack) {
+bool check_arguments(const Driver& d, const KernelLaunch& launch, std::vector<std::byte>& pack) {
     for (std::size_t i = 0; i < launch.twin->parameters.size(); ++i) {
         const Parameter& parameter = launch.twin->parameters[i];
         if (!parameter.is_view()) continue;
@@ -69,7 +54,7 @@ bool check_arguments(const Driver& d, const Launch& launch, std::vector<std::byt
     return true;
 }
 
-std::uint64_t outermost(const Launch& launch) {
+std::uint64_t outermost(const KernelLaunch& launch) {
     switch (launch.twin->rank) {
         case 2: return launch.extent.y;
         case 3: return launch.extent.z;
@@ -78,7 +63,7 @@ std::uint64_t outermost(const Launch& launch) {
     }
 }
 
-int run(Driver& d, const Launch& launch) {
+int run(Driver& d, const KernelLaunch& launch) {
     std::vector<std::byte> pack = launch.pack;
     {
         const std::lock_guard lock(d.mutex);
@@ -92,37 +77,70 @@ int run(Driver& d, const Launch& launch) {
     return result::illegal_address;
 }
 
-Result prepare(Driver& d, Function* handle, const Shape& shape, const StreamTarget& stream, void** parameters,
-               Launch& out) {
-    const std::lock_guard lock(d.mutex);
-    if (!d.functions.alive(handle)) return lost_or_unknown(d.functions, handle);
-    if (!within_limits(d, stream.device, *handle, shape)) return result::invalid_value;
-    if (!parameters) return result::invalid_value;
-    out.twin = handle->twin;
-    // The two parameters of every kernel: the extent, then one pack with all arguments.
-    std::memcpy(&out.extent, parameters[0], sizeof(out.extent));
-    out.pack.resize(out.twin->pack_bytes);
-    if (out.twin->pack_bytes > 0) std::memcpy(out.pack.data(), parameters[1], out.twin->pack_bytes);
-    out.agent = {stream.device, stream.context, stream.id};
-    return result::ok;
-}
+}  // namespace
 
-Result launch(Driver& d, Function* function, const Shape& shape, Stream* handle, void** parameters, void** extra) {
-    if (extra) {
+Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunch& out) {
+    if (request.extra) {
         say("launches with packed parameter buffers (extra) are not modelled");
         return result::not_supported;
     }
-    StreamTarget stream;
-    if (const Result code = resolve_for_work(d, handle, stream)) return code;
-    auto prepared = std::make_shared<Launch>();
-    if (const Result code = prepare(d, function, shape, stream, parameters, *prepared)) return code;
+    if (!d.functions.alive(request.function)) return lost_or_unknown(d.functions, request.function);
+    if (!within_limits(d, request.agent.device, *request.function, request.shape)) return result::invalid_value;
+    if (!request.parameters) return result::invalid_value;
+    out.function = request.function;
+    out.twin = request.function->twin;
+    out.shape = request.shape;
+    out.priority = request.priority;
+    out.agent = request.agent;
+    // The two parameters of every kernel: the extent, then one pack with all arguments.
+    std::memcpy(&out.extent, request.parameters[0], sizeof(out.extent));
+    out.pack.resize(out.twin->pack_bytes);
+    if (out.twin->pack_bytes > 0) std::memcpy(out.pack.data(), request.parameters[1], out.twin->pack_bytes);
+    out.parameters[0] = &out.extent;
+    out.parameters[1] = out.pack.data();
+    return result::ok;
+}
+
+engine::Operation kernel_operation(Driver& d, std::shared_ptr<const KernelLaunch> launch) {
     engine::Operation operation;
     operation.kind = engine::Kind::kernel;
-    operation.label = prepared->twin->symbol;
-    operation.body = [&d, prepared] { return run(d, *prepared); };
-    const Result code = d.engine().submit(stream.id, std::move(operation));
+    operation.label = launch->twin->symbol;
+    operation.device = launch->agent.device;
+    operation.details = launch;
+    operation.body = [&d, launch = std::move(launch)] { return run(d, *launch); };
+    return operation;
+}
+
+namespace {
+
+Result launch(Driver& d, LaunchRequest request, Stream* handle) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, handle, stream)) return code;
+    request.agent = {stream.device, stream.context, stream.id};
+    auto prepared = std::make_shared<KernelLaunch>();
+    {
+        const std::lock_guard lock(d.mutex);
+        if (const Result code = prepare_launch(d, request, *prepared)) return code;
+    }
+    const Result code = d.engine().submit(stream.id, kernel_operation(d, std::move(prepared)));
     update_managed_access(d);
     return code;
+}
+
+// The priority among them; 801 where there is anything else but gaps.
+Result read_attributes(const LaunchConfig& config, std::optional<int>& priority) {
+    constexpr int gap = 0, priority_id = 8;
+    if (config.attribute_count > 0 && !config.attributes) return result::invalid_value;
+    for (unsigned i = 0; i < config.attribute_count; ++i) {
+        const LaunchAttribute& attribute = config.attributes[i];
+        if (attribute.id == priority_id) {
+            priority = attribute.priority;
+        } else if (attribute.id != gap) {
+            say("cuLaunchKernelEx: launch attribute %d is not modelled", attribute.id);
+            return result::not_supported;
+        }
+    }
+    return result::ok;
 }
 
 }  // namespace
@@ -133,22 +151,20 @@ Result cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsi
                       unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream* stream, void** parameters,
                       void** extra) {
     return call(CallId::cuLaunchKernel, [&](Driver& d) {
-        const Shape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
-        return launch(d, function, shape, stream, parameters, extra);
+        const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+        return launch(d, {function, shape, {}, parameters, extra, {}}, stream);
     });
 }
 
 Result cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** parameters, void** extra) {
     return call(CallId::cuLaunchKernelEx, [&](Driver& d) -> Result {
         if (!config) return result::invalid_value;
-        if (config->attribute_count > 0) {
-            say("cuLaunchKernelEx: launch attributes are not modelled");
-            return result::not_supported;
-        }
-        const Shape shape = {{config->grid_x, config->grid_y, config->grid_z},
-                             {config->block_x, config->block_y, config->block_z},
-                             config->shared_bytes};
-        return launch(d, function, shape, config->stream, parameters, extra);
+        std::optional<int> priority;
+        if (const Result code = read_attributes(*config, priority)) return code;
+        const LaunchShape shape = {{config->grid_x, config->grid_y, config->grid_z},
+                                   {config->block_x, config->block_y, config->block_z},
+                                   config->shared_bytes};
+        return launch(d, {function, shape, {}, parameters, extra, priority}, config->stream);
     });
 }
 }

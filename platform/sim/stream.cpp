@@ -1,6 +1,7 @@
 // Streams: handles over the engine's streams, and host functions in them.
 #include "access.hpp"
 #include "call.hpp"
+#include "graph_objects.hpp"
 #include "pools.hpp"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ Result create(Driver& d, Context& context, Stream** stream, unsigned flags, int 
     const engine::StreamId id = d.engine().create_stream(context.device, {flags != non_blocking, clamped});
     const std::lock_guard lock(d.mutex);
     Stream* made = d.streams.create();
-    *made = {id, &context, flags, clamped};
+    *made = {id, &context, flags, clamped, {}, {}};
     *stream = made;
     return result::ok;
 }
@@ -135,7 +136,7 @@ Result cuStreamDestroy_v2(Stream* stream) {
         if (d.streams.lost(stream)) return result::context_is_destroyed;
         if (!d.streams.alive(stream)) die_like_the_driver("cuStreamDestroy of a stream that is already destroyed");
         if (const Result lost = d.engine().device_code(stream->context->device)) return lost;
-        d.engine().destroy_stream(stream->id);
+        end_stream(d, *stream);
         d.streams.destroy(stream);
         return result::ok;
     });

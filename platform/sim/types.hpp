@@ -21,6 +21,7 @@ struct Function;
 struct Pool;
 struct GraphObject;
 struct GraphExec;
+struct NodeObject;
 using StreamCallback = void (*)(Stream*, Result, void*);
 
 struct Uuid {
@@ -47,13 +48,50 @@ struct PoolProperties {  // CUmemPoolProps
     unsigned char reserved[54];
 };
 
+struct LaunchAttribute;
+
 struct LaunchConfig {  // CUlaunchConfig
     unsigned grid_x, grid_y, grid_z;
     unsigned block_x, block_y, block_z;
     unsigned shared_bytes;
     Stream* stream;
-    void* attributes;
+    const LaunchAttribute* attributes;
     unsigned attribute_count;
+};
+
+struct LaunchAttribute {  // CUlaunchAttribute
+    int id;
+    int reserved;
+    union {
+        char bytes[64];
+        int priority;
+    };
+};
+
+struct KernelNodeParameters {  // CUDA_KERNEL_NODE_PARAMS_v1
+    Function* function;
+    unsigned grid_x, grid_y, grid_z;
+    unsigned block_x, block_y, block_z;
+    unsigned shared_bytes;
+    void** parameters;
+    void** extra;
+};
+
+struct KernelNodeParameters2 {  // CUDA_KERNEL_NODE_PARAMS_v2
+    KernelNodeParameters launch;
+    Function* kernel;  // where `function` is null
+    Context* context;  // of the kernel; null: the current one
+};
+
+struct EdgeData {  // CUgraphEdgeData
+    unsigned char from_port, to_port, type;
+    unsigned char reserved[5];
+};
+
+struct UpdateResult {  // CUgraphExecUpdateResultInfo
+    int result;
+    NodeObject* error_node;
+    NodeObject* error_from_node;
 };
 
 struct Copy2D {  // CUDA_MEMCPY2D; memory types: 1 host, 2 device, 3 array, 4 unified
@@ -94,7 +132,8 @@ inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initia
                         peer_unsupported = 217, operating_system = 304, invalid_handle = 400, not_found = 500,
                         not_ready = 600, illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705,
                         context_is_destroyed = 709, already_registered = 712, not_registered = 713, not_permitted = 800,
-                        not_supported = 801, capture_unsupported = 900, capture_implicit = 906;
+                        not_supported = 801, capture_unsupported = 900, capture_implicit = 906,
+                        graph_update_failure = 910;
 }  // namespace result
 
 // Numbers of CUdevice_attribute that the simulator itself reads: facts, never names of machines.

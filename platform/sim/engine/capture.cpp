@@ -38,15 +38,14 @@ bool forbids_unsafe_call(const Capture& capture) {
 void lose_capture(Core& core, Stream& stream) {
     stream.capture->invalidated = true;
     if (stream.capture->origin != stream.id) return;
-    Graph lost = dissolve(core, std::shared_ptr<Capture>(stream.capture));
-    for (NodeIndex i = 0; i < lost.size(); ++i) core.bury(std::move(lost.node(i).operation));
+    core.graveyard.push_back(std::make_shared<const Graph>(dissolve(core, std::shared_ptr<Capture>(stream.capture))));
 }
 
 void add_once(std::vector<NodeIndex>& nodes, NodeIndex node) {
     if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
 }
 
-int Engine::begin_capture(StreamId id, CaptureMode mode) {
+int Engine::begin_capture(StreamId id, CaptureMode mode, Graph into, std::vector<NodeIndex> dependencies) {
     Core::Lock lock(*core_);
     Stream* stream = core_->find(id);
     if (!stream) return code::invalid_handle;
@@ -58,7 +57,9 @@ int Engine::begin_capture(StreamId id, CaptureMode mode) {
     capture->mode = mode;
     capture->owner = std::this_thread::get_id();
     capture->origin = id;
+    capture->graph = std::move(into);
     stream->capture = std::move(capture);
+    stream->capture_tail = std::move(dependencies);
     return code::ok;
 }
 
@@ -76,7 +77,9 @@ int Engine::end_capture(StreamId id, Graph& graph, std::vector<StreamId>* unjoin
     if (capture->invalidated) {
         code = code::capture_invalidated;
     } else {
-        const std::vector<bool> joined = capture->graph.ancestors(stream->capture_tail);
+        std::vector<NodeIndex> from = stream->capture_tail;
+        from.insert(from.end(), capture->excused.begin(), capture->excused.end());
+        const std::vector<bool> joined = capture->graph.ancestors(from);
         for (const auto& [key, other] : core_->streams) {
             if (other.capture != capture) continue;
             const auto& tail = other.capture_tail;
@@ -105,6 +108,7 @@ CaptureInfo Engine::capture_info(StreamId id) const {
     return info;
 }
 
+// Nodes that leave the set through this need not be joined any more: documented.
 int Engine::set_capture_dependencies(StreamId id, std::vector<NodeIndex> nodes) {
     Core::Lock lock(*core_);
     Stream* stream = core_->find(id);
@@ -114,7 +118,10 @@ int Engine::set_capture_dependencies(StreamId id, std::vector<NodeIndex> nodes) 
     for (NodeIndex node : nodes) {
         if (node >= stream->capture->graph.size()) return code::invalid_value;
     }
-    stream->capture_tail = std::move(nodes);
+    for (NodeIndex node : std::exchange(stream->capture_tail, std::move(nodes))) {
+        const auto& kept = stream->capture_tail;
+        if (std::find(kept.begin(), kept.end(), node) == kept.end()) add_once(stream->capture->excused, node);
+    }
     return code::ok;
 }
 

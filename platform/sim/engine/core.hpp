@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -33,8 +34,8 @@ struct Work {
     int code = 0;
     std::uint64_t ended_ns = 0;
     std::vector<WorkRef> successors;
-    std::shared_ptr<const Graph> launched;  // the end of a launch keeps what the graph captured
-    std::vector<Mark> marks;                // only with Options::track_observation
+    std::optional<Graph> launched;  // the end of a launch keeps what the graph captured
+    std::vector<Mark> marks;        // only with Options::track_observation
 };
 
 struct Capture {
@@ -45,6 +46,7 @@ struct Capture {
     bool invalidated = false;
     bool ended = false;
     Graph graph;
+    std::vector<NodeIndex> excused;  // taken out of a stream's dependencies on purpose: need not be joined
 };
 
 // A stream is its tail operation; while captured, the nodes that stand for the tail.

@@ -1,6 +1,7 @@
 // The engine's making and ending, its devices' sticky errors, and graph launches.
 #include "core.hpp"
 
+#include <functional>
 #include <utility>
 
 #include <unistd.h>
@@ -67,19 +68,63 @@ bool Engine::in_host_function() noexcept {
     return host_function_flag();
 }
 
+namespace {
+
+// Work for every node of one launch; child graphs stand for themselves between two empty operations.
+struct Launch {
+    Core& core;
+    const Stream& stream;
+    WorkRef exit;
+    std::vector<WorkRef> works;  // in the order in which they are sealed
+
+    WorkRef make(Operation operation) {
+        works.push_back(core.make_work(stream, std::move(operation)));
+        return works.back();
+    }
+    WorkRef add_node(const GraphNode& node, const std::vector<WorkRef>& after) {
+        const WorkRef work = make(node.child ? Operation{} : node.operation);
+        for (const WorkRef& before : after) core.link(before, work);
+        if (node.child) return add_graph(*node.child, work);
+        const Event* awaited = node.operation.kind == Kind::wait ? core.find(node.operation.event) : nullptr;
+        if (awaited) core.link(awaited->record, work);
+        // Branches run beside each other, so only the end of the launch tells the host that its GPU work is over.
+        if (is_gpu_work(node.operation.kind)) core.issue(*exit, work->operation.device);
+        return work;
+    }
+    // Adds every node, its roots after `entry`; returns an empty operation that follows all of them.
+    WorkRef add_graph(const Graph& graph, const WorkRef& entry) {
+        std::vector<WorkRef> ends(graph.size());
+        // Dependencies may have higher indices (cuGraphAddDependencies): whoever is not there yet is added first.
+        const std::function<void(NodeIndex)> add = [&](NodeIndex index) {
+            if (ends[index]) return;
+            std::vector<WorkRef> after;
+            for (NodeIndex dependency : graph.node(index).dependencies) {
+                add(dependency);
+                after.push_back(ends[dependency]);
+            }
+            if (after.empty()) after.push_back(entry);
+            ends[index] = add_node(graph.node(index), after);
+        };
+        for (NodeIndex i = 0; i < graph.size(); ++i) add(i);
+        const WorkRef end = make(Operation{});
+        core.link(entry, end);
+        for (const WorkRef& work : ends) core.link(work, end);
+        return end;
+    }
+};
+
+}  // namespace
+
 // Every node becomes work that follows the stream's entry (when it has no other dependency) and what it depends on;
 // one empty operation after all of them is the stream's new tail.
 int Engine::launch(StreamId id, GraphInstance& instance) {
-    // The launch owns a copy, so that patching or destroying the instance leaves alone what was launched.
-    const auto launched = std::make_shared<const Graph>(instance.graph);
-    const Graph& graph = *launched;
     Core::Lock lock(*core_);
     Core& core = *core_;
     Stream* stream = core.find(id);
     if (!stream) return code::invalid_handle;
     if (stream->capture) {
         if (stream->capture->invalidated) return code::capture_invalidated;
-        stream->capture_tail = {stream->capture->graph.add_graph(graph, stream->capture_tail)};
+        stream->capture_tail = {stream->capture->graph.add_graph(instance.graph, stream->capture_tail)};
         return code::ok;
     }
     if (const int code = core.devices[stream->device].code; code != code::ok) return code;
@@ -88,23 +133,12 @@ int Engine::launch(StreamId id, GraphInstance& instance) {
     core.link_entry(*stream, entry);
     core.link(instance.last_launch, entry);
     const WorkRef exit = core.make_work(*stream, Operation{});
-    exit->launched = launched;
+    // The launch keeps a copy, so that patching or destroying the instance leaves alone what was launched.
+    exit->launched = instance.graph;
     core.link(entry, exit);
-    std::vector<WorkRef> works;
-    for (std::size_t i = 0; i < graph.size(); ++i) {
-        works.push_back(core.make_work(*stream, graph.node(static_cast<NodeIndex>(i)).operation));
-    }
-    for (std::size_t i = 0; i < works.size(); ++i) {
-        const GraphNode& node = graph.node(static_cast<NodeIndex>(i));
-        if (node.dependencies.empty()) core.link(entry, works[i]);
-        for (NodeIndex dependency : node.dependencies) core.link(works[dependency], works[i]);
-        core.link(works[i], exit);
-        const Event* awaited = node.operation.kind == Kind::wait ? core.find(node.operation.event) : nullptr;
-        if (awaited) core.link(awaited->record, works[i]);
-        // Branches run beside each other, so only the end of the launch tells the host that its GPU work is over.
-        if (is_gpu_work(node.operation.kind)) core.issue(*exit, works[i]->operation.device);
-    }
-    for (const WorkRef& work : works) {
+    Launch parts{core, *stream, exit, {}};
+    core.link(parts.add_graph(instance.graph, entry), exit);
+    for (const WorkRef& work : parts.works) {
         Event* recorded = work->operation.kind == Kind::event_record ? core.find(work->operation.event) : nullptr;
         if (recorded) *recorded = Event{recorded->timing, work, nullptr, {}};
         if (work->operation.device != stream->device) {
@@ -114,7 +148,7 @@ int Engine::launch(StreamId id, GraphInstance& instance) {
     stream->tail = exit;
     instance.last_launch = exit;
     core.seal(entry);
-    for (const WorkRef& work : works) core.seal(work);
+    for (const WorkRef& work : parts.works) core.seal(work);
     core.seal(exit);
     return code::ok;
 }

@@ -61,6 +61,9 @@ public:
     EventId create_event(bool timing);
     int destroy_event(EventId event);
     int record(EventId event, StreamId stream);
+    // After all that was put into these streams, the device's legacy stream and its destroyed ones; in no stream's
+    // order itself. 900 where one of them is being captured, and that capture is lost.
+    int record_all(EventId event, const std::vector<StreamId>& streams, int device);
     int wait(StreamId stream, EventId event);  // for the record current now; may cross devices
     int query_event(EventId event);            // never recorded: complete. In a capture: 907
     int synchronize_event(EventId event);
@@ -68,7 +71,8 @@ public:
     std::uint64_t event_capture(EventId event) const;  // the capture it was last recorded in; 0: none
 
     // --- capture (the calling API room decides what is lawful; these keep the state)
-    int begin_capture(StreamId stream, CaptureMode mode);
+    // Into a graph that may have nodes; the first operations follow `dependencies`.
+    int begin_capture(StreamId stream, CaptureMode mode, Graph into = {}, std::vector<NodeIndex> dependencies = {});
     // On failure the capture is gone, too, except with 903 and 908. `unjoined` receives the streams behind a 904.
     int end_capture(StreamId stream, Graph& graph, std::vector<StreamId>* unjoined = nullptr);
     CaptureInfo capture_info(StreamId stream) const;
@@ -84,7 +88,7 @@ public:
     int with_capture_graph(StreamId stream, Visit visit);  // visit(Graph&), engine locked
 
     // --- graphs
-    int launch(StreamId stream, GraphInstance& instance);  // submits a copy of every node
+    int launch(StreamId stream, GraphInstance& instance);  // submits every node; in a capture, adds a child graph
 
     // --- errors
     int device_code(int device) const;  // the sticky code; 0: none

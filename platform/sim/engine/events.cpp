@@ -41,6 +41,34 @@ int Engine::record(EventId id, StreamId stream_id) {
     return code::ok;
 }
 
+int Engine::record_all(EventId id, const std::vector<StreamId>& streams, int device_index) {
+    Core::Lock lock(*core_);
+    Event* event = core_->find(id);
+    if (!event) return code::invalid_handle;
+    bool capturing = false;
+    for (const StreamId one : streams) {
+        const Stream* stream = core_->find(one);
+        if (!stream || !stream->capture) continue;
+        stream->capture->invalidated = true;
+        capturing = true;
+    }
+    if (capturing) return code::capture_unsupported;
+    Device& device = core_->devices[device_index];
+    if (device.code != code::ok) return device.code;
+    const Stream& legacy = *core_->find(device.legacy);
+    Operation operation;
+    operation.kind = Kind::event_record;
+    const WorkRef record = core_->make_work(legacy, std::move(operation));
+    core_->link(legacy.tail, record);
+    for (const StreamId one : streams) {
+        if (const Stream* stream = core_->find(one)) core_->link(stream->tail, record);
+    }
+    for (const Orphan& orphan : device.orphans) core_->link(orphan.tail, record);
+    *event = Event{event->timing, record, nullptr, {}};
+    core_->seal(record);
+    return code::ok;
+}
+
 int Engine::wait(StreamId stream_id, EventId id) {
     Core::Lock lock(*core_);
     Event* event = core_->find(id);
@@ -53,6 +81,10 @@ int Engine::wait(StreamId stream_id, EventId id) {
         if (stream->capture && stream->capture != event->capture) {
             stream->capture->invalidated = event->capture->invalidated = true;
             return code::capture_merge;
+        }
+        if (core_->devices[stream->device].legacy == stream_id) {  // can be in none (assumed)
+            event->capture->invalidated = true;
+            return code::capture_implicit;
         }
         if (!stream->capture) {  // joins the capture
             stream->capture = event->capture;

@@ -2,36 +2,59 @@
 #include "graph.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace isthmus::sim::engine {
 
-NodeIndex Graph::add(Operation operation, std::vector<NodeIndex> dependencies) {
-    nodes_.push_back({std::move(operation), std::move(dependencies)});
-    return static_cast<NodeIndex>(nodes_.size() - 1);
+namespace {
+
+std::uint64_t next_identity() {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-NodeIndex Graph::add_graph(const Graph& child, const std::vector<NodeIndex>& dependencies) {
-    const auto first = static_cast<NodeIndex>(nodes_.size());
-    std::vector<bool> is_leaf(child.size(), true);
-    for (const GraphNode& node : child.nodes_) {
-        std::vector<NodeIndex> moved;
-        for (NodeIndex dependency : node.dependencies) {
-            moved.push_back(first + dependency);
-            is_leaf[dependency] = false;
-        }
-        add(node.operation, node.dependencies.empty() ? dependencies : std::move(moved));
+}  // namespace
+
+// Only owners of a copy read it, so a count of one means that nobody else can look at these nodes.
+std::vector<GraphNode>& Graph::writable() {
+    if (!nodes_) {
+        nodes_ = std::make_shared<std::vector<GraphNode>>();
+    } else if (nodes_.use_count() > 1) {
+        nodes_ = std::make_shared<std::vector<GraphNode>>(*nodes_);
     }
-    std::vector<NodeIndex> leaves;
-    for (NodeIndex i = 0; i < is_leaf.size(); ++i) {
-        if (is_leaf[i]) leaves.push_back(first + i);
-    }
-    return add(Operation{}, leaves.empty() ? dependencies : std::move(leaves));
+    return *nodes_;
+}
+
+std::size_t Graph::size() const noexcept {
+    return nodes_ ? nodes_->size() : 0;
+}
+
+GraphNode& Graph::node(NodeIndex index) {
+    return writable()[index];
+}
+
+const GraphNode& Graph::node(NodeIndex index) const noexcept {
+    return (*nodes_)[index];
+}
+
+NodeIndex Graph::add(Operation operation, std::vector<NodeIndex> dependencies) {
+    std::vector<GraphNode>& nodes = writable();
+    nodes.push_back({std::move(operation), std::move(dependencies), next_identity(), 0, std::nullopt});
+    return static_cast<NodeIndex>(nodes.size() - 1);
+}
+
+NodeIndex Graph::add_graph(const Graph& child, std::vector<NodeIndex> dependencies) {
+    Graph own = child;
+    own.renew_identities();
+    const NodeIndex added = add(Operation{}, std::move(dependencies));
+    writable()[added].child = std::move(own);
+    return added;
 }
 
 bool Graph::depend(NodeIndex to, NodeIndex from) {
     if (to >= size() || from >= size() || ancestors({from})[to]) return false;
-    std::vector<NodeIndex>& dependencies = nodes_[to].dependencies;
+    std::vector<NodeIndex>& dependencies = node(to).dependencies;
     if (std::find(dependencies.begin(), dependencies.end(), from) == dependencies.end()) dependencies.push_back(from);
     return true;
 }
@@ -44,9 +67,36 @@ std::vector<bool> Graph::ancestors(const std::vector<NodeIndex>& from) const {
         open.pop_back();
         if (found[index]) continue;
         found[index] = true;
-        open.insert(open.end(), nodes_[index].dependencies.begin(), nodes_[index].dependencies.end());
+        const std::vector<NodeIndex>& dependencies = node(index).dependencies;
+        open.insert(open.end(), dependencies.begin(), dependencies.end());
     }
     return found;
+}
+
+const GraphNode* Graph::find(std::uint64_t id) const noexcept {
+    for (NodeIndex i = 0; i < size(); ++i) {
+        const GraphNode& one = node(i);
+        if (one.id == id) return &one;
+        if (const GraphNode* const inner = one.child ? one.child->find(id) : nullptr) return inner;
+    }
+    return nullptr;
+}
+
+GraphNode* Graph::find(std::uint64_t id) {
+    const Graph& same = *this;
+    for (NodeIndex i = 0; i < size(); ++i) {
+        if (same.node(i).id == id) return &node(i);
+        if (same.node(i).child && same.node(i).child->find(id)) return node(i).child->find(id);
+    }
+    return nullptr;
+}
+
+void Graph::renew_identities() {
+    if (size() == 0) return;
+    for (GraphNode& one : writable()) {
+        one.original = std::exchange(one.id, next_identity());
+        if (one.child) one.child->renew_identities();
+    }
 }
 
 }  // namespace isthmus::sim::engine

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace isthmus::sim::engine {
@@ -15,29 +16,42 @@ using WorkRef = std::shared_ptr<Work>;
 
 using NodeIndex = std::uint32_t;
 
-struct GraphNode {
-    Operation operation;
-    std::vector<NodeIndex> dependencies;
-};
+struct GraphNode;
 
-// A value: copying it is cloning or instantiating it. Node indices stay valid for ever, and agree between copies, so
-// an instance is patched by assigning to node(i).operation. Not synchronised: the owner locks.
+// A value: copying it is cloning or instantiating it, and costs nothing until one of the copies changes. Node indices
+// stay valid for ever, and agree between copies, so an instance is patched by assigning to node(i).operation. Not
+// synchronised: the owner locks.
 class Graph {
 public:
     NodeIndex add(Operation operation, std::vector<NodeIndex> dependencies);
-    // Adds every node of `child`, its roots after `dependencies`, and returns an empty node that follows all of it.
-    NodeIndex add_graph(const Graph& child, const std::vector<NodeIndex>& dependencies);
+    // A node that runs all of a copy of `child`.
+    NodeIndex add_graph(const Graph& child, std::vector<NodeIndex> dependencies);
     // Lets `to` wait for `from`; false where that would close a cycle, or a node is unknown.
     bool depend(NodeIndex to, NodeIndex from);
 
-    std::size_t size() const noexcept { return nodes_.size(); }
-    GraphNode& node(NodeIndex index) noexcept { return nodes_[index]; }
-    const GraphNode& node(NodeIndex index) const noexcept { return nodes_[index]; }
+    std::size_t size() const noexcept;
+    GraphNode& node(NodeIndex index);  // of this copy alone
+    const GraphNode& node(NodeIndex index) const noexcept;
     // Which nodes must have ended for all of `from` to have ended: from themselves and whatever they depend on.
     std::vector<bool> ancestors(const std::vector<NodeIndex>& from) const;
+    // The node with that identity, in child graphs too; nullptr: there is none.
+    const GraphNode* find(std::uint64_t id) const noexcept;
+    GraphNode* find(std::uint64_t id);
+    // Makes its nodes others than those that it was copied from.
+    void renew_identities();
+    void swap(Graph& other) noexcept { nodes_.swap(other.nodes_); }
 
 private:
-    std::vector<GraphNode> nodes_;
+    std::vector<GraphNode>& writable();
+    std::shared_ptr<std::vector<GraphNode>> nodes_;
+};
+
+struct GraphNode {
+    Operation operation;
+    std::vector<NodeIndex> dependencies;
+    std::uint64_t id = 0;        // never reused in the process; copies keep it
+    std::uint64_t original = 0;  // what it was before renew_identities()
+    std::optional<Graph> child;  // runs in place of the operation
 };
 
 // An instance: launches of the same one run one after the other, as the driver promises.

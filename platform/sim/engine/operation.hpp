@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace isthmus::sim::engine {
@@ -26,6 +27,7 @@ inline constexpr int capture_merge = 902;      // two captures would become one
 inline constexpr int capture_unmatched = 903;  // ended on another stream than it began on
 inline constexpr int capture_unjoined = 904;   // a forked stream never came back
 inline constexpr int capture_isolation = 905;  // a dependency on work outside of the capture
+inline constexpr int capture_implicit = 906;   // the legacy stream would take part
 inline constexpr int captured_event = 907;
 inline constexpr int capture_wrong_thread = 908;
 inline constexpr int unknown = 999;  // seeded mode: waits for work that can never begin
@@ -72,6 +74,7 @@ struct Operation {
     std::uint64_t delay_ns = 0;              // planned fault: waits this long before the body (seeded: virtual time)
     EventId event = EventId::none;           // in graphs: event_record records it, wait awaits it, at each launch
     int device = -1;                         // -1: the stream's; set by submit()
+    std::shared_ptr<const void> details;     // for the API room: what a graph's node was made of
 };
 
 // What the API room does around execution, e.g. opening protection keys. Called without any engine lock. A new

@@ -97,7 +97,10 @@ void Core::complete(const WorkRef& first) {
         work->done = true;
         work->ended_ns = now_ns();
         if (runs_code(*work)) bury(std::move(work->operation));
-        if (work->launched) graveyard.push_back(std::exchange(work->launched, nullptr));
+        if (work->launched) {
+            graveyard.push_back(std::make_shared<const Graph>(std::move(*work->launched)));
+            work->launched.reset();
+        }
         for (const WorkRef& next : std::exchange(work->successors, {})) {
             if (--next->pending != 0) continue;
             if (!runs_code(*next) || is_dropped(*next)) {
@@ -187,6 +190,7 @@ void Core::run(Lock& lock, const WorkRef& work) {
     operation.body = nullptr;
     operation.callback = nullptr;
     operation.delay_ns = 0;
+    operation.details = nullptr;
     lock.acquire();
     virtual_ns += virtual_operation_ns;
     work->code = result;

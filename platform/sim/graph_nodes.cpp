@@ -1,0 +1,220 @@
+// Nodes and edges of graphs: what there is, and adding what no capture makes.
+#include "call.hpp"
+#include "graph_memory.hpp"
+#include "graph_objects.hpp"
+
+#include <algorithm>
+
+namespace isthmus::sim {
+namespace {
+
+// The documented form of every list: with no place for it the number alone; what is left of the place becomes null.
+void give(const std::vector<NodeObject*>& all, NodeObject** nodes, std::size_t* count) {
+    if (nodes) {
+        const std::size_t given = std::min(*count, all.size());
+        std::copy_n(all.begin(), given, nodes);
+        std::fill(nodes + given, nodes + *count, nullptr);
+        *count = given;
+    } else {
+        *count = all.size();
+    }
+}
+
+// Chosen: bool(const engine::Graph&, NodeIndex).
+template <class Chosen>
+Result list(Driver& d, GraphObject& object, NodeObject** nodes, std::size_t* count, Chosen chosen) {
+    std::vector<NodeObject*> all;
+    const Result code = look(d, object, [&](const engine::Graph& graph) {
+        for (engine::NodeIndex i = 0; i < graph.size(); ++i) {
+            if (chosen(graph, i)) all.push_back(handle_of(d, object, graph, i));
+        }
+    });
+    if (code == result::ok) give(all, nodes, count);
+    return code;
+}
+
+Result list_of_graph(CallId id, GraphObject* object, NodeObject** nodes, std::size_t* count, bool roots_only) {
+    return call(id, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!count || !d.graphs.alive(object)) return result::invalid_value;
+        return list(d, *object, nodes, count, [&](const engine::Graph& graph, engine::NodeIndex index) {
+            return !roots_only || graph.node(index).dependencies.empty();
+        });
+    });
+}
+
+void clear_edges(EdgeData* data, std::size_t count) {
+    if (data) std::fill(data, data + count, EdgeData{});
+}
+
+Result edges(CallId id, GraphObject* object, NodeObject** from, NodeObject** to, EdgeData* data, std::size_t* count) {
+    return call(id, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!count || !d.graphs.alive(object) || !from != !to || (data && !from)) return result::invalid_value;
+        std::vector<NodeObject*> starts, ends;
+        const Result code = look(d, *object, [&](const engine::Graph& graph) {
+            for (engine::NodeIndex i = 0; i < graph.size(); ++i) {
+                for (const engine::NodeIndex before : graph.node(i).dependencies) {
+                    starts.push_back(handle_of(d, *object, graph, before));
+                    ends.push_back(handle_of(d, *object, graph, i));
+                }
+            }
+        });
+        if (code != result::ok) return code;
+        std::size_t places = *count;
+        clear_edges(data, places);
+        give(starts, from, &places);
+        give(ends, to, count);
+        return result::ok;
+    });
+}
+
+// Nodes before or after one: in the order of its edges, as the documentation pairs them.
+Result neighbours(CallId id, NodeObject* node, NodeObject** nodes, EdgeData* data, std::size_t* count, bool before) {
+    return call(id, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!count || !d.nodes.alive(node) || (data && !nodes)) return result::invalid_value;
+        clear_edges(data, nodes ? *count : 0);
+        GraphObject& object = *node->graph;
+        if (!before) {
+            return list(d, object, nodes, count, [&](const engine::Graph& graph, engine::NodeIndex index) {
+                const auto& dependencies = graph.node(index).dependencies;
+                return std::find(dependencies.begin(), dependencies.end(), node->index) != dependencies.end();
+            });
+        }
+        std::vector<NodeObject*> all;
+        const Result code = look(d, object, [&](const engine::Graph& graph) {
+            for (const engine::NodeIndex one : graph.node(node->index).dependencies) {
+                all.push_back(handle_of(d, object, graph, one));
+            }
+        });
+        if (code == result::ok) give(all, nodes, count);
+        return code;
+    });
+}
+
+// Add: engine::NodeIndex(engine::Graph&, std::vector<engine::NodeIndex>). The driver's mutex held.
+template <class Add>
+Result add(Driver& d, NodeObject** node, GraphObject* object, NodeObject* const* dependencies, std::size_t count,
+           Add add_to) {
+    if (!node || !d.graphs.alive(object)) return result::invalid_value;
+    std::vector<engine::NodeIndex> after;
+    if (const Result code = indices_of(d, *object, dependencies, count, after)) return code;
+    return change(d, *object,
+                  [&](engine::Graph& graph) { *node = handle_of(d, *object, graph, add_to(graph, std::move(after))); });
+}
+
+Result add_child(Driver& d, NodeObject** node, GraphObject* object, NodeObject* const* dependencies, std::size_t count,
+                 GraphObject* child) {
+    if (!d.graphs.alive(child)) return result::invalid_value;
+    engine::Graph inside;
+    if (const Result code = look(d, *child, [&](const engine::Graph& graph) { inside = graph; })) return code;
+    // Documented as "an error"; which is assumed.
+    if (has_memory_nodes(inside)) return result::not_supported;
+    return add(d, node, object, dependencies, count, [&](engine::Graph& graph, std::vector<engine::NodeIndex> after) {
+        return graph.add_graph(inside, std::move(after));
+    });
+}
+
+Result embedded_graph(Driver& d, NodeObject* node, GraphObject** graph) {
+    if (!graph || !d.nodes.alive(node)) return result::invalid_value;
+    bool is_child = false;
+    const Result code = look(d, *node->graph,
+                             [&](const engine::Graph& outer) { is_child = outer.node(node->index).child.has_value(); });
+    if (code != result::ok || !is_child) return code != result::ok ? code : result::invalid_value;
+    if (!node->embedded) {
+        node->embedded = d.graphs.create();
+        node->embedded->parent = node;
+    }
+    *graph = node->embedded;
+    return result::ok;
+}
+
+Result find_in_clone(Driver& d, NodeObject** node, NodeObject* original, GraphObject* clone) {
+    if (!node || !d.nodes.alive(original) || !d.graphs.alive(clone)) return result::invalid_value;
+    *node = nullptr;
+    const Result code = look(d, *clone, [&](const engine::Graph& graph) {
+        for (engine::NodeIndex i = 0; i < graph.size() && !*node; ++i) {
+            if (graph.node(i).original == original->id) *node = handle_of(d, *clone, graph, i);
+        }
+    });
+    return code != result::ok || *node ? code : result::invalid_value;
+}
+
+}  // namespace
+
+extern "C" {
+
+Result cuGraphGetNodes(GraphObject* graph, NodeObject** nodes, std::size_t* count) {
+    return list_of_graph(CallId::cuGraphGetNodes, graph, nodes, count, false);
+}
+
+Result cuGraphGetRootNodes(GraphObject* graph, NodeObject** nodes, std::size_t* count) {
+    return list_of_graph(CallId::cuGraphGetRootNodes, graph, nodes, count, true);
+}
+
+Result cuGraphGetEdges(GraphObject* graph, NodeObject** from, NodeObject** to, std::size_t* count) {
+    return edges(CallId::cuGraphGetEdges, graph, from, to, nullptr, count);
+}
+
+Result cuGraphGetEdges_v2(GraphObject* graph, NodeObject** from, NodeObject** to, EdgeData* data, std::size_t* count) {
+    return edges(CallId::cuGraphGetEdges_v2, graph, from, to, data, count);
+}
+
+Result cuGraphNodeGetType(NodeObject* node, int* type) {
+    return call(CallId::cuGraphNodeGetType, [&](Driver& d) -> Result {
+        const std::lock_guard lock(d.mutex);
+        if (!type || !d.nodes.alive(node)) return result::invalid_value;
+        return look(d, *node->graph, [&](const engine::Graph& graph) { *type = type_of(graph.node(node->index)); });
+    });
+}
+
+Result cuGraphNodeGetDependencies(NodeObject* node, NodeObject** nodes, std::size_t* count) {
+    return neighbours(CallId::cuGraphNodeGetDependencies, node, nodes, nullptr, count, true);
+}
+
+Result cuGraphNodeGetDependencies_v2(NodeObject* node, NodeObject** nodes, EdgeData* data, std::size_t* count) {
+    return neighbours(CallId::cuGraphNodeGetDependencies_v2, node, nodes, data, count, true);
+}
+
+Result cuGraphNodeGetDependentNodes(NodeObject* node, NodeObject** nodes, std::size_t* count) {
+    return neighbours(CallId::cuGraphNodeGetDependentNodes, node, nodes, nullptr, count, false);
+}
+
+Result cuGraphNodeGetDependentNodes_v2(NodeObject* node, NodeObject** nodes, EdgeData* data, std::size_t* count) {
+    return neighbours(CallId::cuGraphNodeGetDependentNodes_v2, node, nodes, data, count, false);
+}
+
+Result cuGraphNodeFindInClone(NodeObject** node, NodeObject* original, GraphObject* clone) {
+    return call(CallId::cuGraphNodeFindInClone, [&](Driver& d) {
+        const std::lock_guard lock(d.mutex);
+        return find_in_clone(d, node, original, clone);
+    });
+}
+
+Result cuGraphAddEmptyNode(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies, std::size_t count) {
+    return call(CallId::cuGraphAddEmptyNode, [&](Driver& d) {
+        const std::lock_guard lock(d.mutex);
+        return add(d, node, graph, dependencies, count, [](engine::Graph& to, std::vector<engine::NodeIndex> after) {
+            return to.add(engine::Operation{}, std::move(after));
+        });
+    });
+}
+
+Result cuGraphAddChildGraphNode(NodeObject** node, GraphObject* graph, NodeObject* const* dependencies,
+                                std::size_t count, GraphObject* child) {
+    return call(CallId::cuGraphAddChildGraphNode, [&](Driver& d) {
+        const std::lock_guard lock(d.mutex);
+        return add_child(d, node, graph, dependencies, count, child);
+    });
+}
+
+Result cuGraphChildGraphNodeGetGraph(NodeObject* node, GraphObject** graph) {
+    return call(CallId::cuGraphChildGraphNodeGetGraph, [&](Driver& d) {
+        const std::lock_guard lock(d.mutex);
+        return embedded_graph(d, node, graph);
+    });
+}
+}
+
+}  // namespace isthmus::sim

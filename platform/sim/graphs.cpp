@@ -1,0 +1,121 @@
+// Graphs as wholes: making, cloning, instantiating, launching and ending them.
+#include "access.hpp"
+#include "call.hpp"
+#include "graph_memory.hpp"
+#include "graph_objects.hpp"
+
+namespace isthmus::sim {
+namespace {
+
+Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned long long flags) {
+    constexpr unsigned long long auto_free_on_launch = 1, use_node_priority = 8;
+    if (!instance) return result::invalid_value;
+    if ((flags & ~(auto_free_on_launch | use_node_priority)) != 0) {
+        say("cuGraphInstantiate: flags %#llx are not modelled", flags);
+        return result::not_supported;
+    }
+    const std::lock_guard lock(d.mutex);
+    if (!d.graphs.alive(graph)) return result::invalid_value;
+    auto made = std::make_shared<engine::GraphInstance>();
+    if (const Result code = look(d, *graph, [&](const engine::Graph& g) { made->graph = g; })) return code;
+    // Memory that a graph allocates has one address: documented as one live instance.
+    if (has_memory_nodes(made->graph) && graph->live_instance.lock()) return result::not_supported;
+    graph->live_instance = made;
+    *instance = d.instances.create();
+    (*instance)->instance = std::move(made);
+    (*instance)->auto_free = (flags & auto_free_on_launch) != 0;
+    (*instance)->node_priorities = (flags & use_node_priority) != 0;
+    return result::ok;
+}
+
+Result launch(Driver& d, GraphExec* handle, Stream* stream_handle) {
+    StreamTarget stream;
+    if (const Result code = resolve_for_work(d, stream_handle, stream)) return code;
+    std::shared_ptr<engine::GraphInstance> instance;
+    const bool captured = d.engine().capture_info(stream.id).state != engine::CaptureState::none;
+    {
+        const std::lock_guard lock(d.mutex);
+        if (!d.instances.alive(handle)) return result::invalid_value;
+        instance = handle->instance;
+        // Documented: such a graph is a child only where it is moved into its parent.
+        if (captured && has_memory_nodes(instance->graph)) return result::not_supported;
+        if (!captured) {
+            if (const Result code = check_launch(d, instance->graph, handle->auto_free)) return code;
+        }
+        if (const Result code = d.engine().launch(stream.id, *instance)) return code;
+        if (!captured) note_launch(d, instance->graph);
+    }
+    update_managed_access(d);
+    return result::ok;
+}
+
+}  // namespace
+
+extern "C" {
+
+Result cuGraphCreate(GraphObject** graph, unsigned flags) {
+    return call(CallId::cuGraphCreate, [&](Driver& d) -> Result {
+        if (!graph || flags != 0) return result::invalid_value;
+        const std::lock_guard lock(d.mutex);
+        *graph = d.graphs.create();
+        return result::ok;
+    });
+}
+
+Result cuGraphClone(GraphObject** clone, GraphObject* original) {
+    return call(CallId::cuGraphClone, [&](Driver& d) -> Result {
+        if (!clone) return result::invalid_value;
+        const std::lock_guard lock(d.mutex);
+        if (!d.graphs.alive(original)) return result::invalid_value;
+        engine::Graph copied;
+        if (const Result code = look(d, *original, [&](const engine::Graph& graph) { copied = graph; })) return code;
+        if (has_memory_nodes(copied)) return result::not_supported;  // documented as unsupported
+        copied.renew_identities();
+        *clone = d.graphs.create();
+        (*clone)->graph.swap(copied);
+        return result::ok;
+    });
+}
+
+Result cuGraphInstantiateWithFlags(GraphExec** instance, GraphObject* graph, unsigned long long flags) {
+    return call(CallId::cuGraphInstantiateWithFlags, [&](Driver& d) { return instantiate(d, instance, graph, flags); });
+}
+
+Result cuGraphLaunch(GraphExec* instance, Stream* stream) {
+    return call(CallId::cuGraphLaunch, [&](Driver& d) { return launch(d, instance, stream); });
+}
+
+Result cuGraphUpload(GraphExec* instance, Stream* stream) {
+    return call(CallId::cuGraphUpload, [&](Driver& d) -> Result {
+        StreamTarget target;
+        if (const Result code = resolve_for_work(d, stream, target)) return code;
+        const std::lock_guard lock(d.mutex);
+        return d.instances.alive(instance) ? result::ok : result::invalid_value;
+    });
+}
+
+Result cuGraphExecDestroy(GraphExec* handle) {
+    return call(CallId::cuGraphExecDestroy, [&](Driver& d) -> Result {
+        std::shared_ptr<engine::GraphInstance> last;  // ends after the lock: its operations may own memory
+        const std::lock_guard lock(d.mutex);
+        if (!d.instances.alive(handle)) return result::invalid_value;
+        last = std::move(handle->instance);
+        d.instances.destroy(handle);
+        return result::ok;
+    });
+}
+
+Result cuGraphDestroy(GraphObject* handle) {
+    return call(CallId::cuGraphDestroy, [&](Driver& d) -> Result {
+        engine::Graph last;  // ends after the lock: its operations may own memory
+        const std::lock_guard lock(d.mutex);
+        if (!d.graphs.alive(handle)) return result::invalid_value;
+        // Its capture's, or its node's (assumed: the documentation forbids it).
+        if (handle->parent || handle->captured_by != engine::StreamId::none) return result::invalid_value;
+        end_graph(d, handle, last);
+        return result::ok;
+    });
+}
+}
+
+}  // namespace isthmus::sim

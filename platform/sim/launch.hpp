@@ -1,0 +1,47 @@
+// A kernel launch as it was asked for: what runs it in a stream, and what a graph's kernel node is made of.
+#pragma once
+
+#include "access.hpp"
+#include "twins.hpp"
+
+#include <platform/sim_registration.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace isthmus::sim {
+
+struct LaunchShape {
+    unsigned grid[3];
+    unsigned block[3];
+    unsigned shared_bytes;
+};
+
+struct LaunchRequest {
+    Function* function = nullptr;
+    LaunchShape shape;
+    GpuAgent agent;
+    void** parameters = nullptr;
+    void** extra = nullptr;
+    std::optional<int> priority;
+};
+
+// Stays where it is once it was prepared: `parameters` points into it.
+struct KernelLaunch {
+    Function* function = nullptr;
+    const Twin* twin = nullptr;
+    LaunchShape shape = {};
+    isthmus_sim_extent extent = {};
+    std::vector<std::byte> pack;
+    GpuAgent agent;
+    std::optional<int> priority;  // asked for by a launch attribute; a hint that nothing here follows
+    void* parameters[2] = {};
+};
+
+// Checks and copies the arguments. The driver's mutex held.
+Result prepare_launch(const Driver& d, const LaunchRequest& request, KernelLaunch& out);
+engine::Operation kernel_operation(Driver& d, std::shared_ptr<const KernelLaunch> launch);
+
+}  // namespace isthmus::sim
