@@ -22,7 +22,8 @@ struct Viewed {
 
 // Elements are mostly 1, 2, 4, 8 … bytes long; a division takes longer than everything else here.
 std::uint64_t elements(std::uint64_t bytes, std::uint32_t element_bytes) noexcept {
-    return std::has_single_bit(element_bytes) ? bytes >> std::countr_zero(element_bytes) : bytes / element_bytes;
+    const bool power_of_two = (element_bytes & (element_bytes - 1)) == 0;  // has_single_bit() may be a function call
+    return power_of_two ? bytes >> std::countr_zero(element_bytes) : bytes / element_bytes;
 }
 
 }  // namespace
@@ -35,18 +36,18 @@ AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Exten
     platform::LaunchRequest request{&kernel, stream.cached_function(kernel), extent, pack, stream.handle};
     if (request.function == platform::FunctionHandle::none || !stream.tail.empty() || stream.recording != nullptr)
         return AtOnce::not_so_simple;
-    std::size_t views = 0;
-    for (std::uint32_t at = 0; at < kernel.parameter_count; ++at) {
-        const ParameterInfo& parameter = kernel.parameter[at];
-        if (parameter.use == ArgumentUse::value) continue;
-        const BufferState* const buffer = buffers[views++]->get();
+    const std::shared_ptr<BufferState>* const* next = buffers;
+    const ParameterInfo* const end = kernel.parameter + kernel.parameter_count;
+    for (const ParameterInfo* parameter = kernel.parameter; parameter != end; ++parameter) {
+        if (parameter->use == ArgumentUse::value) continue;
+        const BufferState* const buffer = (*next++)->get();
         if (buffer == nullptr || !buffer->only_for(stream, device)) return AtOnce::not_so_simple;
-        const Viewed viewed{buffer->device_address, elements(buffer->bytes, parameter.element_bytes)};
-        std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &viewed, sizeof viewed);
+        const Viewed viewed{buffer->device_address, elements(buffer->bytes, parameter->element_bytes)};
+        std::memcpy(static_cast<unsigned char*>(pack) + parameter->offset_bytes, &viewed, sizeof viewed);
     }
     // Before the call: whoever releases a buffer meanwhile waits for this launch (ADR 4).
     position = stream.advance(kernel.name);
-    for (std::size_t at = 0; at < views; ++at) buffers[at]->get()->mark_used(position);
+    for (; buffers != next; ++buffers) (*buffers)->get()->mark_used(position);
     status = device.execution.launch(request);
     return status.ok() ? AtOnce::done : AtOnce::failed;
 }
