@@ -100,6 +100,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     if (!status.ok()) return device_.failure(status, name_);
     std::vector<BufferState*>& tail = stream_.tail;
     for (std::size_t at = 0; at < viewable_count_; ++at) {
+        if (at < tail.size() && tail[at] == viewable[at]) continue;  // as depart() found it: no search
         if (std::find(tail.begin(), tail.end(), viewable[at]) == tail.end()) tail.push_back(viewable[at]);
     }
     return true;
