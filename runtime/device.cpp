@@ -54,12 +54,8 @@ Result<Stream> Device::create_stream(StreamOptions options) {
     return Stream(stream);
 }
 
-Result<Event> Device::create_event(bool timing) {
-    if (!state_->usable()) return state_->unusable("creating an event");
-    platform::EventHandle handle = platform::EventHandle::none;
-    const platform::Status status = state_->driver->execution().create_event(timing, handle);
-    if (!status.ok()) return state_->failure(status, "creating an event");
-    return Event(std::make_shared<detail::EventState>(state_, handle, timing));
+Result<Event> Device::create_event(EventOptions options) {
+    return detail::make_event(state_, options);
 }
 
 LaunchPath Device::launch_path(MemoryKind kind) const noexcept {

@@ -1,4 +1,4 @@
-// DeviceState: the sticky-error latch, the event pool and the list of streams.
+// DeviceState: the sticky-error latch, what outlives its stream, and the list of streams.
 #include "device_state.hpp"
 
 #include <platform/detect.hpp>
@@ -53,9 +53,7 @@ DeviceState::~DeviceState() {
     }
     copies.bounce.close(*this);
     free_leftovers();
-    for (const std::unique_ptr<FenceEvent>& event : events_) {
-        (void)driver->execution().destroy_event(event->handle);  // nothing can be done about a failure here
-    }
+    events.close(execution);
 }
 
 // What users never gave back, and what was given up while a kernel hung that has ended since.
@@ -113,39 +111,12 @@ Error DeviceState::failure(const platform::Status& status, std::string_view what
     return driver->explain(status, what);
 }
 
-platform::Status DeviceState::take_event(FenceEvent*& out) {
-    {
-        const std::lock_guard lock(events_mutex_);
-        if (!idle_events_.empty()) {
-            out = idle_events_.back();
-            idle_events_.pop_back();
-            out->references.store(1, std::memory_order_relaxed);
-            return {};
-        }
-    }
-    auto fresh = std::make_unique<FenceEvent>();
-    if (const platform::Status status = driver->execution().create_event(false, fresh->handle); !status.ok()) {
-        return status;
-    }
-    fresh->references.store(1, std::memory_order_relaxed);
-    out = fresh.get();
-    const std::lock_guard lock(events_mutex_);
-    events_.push_back(std::move(fresh));
-    return {};
-}
-
-void DeviceState::drop_event(FenceEvent* event) noexcept {
-    if (event->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    const std::lock_guard lock(events_mutex_);
-    idle_events_.push_back(event);
-}
-
 void DeviceState::outlive(FenceEvent* last_work) {
-    const std::lock_guard lock(events_mutex_);
+    const std::lock_guard lock(last_works_mutex_);
     // Streams may come and go for as long as the process runs: what has ended meanwhile is not kept.
     std::erase_if(last_works_, [&](FenceEvent* earlier) {
         const bool ended = driver->execution().query_event(earlier->handle).ok();
-        if (ended && earlier->references.fetch_sub(1, std::memory_order_acq_rel) == 1) idle_events_.push_back(earlier);
+        if (ended) drop_event(earlier);
         return ended;
     });
     last_works_.push_back(last_work);
@@ -154,9 +125,9 @@ void DeviceState::outlive(FenceEvent* last_work) {
 Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
     std::vector<FenceEvent*> works;
     {
-        const std::lock_guard lock(events_mutex_);
+        const std::lock_guard lock(last_works_mutex_);
         works = last_works_;
-        for (FenceEvent* work : works) work->references.fetch_add(1, std::memory_order_relaxed);
+        for (FenceEvent* work : works) work->keep();
     }
     platform::Status status;
     const std::chrono::nanoseconds timeout =

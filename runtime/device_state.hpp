@@ -12,6 +12,7 @@
 #include "books.hpp"
 #include "device_slabs.hpp"
 #include "copy_bounce.hpp"
+#include "event_pool.hpp"
 #include "launch_path.hpp"
 #include "memory_budget.hpp"
 #include "memory_pool_state.hpp"
@@ -44,12 +45,6 @@ struct RuntimeConfig {
         if (log) log(severity, line);
     }
     bool forked() const noexcept;
-};
-
-// An event of the runtime's own: shared by every buffer that left a stream at the same point.
-struct FenceEvent {
-    platform::EventHandle handle = platform::EventHandle::none;
-    std::atomic<int> references{0};
 };
 
 struct DeviceState : std::enable_shared_from_this<DeviceState> {
@@ -94,8 +89,11 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
     bool make_room(std::size_t bytes);
 
     // Pooled events. take_event() gives one reference; drop_event() puts the event back with the last.
-    platform::Status take_event(FenceEvent*& out);
-    void drop_event(FenceEvent* event) noexcept;
+    EventPool events;
+    platform::Status take_event(FenceEvent*& out, platform::EventKind kind = platform::EventKind::plain) {
+        return events.take(execution, kind, out);
+    }
+    void drop_event(FenceEvent* event) noexcept { events.drop(execution, event); }
     // Takes over the reference to an event behind a destroyed stream's last work: the device does not close before
     // it, because closing a driver waits for its kernels, and a hung one would never let go.
     void outlive(FenceEvent* last_work);
@@ -115,9 +113,7 @@ private:
     std::atomic<int> lost_code_{0};
     std::mutex handler_mutex_;
     std::shared_ptr<const OutOfMemoryHandler> out_of_memory_handler_;
-    std::mutex events_mutex_;
-    std::vector<std::unique_ptr<FenceEvent>> events_;
-    std::vector<FenceEvent*> idle_events_;
+    std::mutex last_works_mutex_;
     std::vector<FenceEvent*> last_works_;
     std::mutex streams_mutex_;
     std::vector<std::weak_ptr<StreamState>> streams_;

@@ -13,38 +13,113 @@ namespace detail {
 
 EventState::~EventState() {
     if (device->config->forked()) return;
-    (void)device->driver->execution().destroy_event(handle);  // the driver keeps it for those who still wait
+    device->drop_event(taken);
+}
+
+Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
+    const std::lock_guard lock(mutex);
+    if (taken->shared() && kind != platform::EventKind::interprocess) {
+        // A fence or a wait leans on the last record: it keeps that one.
+        FenceEvent* fresh = nullptr;
+        if (const platform::Status status = device->take_event(fresh, kind); !status.ok()) {
+            return device->failure(status, "creating an event");
+        }
+        device->drop_event(std::exchange(taken, fresh));
+    }
+    Result<bool> fence = on->record_user_event(*taken);
+    if (!fence) return std::move(fence).error();
+    if (stream != on) stream = on;
+    position = on->issued;
+    is_fence = *fence;
+    ++records;
+    complete.store(kind != platform::EventKind::timing && on->reached(position), std::memory_order_release);
+    return {};
+}
+
+HeldRecord::HeldRecord(EventState& event) : event_(event) {
+    const std::lock_guard lock(event.mutex);
+    stream = event.stream;
+    position = event.position;
+    taken_ = event.taken;
+    number_ = event.records;
+    is_fence_ = event.is_fence;
+    taken_->keep();
+}
+HeldRecord::~HeldRecord() {
+    event_.device->drop_event(taken_);
+}
+platform::EventHandle HeldRecord::handle() const noexcept {
+    return taken_->handle;
+}
+bool HeldRecord::reached() const noexcept {
+    return none() || (event_.kind != platform::EventKind::timing && stream->reached(position));
+}
+
+void HeldRecord::note_complete() const {
+    {
+        const std::lock_guard lock(event_.mutex);
+        // Of an interprocess event that was recorded again meanwhile nobody knows which record was seen.
+        if (event_.records != number_) return;
+        event_.complete.store(true, std::memory_order_release);  // pairs with the acquire in Event::finished()
+    }
+    if (is_fence_) stream->raise(position);
+}
+
+Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOptions options) {
+    if (!device->usable()) return device->unusable("creating an event");
+    if (options.timing && options.interprocess) {
+        return Error(Code::invalid_argument, "an event that both measures time and is open to other processes",
+                     "make two events: the driver times none that other processes can open");
+    }
+    const Capability& shared = device->capabilities.feature(Feature::ipc_events);
+    if (options.interprocess && !shared) {
+        return Error(Code::unsupported, "an event for other processes: " + shared.reason,
+                     "wait for an ordinary event here, then tell the other process by a message or a word in shared "
+                     "memory");
+    }
+    platform::EventKind kind = options.timing ? platform::EventKind::timing : platform::EventKind::plain;
+    if (options.interprocess) kind = platform::EventKind::interprocess;
+    FenceEvent* taken = nullptr;
+    if (const platform::Status status = device->take_event(taken, kind); !status.ok()) {
+        return device->failure(status, "creating an event");
+    }
+    return Event(std::make_shared<EventState>(device, kind, taken));
 }
 
 }  // namespace detail
 
-namespace {
-
-std::pair<std::shared_ptr<detail::StreamState>, std::uint64_t> recorded_at(detail::EventState& event) {
-    const std::lock_guard lock(event.mutex);
-    return {event.stream, event.position};
-}
-
-}  // namespace
-
 Event::Event(std::shared_ptr<detail::EventState> state) : state_(std::move(state)) {}
 
+EventOptions Event::options() const noexcept {
+    return {state_->kind == platform::EventKind::timing, state_->kind == platform::EventKind::interprocess};
+}
+
 Result<bool> Event::finished() const {
+    if (state_->complete.load(std::memory_order_acquire)) return true;
     detail::DeviceState& device = *state_->device;
-    const auto [stream, position] = recorded_at(*state_);
-    if (!stream || stream->reached(position)) return true;
-    if (!device.usable()) return device.unusable("asking an event");
-    const platform::Status status = device.driver->execution().query_event(state_->handle);
-    if (status.code == Code::not_ready) return false;
-    if (!status.ok()) return device.failure(status, "asking an event");
+    if (device.config->forked()) return device.unusable("asking an event");  // without a lock: R3
+    const detail::HeldRecord last(*state_);
+    if (!last.reached()) {
+        if (!device.usable()) return device.unusable("asking an event");
+        const platform::Status status = device.execution.query_event(last.handle());
+        if (status.code == Code::not_ready) return false;
+        if (!status.ok()) return device.failure(status, "asking an event");
+    }
+    last.note_complete();
     return true;
 }
 
 Result<void> Event::synchronize(Wait wait) const {
-    const auto [stream, position] = recorded_at(*state_);
-    if (!stream || stream->reached(position)) return {};
-    if (!state_->device->usable()) return state_->device->unusable("waiting for an event");
-    return stream->wait_for(state_->handle, position, wait);
+    if (state_->complete.load(std::memory_order_acquire)) return {};
+    detail::DeviceState& device = *state_->device;
+    if (device.config->forked()) return device.unusable("waiting for an event");
+    const detail::HeldRecord last(*state_);
+    if (!last.reached()) {
+        if (!device.usable()) return device.unusable("waiting for an event");
+        if (Result<void> waited = last.stream->wait_for(last.handle(), last.position, wait); !waited) return waited;
+    }
+    last.note_complete();
+    return {};
 }
 
 Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
@@ -53,18 +128,20 @@ Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
         return Error(Code::wrong_device, "the two events belong to different devices",
                      "time on one device, or use the host's clock around a synchronise");
     }
-    if (!begin.state_->timing || !end.state_->timing) {
+    if (!begin.options().timing || !end.options().timing) {
         return Error(Code::invalid_argument, "elapsed time needs two events that were made with timing",
-                     "create_event(true) or record(true)");
+                     "create_event({.timing = true}) or record({.timing = true})");
     }
-    if (!recorded_at(*begin.state_).first || !recorded_at(*end.state_).first) {
+    if (device.config->forked()) return device.unusable("reading elapsed time");
+    const detail::HeldRecord first(*begin.state_);
+    const detail::HeldRecord last(*end.state_);
+    if (first.none() || last.none()) {
         return Error(Code::invalid_argument, "an event that was never recorded has no time",
                      "record both events first");
     }
     if (!device.usable()) return device.unusable("reading elapsed time");
     float milliseconds = 0;
-    const platform::Status status =
-        device.driver->execution().elapsed_ms(begin.state_->handle, end.state_->handle, milliseconds);
+    const platform::Status status = device.execution.elapsed_ms(first.handle(), last.handle(), milliseconds);
     if (status.code == Code::not_ready) {
         return Error(Code::not_ready, "the work between the two events is still running", "synchronize the later one");
     }

@@ -1,8 +1,12 @@
-// EventState: a driver event and the stream position that it stands behind.
+// EventState: a driver event from the pool and the stream position that it stands behind.
 #pragma once
+
+#include <isthmus/event.hpp>
+#include <isthmus/result.hpp>
 
 #include <platform/driver.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -10,20 +14,58 @@
 namespace isthmus::inline v0::detail {
 
 struct DeviceState;
+struct FenceEvent;
 struct StreamState;
 
+// Locks: a stream's mutex is taken before an event's.
 struct EventState {
-    EventState(std::shared_ptr<DeviceState> owner, platform::EventHandle made, bool with_timing)
-        : device(std::move(owner)), handle(made), timing(with_timing) {}
+    EventState(std::shared_ptr<DeviceState> owner, platform::EventKind wanted, FenceEvent* from_pool) noexcept
+        : device(std::move(owner)), kind(wanted), taken(from_pool) {}
     ~EventState();
 
     const std::shared_ptr<DeviceState> device;
-    const platform::EventHandle handle;
-    const bool timing;
+    const platform::EventKind kind;
+    // Nothing was recorded, or the last record was seen to be complete. Stored with release under the mutex.
+    std::atomic<bool> complete{true};
 
     std::mutex mutex;                     // guards what follows
-    std::shared_ptr<StreamState> stream;  // of the last record; empty: never recorded, hence complete
+    FenceEvent* taken;                    // never null; another one where the last record is still leant on
+    std::shared_ptr<StreamState> stream;  // of the last record; empty: never recorded
     std::uint64_t position = 0;
+    std::uint64_t records = 0;
+    bool is_fence = false;  // where it is complete, the stream has reached the position for every purpose
+
+    // Expects the stream's mutex, and its handle open.
+    Result<void> record_on(const std::shared_ptr<StreamState>& on);
 };
+
+// The last record of an event as it was when this was made. While it is held, the driver's event is not recorded anew
+// by us, but for interprocess ones, which stay one and the same for those who opened them.
+class HeldRecord {
+public:
+    explicit HeldRecord(EventState& event);
+    ~HeldRecord();
+    HeldRecord(const HeldRecord&) = delete;
+    HeldRecord& operator=(const HeldRecord&) = delete;
+
+    bool none() const noexcept { return stream == nullptr; }  // never recorded
+    platform::EventHandle handle() const noexcept;
+    // Known without asking. Never of timing events: that the work ended does not mean that the driver took the time.
+    bool reached() const noexcept;
+    // It was seen to be complete: so is the stream up to its position, and the event, where it has no newer record.
+    void note_complete() const;
+
+    std::shared_ptr<StreamState> stream;
+    std::uint64_t position = 0;
+
+private:
+    EventState& event_;
+    FenceEvent* taken_;
+    std::uint64_t number_;
+    bool is_fence_;
+};
+
+// What Device::create_event and Stream::record() do: refuses what the device lacks, and takes an event from its pool.
+Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOptions options);
 
 }  // namespace isthmus::inline v0::detail

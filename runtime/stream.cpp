@@ -12,15 +12,10 @@ namespace isthmus::inline v0 {
 using detail::DeviceState;
 using detail::StreamState;
 
-Result<Event> Stream::record(bool timing) {
-    DeviceState& device = *state_->device;
-    if (!device.usable()) return device.unusable("recording an event");
-    platform::EventHandle handle = platform::EventHandle::none;
-    if (const platform::Status status = device.driver->execution().create_event(timing, handle); !status.ok()) {
-        return device.failure(status, "creating an event");
-    }
-    Event event(std::make_shared<detail::EventState>(state_->device, handle, timing));
-    if (Result<void> recorded = record(event); !recorded) return std::move(recorded).error();
+Result<Event> Stream::record(EventOptions options) {
+    Result<Event> event = detail::make_event(state_->device, options);
+    if (!event) return event;
+    if (Result<void> recorded = record(*event); !recorded) return std::move(recorded).error();
     return event;
 }
 
@@ -35,12 +30,7 @@ Result<void> Stream::record(Event& event) {
     const std::lock_guard lock(stream.mutex);
     if (Result<void> refused = stream.refuse_captured("an event was to be recorded"); !refused) return refused;
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
-    const platform::Status status = device.driver->execution().record_event(event.state()->handle, stream.handle);
-    if (!status.ok()) return device.failure(status, "recording an event");
-    const std::lock_guard event_lock(event.state()->mutex);
-    event.state()->stream = state_;
-    event.state()->position = stream.issued;
-    return {};
+    return event.state()->record_on(state_);
 }
 
 Result<void> Stream::wait(const Event& event) {
@@ -50,12 +40,14 @@ Result<void> Stream::wait(const Event& event) {
     if (!event.state()->device->usable()) return event.state()->device->unusable("waiting for an event");
     if (event.state()->device->synchronous) return {};   // the CPU device is always done
     if (device.synchronous) return event.synchronize();  // its work happens on this very thread
+    const detail::HeldRecord last(*event.state());
+    if (last.none()) return {};  // whatever the driver's event stood for in an earlier use
     const std::lock_guard lock(stream.mutex);
     if (Result<void> refused = stream.refuse_captured("an event was to be waited for"); !refused) return refused;
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
     // Views of what was used so far do not wait for the event.
     if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
-    const platform::Status status = device.driver->execution().wait_event(stream.handle, event.state()->handle);
+    const platform::Status status = device.driver->execution().wait_event(stream.handle, last.handle());
     if (!status.ok()) return device.failure(status, "waiting for an event");
     // What the stream does from here on ends after the event: an operation of its own, so that a synchronise of this
     // stream covers it.

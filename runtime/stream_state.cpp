@@ -12,8 +12,6 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-constexpr std::size_t most_fences = 64;
-
 std::uint64_t next_id() noexcept {
     static std::atomic<std::uint64_t> last{0};
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -77,7 +75,6 @@ Result<void> StreamState::fence() {
         tail.clear();
         return {};
     }
-    if (fences_.size() >= most_fences) thin_fences();
     FenceEvent* event = nullptr;
     if (const platform::Status status = device->take_event(event); !status.ok()) {
         return device->failure(status, "creating an event");
@@ -87,8 +84,7 @@ Result<void> StreamState::fence() {
         device->drop_event(event);
         return device->failure(status, "recording an event");
     }
-    fences_.push_back({issued, event});
-    tail.clear();
+    add_fence(event);
     return {};
 }
 
@@ -118,7 +114,7 @@ Result<void> StreamState::depart(BufferState* const* uses, std::size_t count) {
 std::uint64_t StreamState::advance(const char* operation) noexcept {
     ++issued;
     names_[issued % names_.size()] = operation;
-    if (device->synchronous) completed_.store(issued, std::memory_order_release);
+    if (device->synchronous) raise(issued);
     return issued;
 }
 
@@ -132,26 +128,6 @@ platform::Status StreamState::resolve(const KernelInfo& kernel, platform::Functi
     }
     out = cached.function;
     return {};
-}
-
-// Nobody may ever wait, so the list is bounded: half of it goes where it is done, and is thinned where it is not (a
-// wait for a dropped fence then lasts until the next one that was kept).
-void StreamState::thin_fences() {
-    const std::size_t half = fences_.size() / 2;
-    const Fence& middle = fences_[half - 1];
-    if (device->driver->execution().query_event(middle.event->handle).ok()) {
-        note_reached(middle.position);
-        return;
-    }
-    std::deque<Fence> kept;
-    for (std::size_t at = 0; at < fences_.size(); ++at) {
-        if (at < half && at % 2 == 0) {
-            device->drop_event(fences_[at].event);
-        } else {
-            kept.push_back(fences_[at]);
-        }
-    }
-    fences_ = std::move(kept);
 }
 
 Result<StreamState::Fence> StreamState::covering_fence(std::uint64_t position) {
@@ -235,14 +211,6 @@ Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t po
     return Error(Code::timed_out, who + " has not finished within " + std::to_string(timeout.count() / 1000) + " µs",
                  "give a longer timeout if the kernel is meant to take that long; otherwise it hangs, and only "
                  "ending the process frees the device");
-}
-
-void StreamState::note_reached(std::uint64_t position) {
-    if (position > completed_.load(std::memory_order_relaxed)) completed_.store(position, std::memory_order_release);
-    while (!fences_.empty() && fences_.front().position <= position) {
-        device->drop_event(fences_.front().event);
-        fences_.pop_front();
-    }
 }
 
 void StreamState::forget(const BufferState* buffer) noexcept {

@@ -87,7 +87,18 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     bool reached(std::uint64_t position) const noexcept {
         return completed_.load(std::memory_order_acquire) >= position;
     }
+    // Expects `mutex`; as raise(), and lets go of the fences up to there.
     void note_reached(std::uint64_t position);
+    // Work up to the position is known to have ended, and no buffer that it used has to be fenced any more. No lock.
+    void raise(std::uint64_t position) noexcept;
+
+    // Asks the driver how far the stream has come, and answers that position: one query where nothing new ended, about
+    // 2 log2(n) where n fences did. Also on a captured stream, whose earlier work is fenced.
+    Result<std::uint64_t> poll();
+    // A fence behind all that was issued; answers that position.
+    Result<std::uint64_t> mark();
+    // Expects `mutex`. Records a user's event. true: it serves as the fence that the stream owes, if it owes one.
+    Result<bool> record_user_event(FenceEvent& event);
     void forget(const BufferState* buffer) noexcept;
 
 private:
@@ -105,6 +116,9 @@ private:
     }
     Result<Fence> covering_fence(std::uint64_t position);
     Result<void> return_attached();
+    Result<void> poll_fences();
+    Result<void> poll_rest();
+    void add_fence(FenceEvent* event);
     void thin_fences();
 
     std::atomic<std::uint64_t> completed_{0};

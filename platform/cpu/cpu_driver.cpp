@@ -101,10 +101,10 @@ public:
     Status query_stream(StreamHandle) override { return done; }
     Status synchronize_stream(StreamHandle) override { return done; }
 
-    Status create_event(bool timing, EventHandle& out) override {
+    Status create_event(EventKind kind, EventHandle& out) override {
         const std::lock_guard lock(mutex_);
         out = static_cast<EventHandle>(++last_id_);
-        events_[last_id_].timing = timing;
+        events_[last_id_].timing = kind == EventKind::timing;
         return done;
     }
     Status destroy_event(EventHandle event) override {

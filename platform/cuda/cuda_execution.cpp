@@ -5,6 +5,15 @@
 
 namespace isthmus::platform::cuda {
 
+namespace {
+
+unsigned flags_of(EventKind kind) noexcept {
+    if (kind == EventKind::timing) return event_default;
+    return kind == EventKind::interprocess ? event_disable_timing | event_interprocess : event_disable_timing;
+}
+
+}  // namespace
+
 // Non-blocking: the legacy default stream of foreign code does not order our work, and cannot kill a capture (906).
 // Priorities out of the device's range are clamped by the driver.
 Status CudaExecution::create_stream(int priority, StreamHandle& out) {
@@ -38,9 +47,9 @@ Status CudaExecution::synchronize_stream(StreamHandle stream) {
                                     [&] { return context_.api().stream_synchronize(stream_of(stream)); });
 }
 
-Status CudaExecution::create_event(bool timing, EventHandle& out) {
+Status CudaExecution::create_event(EventKind kind, EventHandle& out) {
     CUevent event = nullptr;
-    const unsigned flags = timing ? event_default : event_disable_timing;
+    const unsigned flags = flags_of(kind);
     const Status status = context_.inside("cuEventCreate", [&] { return context_.api().event_create(&event, flags); });
     if (status.ok()) out = handle_of<EventHandle>(event);
     return status;

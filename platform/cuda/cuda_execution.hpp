@@ -16,7 +16,7 @@ public:
     Status query_stream(StreamHandle stream) override;
     Status synchronize_stream(StreamHandle stream) override;
 
-    Status create_event(bool timing, EventHandle& out) override;
+    Status create_event(EventKind kind, EventHandle& out) override;
     Status destroy_event(EventHandle event) override;
     Status record_event(EventHandle event, StreamHandle stream) override;
     Status wait_event(StreamHandle stream, EventHandle event) override;

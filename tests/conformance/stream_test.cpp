@@ -61,9 +61,9 @@ TEST(Streams, EventsFinishWithTheirWorkAndMeasureTime) {  // keeps S10, S11
         Event never = device.create_event().value();
         EXPECT_TRUE(never.finished().value()) << "never recorded counts as complete";
         Buffer<std::int32_t> a = device.allocate<std::int32_t>(1 << 12).value();
-        Event begin = stream.record(true).value();
+        Event begin = stream.record({.timing = true}).value();
         (void)stream.launch(conformance::churn, 1 << 12, a, 1000).value();
-        Event end = stream.record(true).value();
+        Event end = stream.record({.timing = true}).value();
         end.synchronize().value();
         EXPECT_TRUE(begin.finished().value());
         EXPECT_TRUE(end.finished().value());

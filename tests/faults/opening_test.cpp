@@ -66,7 +66,7 @@ void try_work(Device& device) {
     if (auto view = out->read_on_host(); answered(view) && written) {
         EXPECT_EQ((*view)[255], expected);
     }
-    if (auto event = device.stream().record(true); answered(event)) (void)answered(event->synchronize());
+    if (auto event = device.stream().record({.timing = true}); answered(event)) (void)answered(event->synchronize());
 }
 
 TEST(Opening, WhatCanBeOpenedWorksAndTheRestSaysWhy) {  // keeps D7, D9, R1, R6

@@ -62,6 +62,9 @@ public:
     virtual Status memory_info(std::uint64_t& free_bytes, std::uint64_t& total_bytes) = 0;
 };
 
+// What an event is for; one kind never becomes another. `interprocess` measures no time (the driver refuses both).
+enum class EventKind : std::uint8_t { plain, timing, interprocess };
+
 struct LaunchRequest {
     const KernelInfo* kernel = nullptr;
     FunctionHandle function = FunctionHandle::none;
@@ -79,7 +82,7 @@ public:
     virtual Status query_stream(StreamHandle stream) = 0;                  // Code::not_ready while work remains
     virtual Status synchronize_stream(StreamHandle stream) = 0;
 
-    virtual Status create_event(bool timing, EventHandle& out) = 0;
+    virtual Status create_event(EventKind kind, EventHandle& out) = 0;
     virtual Status destroy_event(EventHandle event) = 0;
     virtual Status record_event(EventHandle event, StreamHandle stream) = 0;
     virtual Status wait_event(StreamHandle stream, EventHandle event) = 0;

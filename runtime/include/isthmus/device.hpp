@@ -53,7 +53,9 @@ public:
 
     Stream& stream() noexcept;  // there from the start (S4)
     Result<Stream> create_stream(StreamOptions options = {});
-    Result<Event> create_event(bool timing = false);
+    // Errors: unsupported (interprocess, where Feature::ipc_events is not), invalid_argument (EventOptions),
+    // device_lost.
+    Result<Event> create_event(EventOptions options = {});
 
     // Memory from the current allocator (current_allocator()): device memory unless something else was set.
     // count = 0 gives an empty buffer of the allocator's kind, and nobody is asked.

@@ -7,6 +7,7 @@
 #include <isthmus/buffer.hpp>
 #include <isthmus/callback_allocator.hpp>
 #include <isthmus/capability.hpp>
+#include <isthmus/completions.hpp>
 #include <isthmus/copy.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/event.hpp>
@@ -19,6 +20,7 @@
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/memory_pool.hpp>
 #include <isthmus/placement.hpp>
+#include <isthmus/read_back.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/runtime.hpp>
 #include <isthmus/scoped_allocator.hpp>

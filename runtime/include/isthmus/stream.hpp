@@ -184,12 +184,26 @@ public:
     // that is not there), device_lost. What cannot be done is no error: the report says so, and it is counted.
     Result<HintReport> prefetch(const BufferBase& buffer, HintPlace place = HintPlace::on_device());
 
-    Result<Event> record(bool timing = false);  // a fresh event (S10)
-    Result<void> record(Event& event);          // the event is of this stream's device
-    Result<void> wait(const Event& event);      // later work here waits; the host does not. May cross devices
-    Result<void> wait_stream(Stream& other);    // record there, wait here
+    // None of these four blocks the host (S10).
+    // A fresh event: one driver call, but for the first of them. Errors: unsupported and invalid_argument
+    // (EventOptions), capture_error, device_lost.
+    Result<Event> record(EventOptions options = {});
+    Result<void> record(Event& event);        // wrong_device: the event is of another device than the stream
+    Result<void> wait(const Event& event);    // later work here waits for its last record. May cross devices
+    Result<void> wait_stream(Stream& other);  // record there, wait here
     Result<bool> finished();
     Result<void> synchronize(Wait wait = {});
+
+    // How far this stream has come, in positions (LaunchReport::position). What any view, wait, event or poll saw of it
+    // counts, on any thread. One load, no driver call; what it does not know yet it denies.
+    bool completed(std::uint64_t position) const noexcept;
+    // Asks the driver and answers the position up to which all is done. The driver is asked once where nothing ended
+    // since, about 2 log2(n) times where n marks were passed. Waits for nothing. Between marks it can tell less: the
+    // position moves from mark to mark, or to the end when the stream is idle. Errors: device_lost.
+    Result<std::uint64_t> poll();
+    // Puts a mark (a pooled event) behind all that the stream was given; answers its position. No driver call where one
+    // stands there. A stream keeps 64, then fewer of the oldest. Errors: capture_error, device_lost.
+    Result<std::uint64_t> mark();
 
     std::uint64_t id() const noexcept;  // never reused, unlike a driver's handle (S17)
     // The mode of launches on this stream from now on (L10).

@@ -194,11 +194,23 @@ public:
         id = static_cast<std::uintptr_t>(stream);
         return {};
     }
-    platform::Status query_stream(platform::StreamHandle) override { return world_.call("query stream", "query"); }
+    platform::Status query_stream(platform::StreamHandle stream) override {
+        const platform::Status status = world_.call("query stream", "query");
+        if (!status.ok()) return status;
+        auto& work = world_.queue[static_cast<std::uintptr_t>(stream)];
+        while (!world_.stuck && !work.empty()) {
+            const std::function<void()> first = std::move(work.front());
+            work.pop_front();
+            first();
+        }
+        if (work.empty()) return {};
+        return {Code::not_ready, 600, "query"};
+    }
     platform::Status synchronize_stream(platform::StreamHandle) override { return world_.call("sync", "sync"); }
 
-    platform::Status create_event(bool, platform::EventHandle& out) override {
-        const platform::Status status = world_.call("create event", "create_event");
+    platform::Status create_event(platform::EventKind kind, platform::EventHandle& out) override {
+        static const char* const names[] = {"create event", "create event with timing", "create event for others"};
+        const platform::Status status = world_.call(names[static_cast<int>(kind)], "create_event");
         if (!status.ok()) return status;
         world_.events.insert(world_.next);
         out = platform::EventHandle{world_.next++};

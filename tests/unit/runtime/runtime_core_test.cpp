@@ -350,7 +350,7 @@ TEST(Core, AViewDoesNotWaitForAnEventThatItsStreamWaitsForSince) {  // keeps G8
     (void)device.stream().wait(event).value();
     EXPECT_EQ(a.read_on_host().value()[0], 1);
     EXPECT_FALSE(other.state()->reached(1));
-    EXPECT_EQ(world.pending.count(static_cast<std::uintptr_t>(event.state()->handle)), 1u)
+    EXPECT_EQ(world.pending.count(static_cast<std::uintptr_t>(event.state()->taken->handle)), 1u)
         << "the other stream's work has not been waited for";
 }
 

@@ -1,0 +1,78 @@
+// EventPool: taking, giving back, and destroying what is too much.
+#include "event_pool.hpp"
+
+#include <algorithm>
+
+namespace isthmus::inline v0::detail {
+
+FenceEvent* EventPool::reuse(platform::EventKind kind) {
+    if (kind == platform::EventKind::interprocess) return nullptr;
+    std::vector<FenceEvent*>& idle = idle_[static_cast<std::size_t>(kind)];
+    const std::lock_guard lock(mutex_);
+    if (idle.empty()) return nullptr;
+    FenceEvent* const event = idle.back();
+    idle.pop_back();
+    return event;
+}
+
+// Room for the way back is made here, where running out of it can still be told.
+FenceEvent* EventPool::shell() {
+    const std::lock_guard lock(mutex_);
+    if (!shells_.empty()) {
+        FenceEvent* const empty = shells_.back();
+        shells_.pop_back();
+        return empty;
+    }
+    all_.push_back(std::make_unique<FenceEvent>());
+    shells_.reserve(all_.capacity());
+    for (std::vector<FenceEvent*>& idle : idle_) idle.reserve(std::min(all_.capacity(), most_idle));
+    return all_.back().get();
+}
+
+platform::Status EventPool::take(platform::Execution& driver, platform::EventKind kind, FenceEvent*& out) {
+    FenceEvent* event = reuse(kind);
+    if (event == nullptr) {
+        platform::EventHandle handle = platform::EventHandle::none;
+        if (const platform::Status status = driver.create_event(kind, handle); !status.ok()) return status;
+        event = shell();
+        event->handle = handle;
+        event->kind = kind;
+    }
+    event->references.store(1, std::memory_order_relaxed);
+    out = event;
+    return {};
+}
+
+void EventPool::drop(platform::Execution& driver, FenceEvent* event) noexcept {
+    if (event->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const auto kind = static_cast<std::size_t>(event->kind);
+    if (event->kind != platform::EventKind::interprocess) {
+        const std::lock_guard lock(mutex_);
+        if (idle_[kind].size() < most_idle) {
+            idle_[kind].push_back(event);
+            return;
+        }
+    }
+    (void)driver.destroy_event(event->handle);  // the driver keeps it for those who still wait
+    event->handle = platform::EventHandle::none;
+    const std::lock_guard lock(mutex_);
+    shells_.push_back(event);
+}
+
+void EventPool::close(platform::Execution& driver) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (const std::unique_ptr<FenceEvent>& event : all_) {
+        // Nothing can be done about a failure here.
+        if (event->handle != platform::EventHandle::none) (void)driver.destroy_event(event->handle);
+    }
+    for (std::vector<FenceEvent*>& idle : idle_) idle.clear();
+    shells_.clear();
+    all_.clear();
+}
+
+std::size_t EventPool::idle() const {
+    const std::lock_guard lock(mutex_);
+    return idle_[0].size() + idle_[1].size();
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,62 @@
+// read_back: waiting for what writes a buffer, and bringing its content to the host.
+#include <isthmus/read_back.hpp>
+
+#include "buffer_state.hpp"
+#include "copy.hpp"
+#include "copy_checks.hpp"
+#include "device_state.hpp"
+#include "stream_state.hpp"
+
+#include <isthmus/copy.hpp>
+
+#include <cstring>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+Result<void> view_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
+    Result<ViewScope> scope = open_scope(buffer, ArgumentUse::read, wait);
+    if (!scope) return std::move(scope).error();
+    std::memcpy(to, buffer->host, buffer->bytes);
+    return {};
+}
+
+// On the device's own stream for such copies, so that it comes behind nobody's later work; through pinned pieces even
+// where the device would reach the vector: should a wait run out, nothing writes into memory that is gone.
+Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
+    DeviceState& device = *buffer->device;
+    if (!device.usable()) return device.unusable("reading a buffer back");
+    if (wait.refuse) {
+        return Error(Code::not_ready,
+                     "the buffer's content lies in " + std::string(name(buffer->kind)) +
+                         " memory, which takes a copy to read, and waiting was ruled out",
+                     "allow a wait, or copy to the host on a stream and ask later");
+    }
+    if (Result<void> written = buffer->wait_for_uses(false, wait); !written) return written;
+    const std::shared_ptr<StreamState> stream = device.download_stream();
+    const CopyRequest request{end_of(to, buffer->bytes, {}), {&buffer, 0, 0, {}}, {buffer->bytes, 1, 1}, 1};
+    Result<CopyJob> job = check_copy(*stream, request);
+    if (!job) return std::move(job).error();
+    return bounce_down(*stream, *job);
+}
+
+}  // namespace
+
+Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
+    if (!buffer) {
+        return Error(Code::invalid_handle, "read_back: the buffer is empty, moved from or already released",
+                     "use the buffer that it was moved to, or allocate a new one");
+    }
+    if (buffer->device->config->forked()) return buffer->device->unusable("reading a buffer back");
+    if (buffer->device->books->captures.here()) {
+        return Error(
+            Code::capture_error,
+            "read_back waits for the device, and this thread has a capture open: what is captured does not run",
+            "copy into another buffer within the capture, and read that back when the graph has run");
+    }
+    if (buffer->bytes == 0) return {};
+    return buffer->host != nullptr ? view_bytes(buffer, to, wait) : copy_bytes(buffer, to, wait);
+}
+
+}  // namespace isthmus::inline v0::detail

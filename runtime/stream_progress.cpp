@@ -1,0 +1,144 @@
+// How far a stream has come: its fences, what they told, and asking the driver.
+#include "stream_state.hpp"
+
+#include "buffer_state.hpp"
+#include "gallop.hpp"
+#include "recording.hpp"
+
+#include <isthmus/stream.hpp>
+
+#include <algorithm>
+
+namespace isthmus::inline v0 {
+namespace detail {
+namespace {
+
+constexpr std::size_t most_fences = 64;
+
+}  // namespace
+
+// Threads raise without a lock, so the greatest wins. Pairs with the acquire in reached().
+void StreamState::raise(std::uint64_t position) noexcept {
+    std::uint64_t known = completed_.load(std::memory_order_relaxed);
+    while (known < position &&
+           !completed_.compare_exchange_weak(known, position, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+}
+
+void StreamState::note_reached(std::uint64_t position) {
+    raise(position);
+    const std::uint64_t known = completed_.load(std::memory_order_relaxed);
+    while (!fences_.empty() && fences_.front().position <= known) {
+        device->drop_event(fences_.front().event);
+        fences_.pop_front();
+    }
+}
+
+void StreamState::add_fence(FenceEvent* event) {
+    if (fences_.size() >= most_fences) note_reached(0);
+    if (fences_.size() >= most_fences) thin_fences();
+    fences_.push_back({issued, event});
+    tail.clear();
+}
+
+// Nobody may ever wait, so the list is bounded: half of it goes where it is done, and is thinned where it is not (a
+// wait for a dropped fence then lasts until the next one that was kept).
+void StreamState::thin_fences() {
+    const std::size_t half = fences_.size() / 2;
+    const Fence& middle = fences_[half - 1];
+    if (device->execution.query_event(middle.event->handle).ok()) {
+        note_reached(middle.position);
+        return;
+    }
+    std::deque<Fence> kept;
+    for (std::size_t at = 0; at < fences_.size(); ++at) {
+        if (at < half && at % 2 == 0) {
+            device->drop_event(fences_[at].event);
+        } else {
+            kept.push_back(fences_[at]);
+        }
+    }
+    fences_ = std::move(kept);
+}
+
+// A fence that comes for free: views of what the stream used so far wait for the event, and a later operation owes
+// none. Not so where managed memory is attached to the stream: giving it back would be two driver calls more. An
+// interprocess event is recorded anew in place, so that no fence can lean on it.
+Result<bool> StreamState::record_user_event(FenceEvent& event) {
+    const bool attached = std::any_of(tail.begin(), tail.end(),
+                                      [](const BufferState* buffer) { return buffer->path == LaunchPath::attach; });
+    if (event.kind == platform::EventKind::interprocess && !tail.empty() && !attached) {
+        if (Result<void> fenced = fence(); !fenced) return std::move(fenced).error();
+    }
+    const platform::Status status = device->execution.record_event(event.handle, handle);
+    if (!status.ok()) return device->failure(status, "recording an event");
+    if (tail.empty()) return true;
+    if (attached) return false;
+    event.keep();
+    add_fence(&event);
+    return true;
+}
+
+Result<void> StreamState::poll_fences() {
+    note_reached(0);  // those that somebody else saw
+    platform::Status failed;
+    const std::size_t done = leading_done(fences_.size(), [&](std::size_t at) {
+        if (!failed.ok()) return false;
+        const platform::Status status = device->execution.query_event(fences_[at].event->handle);
+        if (status.code != Code::not_ready) failed = status;
+        return status.ok();
+    });
+    if (done > 0) note_reached(fences_[done - 1].position);
+    if (!failed.ok()) return device->failure(failed, "asking how far a stream has come");
+    return {};
+}
+
+// Behind the last fence. What is captured does not run; what ran before was fenced as the capture began.
+Result<void> StreamState::poll_rest() {
+    if (handle == platform::StreamHandle::none) return {};
+    if (const Result<HeldCapture> captured = capture(); !captured || *captured) return {};
+    if (!tail.empty()) {
+        if (Result<void> fenced = fence(); !fenced) return fenced;
+        return poll_fences();
+    }
+    const platform::Status status = device->execution.query_stream(handle);
+    if (status.code == Code::not_ready) return {};
+    if (!status.ok()) return device->failure(status, "asking how far a stream has come");
+    note_reached(issued);
+    return {};
+}
+
+Result<std::uint64_t> StreamState::poll() {
+    if (!device->usable()) return device->unusable("asking how far a stream has come");
+    const std::lock_guard lock(mutex);
+    if (!reached(issued)) {
+        if (Result<void> polled = poll_fences(); !polled) return std::move(polled).error();
+        if (fences_.empty() && !reached(issued)) {
+            if (Result<void> polled = poll_rest(); !polled) return std::move(polled).error();
+        }
+    }
+    return completed_.load(std::memory_order_acquire);
+}
+
+Result<std::uint64_t> StreamState::mark() {
+    if (!device->usable()) return device->unusable("marking a stream");
+    const std::lock_guard lock(mutex);
+    if (Result<void> refused = refuse_captured("a mark was to be set"); !refused) return std::move(refused).error();
+    if (Result<void> opened = open_handle(); !opened) return std::move(opened).error();
+    if (Result<void> fenced = fence(); !fenced) return std::move(fenced).error();
+    return issued;
+}
+
+}  // namespace detail
+
+bool Stream::completed(std::uint64_t position) const noexcept {
+    return state_->reached(position);
+}
+Result<std::uint64_t> Stream::poll() {
+    return state_->poll();
+}
+Result<std::uint64_t> Stream::mark() {
+    return state_->mark();
+}
+
+}  // namespace isthmus::inline v0
