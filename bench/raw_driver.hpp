@@ -47,6 +47,13 @@ struct RawDriver {
     int (*free_async)(std::uint64_t, Handle) = nullptr;
     int (*default_pool)(Handle*, int) = nullptr;
     int (*pool_set_attribute)(Handle, int, void*) = nullptr;
+    // find_events() fetches them.
+    int (*event_create)(Handle*, unsigned) = nullptr;
+    int (*event_destroy)(Handle) = nullptr;
+    int (*event_record)(Handle, Handle) = nullptr;
+    int (*event_query)(Handle) = nullptr;
+    int (*stream_wait_event)(Handle, Handle, unsigned) = nullptr;
+    int (*fill)(std::uint64_t, unsigned char, std::size_t, Handle) = nullptr;
     void* opened = nullptr;
 
     // Uses the libcuda that the runtime has opened already; false where there is none.
@@ -66,6 +73,11 @@ struct RawDriver {
     bool find_pools() {
         return find(allocate_async, "cuMemAllocAsync") && find(free_async, "cuMemFreeAsync") &&
                find(default_pool, "cuDeviceGetDefaultMemPool") && find(pool_set_attribute, "cuMemPoolSetAttribute");
+    }
+    bool find_events() {
+        return find(event_create, "cuEventCreate") && find(event_destroy, "cuEventDestroy_v2") &&
+               find(event_record, "cuEventRecord") && find(event_query, "cuEventQuery") &&
+               find(stream_wait_event, "cuStreamWaitEvent") && find(fill, "cuMemsetD8Async");
     }
     template <class Function>
     bool find(Function& slot, const char* name) const {

@@ -40,12 +40,16 @@ void close_runtime() {
 }
 
 long driver_calls() {
+    return driver_calls(nullptr);
+}
+
+long driver_calls(const char* function) {
     // The simulator, once opened, answers to the driver's own name.
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) return -1;
     using Count = unsigned long long (*)(const char*);
     const auto count = reinterpret_cast<Count>(dlsym(library, "isthmus_sim_call_count"));
-    const long calls = count == nullptr ? -1 : static_cast<long>(count(nullptr));
+    const long calls = count == nullptr ? -1 : static_cast<long>(count(function));
     dlclose(library);
     return calls;
 }

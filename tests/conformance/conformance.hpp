@@ -42,5 +42,7 @@ void on_every_device(Body body) {
 // Exact numbers of driver calls: the simulator counts them; a real driver does not, and the tests that need them are
 // skipped there. −1: unknown.
 long driver_calls();
+// … of this function of the driver, by its exported name ("cuEventQuery").
+long driver_calls(const char* function);
 
 }  // namespace conformance

@@ -36,6 +36,7 @@ struct FakeWorld {
     std::map<std::uintptr_t, std::uintptr_t> pending;                   // event → stream it waits in
     std::map<std::uintptr_t, std::uint64_t> latest_record;
     std::uint64_t records = 0;
+    std::set<std::uint64_t> ended_records;
     std::uintptr_t next = 1;
 
     bool failing = false;
@@ -57,6 +58,13 @@ struct FakeWorld {
             if (work.empty()) break;
             const std::function<void()> first = std::move(work.front());
             work.pop_front();
+            first();
+        }
+    }
+    void run_until_recorded(std::uintptr_t stream, std::uint64_t record) {
+        while (!stuck && ended_records.count(record) == 0 && !queue[stream].empty()) {
+            const std::function<void()> first = std::move(queue[stream].front());
+            queue[stream].pop_front();
             first();
         }
     }
@@ -224,6 +232,7 @@ public:
         const auto handle = static_cast<std::uintptr_t>(event);
         const std::uint64_t record = ++world_.records;  // an event stands for its latest record only
         const platform::Status status = enqueue("record", stream, [this, handle, record] {
+            world_.ended_records.insert(record);
             if (world_.latest_record[handle] == record) world_.pending.erase(handle);
         });
         if (status.ok() && world_.capturing.count(static_cast<std::uintptr_t>(stream)) == 0) {
@@ -234,7 +243,12 @@ public:
     }
     platform::Status wait_event(platform::StreamHandle stream, platform::EventHandle event) override {
         const auto handle = static_cast<std::uintptr_t>(event);
-        return enqueue("wait", stream, [this, handle] { world_.run_until(handle); });
+        const auto pending = world_.pending.find(handle);
+        if (pending == world_.pending.end()) return enqueue("wait", stream, [] {});
+        // The record that is current now, whatever the event stands for when the stream comes here.
+        return enqueue("wait", stream, [this, on = pending->second, record = world_.latest_record[handle]] {
+            world_.run_until_recorded(on, record);
+        });
     }
     platform::Status query_event(platform::EventHandle event) override {
         const platform::Status status = world_.call("query", "query_event");

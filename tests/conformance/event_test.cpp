@@ -1,0 +1,263 @@
+// Events: what each kind is for, what a record costs, who may record and wait, and what it proves.
+#include "conformance.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace {
+
+using conformance::add_one;
+using conformance::churn;
+using conformance::driver_calls;
+using conformance::on_every_device;
+using conformance::refused_as;
+using conformance::rounds;
+using conformance::runtime;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Event;
+using isthmus::Feature;
+using isthmus::MemoryKind;
+using isthmus::Stream;
+using isthmus::Wait;
+
+constexpr std::size_t count = 256;
+
+bool counted(const Device& device) {
+    return !device.is_cpu() && driver_calls() >= 0;
+}
+
+// Work that keeps a GPU busy for a moment.
+void work_on(Stream& stream, Buffer<std::int32_t>& data) {
+    (void)stream.launch(churn, count, data, rounds(driver_calls() >= 0 ? 200 : 20000)).value();
+}
+
+// Every pair of devices, the CPU and the same one twice included.
+template <class Body>
+void on_every_pair(Body body) {
+    on_every_device([&](Device& first) { on_every_device([&](Device& second) { body(first, second); }); });
+}
+
+TEST(Events, TimingAndInterprocessExcludeEachOther) {  // keeps S11
+    on_every_device([](Device& device) {
+        const long before = driver_calls();
+        const auto made = device.create_event({.timing = true, .interprocess = true});
+        EXPECT_TRUE(refused_as(made, Code::invalid_argument));
+        EXPECT_FALSE(made.error().remedy().empty());
+        EXPECT_TRUE(refused_as(device.stream().record({.timing = true, .interprocess = true}), Code::invalid_argument));
+        EXPECT_TRUE(unless_fault(driver_calls() == before));
+        EXPECT_TRUE(worked(device.create_event({.timing = true})));
+    });
+}
+
+TEST(Events, InterprocessOnesAreThereWhereTheDeviceReportsThem) {  // keeps S11, D7
+    on_every_device([](Device& device) {
+        const long before = driver_calls();
+        const auto made = device.create_event({.interprocess = true});
+        const isthmus::Capability& capability = device.capabilities().feature(Feature::ipc_events);
+        if (!capability) {
+            EXPECT_TRUE(refused_as(made, Code::unsupported));
+            EXPECT_NE(made.error().message().find(capability.reason), std::string_view::npos) << "the fact is named";
+            EXPECT_TRUE(refused_as(device.stream().record({.interprocess = true}), Code::unsupported));
+            EXPECT_TRUE(unless_fault(driver_calls() == before));
+            return;
+        }
+        Event event = made.value();
+        EXPECT_TRUE(event.options().interprocess);
+        EXPECT_FALSE(event.options().timing);
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        device.stream().fill_bytes(data, 0).value();
+        device.stream().record(event).value();
+        event.synchronize().value();
+        EXPECT_TRUE(event.finished().value());
+        EXPECT_TRUE(refused_as(Event::elapsed_ms(event, event), Code::invalid_argument));
+    });
+}
+
+TEST(Events, AFreshRecordCostsOneDriverCall) {  // keeps S10
+    on_every_device([](Device& device) {
+        if (!counted(device)) return;
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Event last = stream.record().value();  // the first ones are made
+        for (int round = 0; round < rounds(100); ++round) {
+            work_on(stream, data);
+            const long before = driver_calls();
+            last = stream.record().value();
+            EXPECT_TRUE(unless_fault(driver_calls() - before == 1 || round == 0)) << "in round " << round;
+        }
+        const long before = driver_calls("cuEventCreate");
+        for (int round = 0; round < rounds(100); ++round) (void)stream.record().value();
+        EXPECT_TRUE(unless_fault(driver_calls("cuEventCreate") == before));
+    });
+}
+
+TEST(Events, ARecordOnAnotherDevicesStreamIsRefusedAndAWaitMayCross) {  // keeps S10
+    on_every_pair([](Device& first, Device& second) {
+        Stream stream = second.create_stream().value();
+        Event foreign = first.create_event().value();
+        if (first.index() != second.index()) {
+            const long before = driver_calls();
+            EXPECT_TRUE(refused_as(stream.record(foreign), Code::wrong_device));
+            EXPECT_TRUE(unless_fault(driver_calls() == before));
+        }
+        // What the second device did behind the wait proves that the first one's work had ended.
+        Buffer<std::int32_t> data = first.allocate<std::int32_t>(count).value();
+        Stream working = first.create_stream().value();
+        working.fill_bytes(data, 0).value();
+        work_on(working, data);
+        working.record(foreign).value();
+        stream.wait(foreign).value();
+        stream.record().value().synchronize().value();
+        EXPECT_TRUE(foreign.finished().value());
+    });
+}
+
+TEST(Events, WaitStreamIsARecordThereAndAWaitHere) {  // keeps S10
+    on_every_pair([](Device& first, Device& second) {
+        Stream there = first.create_stream().value();
+        Stream here = second.create_stream().value();
+        Buffer<std::int32_t> data = first.allocate<std::int32_t>(count).value();
+        there.fill_bytes(data, 0).value();
+        (void)there.record().value();  // the pool has one
+        work_on(there, data);
+        const long calls = driver_calls(), records = driver_calls("cuEventRecord");
+        const long waits = driver_calls("cuStreamWaitEvent");
+        here.wait_stream(there).value();
+        if (counted(first) && counted(second)) {
+            EXPECT_TRUE(unless_fault(driver_calls() - calls == 2));
+            EXPECT_TRUE(unless_fault(driver_calls("cuEventRecord") - records == 1));
+            EXPECT_TRUE(unless_fault(driver_calls("cuStreamWaitEvent") - waits == 1));
+        }
+        here.synchronize().value();
+        EXPECT_TRUE(there.finished().value());
+    });
+}
+
+TEST(Events, RecordsAndWaitsNeverBlockTheHost) {  // keeps S10
+    on_every_pair([](Device& first, Device& second) {
+        if (!counted(first) || !counted(second)) return;  // the CPU device's work happens on this very thread
+        Stream there = first.create_stream().value();
+        Stream here = second.create_stream().value();
+        Buffer<std::int32_t> data = first.allocate<std::int32_t>(count).value();
+        there.fill_bytes(data, 0).value();
+        work_on(there, data);
+        const auto waits = [] {
+            long all = 0;
+            for (const char* call :
+                 {"cuStreamSynchronize", "cuEventSynchronize", "cuCtxSynchronize", "cuEventQuery", "cuStreamQuery"}) {
+                all += driver_calls(call);
+            }
+            return all;
+        };
+        const long before = waits();
+        Event event = there.record().value();
+        here.wait(event).value();
+        there.record(event).value();
+        here.wait_stream(there).value();
+        EXPECT_TRUE(unless_fault(waits() == before));
+        here.synchronize().value();
+    });
+}
+
+TEST(Events, OneThatOthersWaitForMayGoAndIsUsedAgain) {  // keeps S10
+    on_every_device([](Device& device) {
+        Stream producer = device.create_stream().value();
+        Stream consumer = device.create_stream().value();
+        Stream third = device.create_stream().value();
+        Buffer<std::int32_t> a = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> b = device.allocate<std::int32_t>(count).value();
+        for (std::int32_t round = 1; round <= rounds(20); ++round) {
+            producer.fill_bytes(a, 0).value();
+            work_on(producer, a);
+            producer.fill_bytes(a, static_cast<std::uint8_t>(round)).value();
+            consumer.wait(producer.record().value()).value();
+            (void)third.record().value();  // the same driver's event, at once
+            (void)consumer.launch(conformance::scale_into, count, b, a, 1).value();
+            ASSERT_EQ(isthmus::read_back(b).value()[count - 1], 0x01010101 * round);
+            producer.wait_stream(consumer).value();
+        }
+    });
+}
+
+TEST(Events, SeenCompleteTheyCostNoDriverCallAndTheirStreamKnows) {  // keeps S9
+    on_every_device([](Device& device) {
+        Stream stream = device.create_stream().value();
+        isthmus::SharedUse use;
+        if (!device.is_cpu()) use.kind = MemoryKind::pinned;
+        Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count, use).value();
+        { (void)data.write_on_host().value(); }
+        const auto launched = stream.launch(churn, count, data, rounds(10)).value();
+        Event event = stream.record().value();
+        event.synchronize().value();
+        const long before = driver_calls();
+        EXPECT_TRUE(event.finished().value());
+        EXPECT_TRUE(worked(event.synchronize(Wait::never())));
+        EXPECT_TRUE(stream.completed(launched.position));
+        EXPECT_TRUE(worked(data.read_on_host(Wait::never())));
+        EXPECT_TRUE(unless_fault(driver_calls() == before));
+        (void)stream.launch(churn, count, data, rounds(10)).value();
+        stream.record(event).value();  // starts anew
+        event.synchronize().value();
+        EXPECT_TRUE(event.finished().value());
+    });
+}
+
+TEST(Events, TimeIsMeasuredBetweenTimingEventsOnly) {  // keeps S11
+    on_every_device([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        stream.fill_bytes(data, 0).value();
+        Event begin = stream.record({.timing = true}).value();
+        EXPECT_TRUE(begin.options().timing);
+        work_on(stream, data);
+        const Event plain = stream.record().value();
+        const Event end = stream.record({.timing = true}).value();
+        end.synchronize().value();
+        EXPECT_GE(Event::elapsed_ms(begin, end).value(), 0.0F);
+        EXPECT_TRUE(refused_as(Event::elapsed_ms(begin, plain), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Event::elapsed_ms(plain, end), Code::invalid_argument));
+        const Event never = device.create_event({.timing = true}).value();
+        EXPECT_TRUE(refused_as(Event::elapsed_ms(begin, never), Code::invalid_argument));
+        if (!device.is_cpu()) {
+            const Event elsewhere = runtime().cpu().stream().record({.timing = true}).value();
+            EXPECT_TRUE(refused_as(Event::elapsed_ms(begin, elsewhere), Code::wrong_device));
+        }
+    });
+}
+
+TEST(Events, NeitherLaunchesNorEventsSwitchContexts) {  // keeps L7, R7
+    on_every_device([](Device& device) {
+        if (!counted(device)) return;
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        isthmus::SharedUse use;
+        use.kind = MemoryKind::pinned;
+        Buffer<std::int32_t> pinned = device.allocate_shared<std::int32_t>(count, use).value();
+        const auto all_of_it = [&] {
+            (void)stream.launch(add_one, count, data).value();
+            (void)stream.launch(add_one, count, pinned).value();
+            Event event = stream.record().value();
+            stream.wait(event).value();
+            stream.record(event).value();
+            (void)stream.mark().value();
+            (void)stream.poll().value();
+            event.synchronize().value();
+        };
+        for (int warm = 0; warm < 3; ++warm) all_of_it();
+        const auto switches = [] {
+            return driver_calls("cuCtxPushCurrent") + driver_calls("cuCtxPopCurrent") + driver_calls("cuCtxSetCurrent");
+        };
+        const long before = switches();
+        for (int round = 0; round < rounds(10); ++round) all_of_it();
+        EXPECT_TRUE(unless_fault(switches() == before));
+        (void)device.create_stream().value();
+        EXPECT_TRUE(unless_fault(switches() > before)) << "the count counts";
+    });
+}
+
+}  // namespace
