@@ -8,8 +8,8 @@
 namespace isthmus::sim {
 
 // 0: go on. Answers of a process that forked (3), is exiting (4), never called cuInit (3), or calls from inside one
-// of its own host functions (800).
-Result admission();
+// of its own host functions (800, except what was seen to work there).
+Result admission(CallId id);
 
 // Whether a call goes on although the calling thread's current context was destroyed; the others answer 709.
 bool works_beside_a_dead_context(CallId id) noexcept;
@@ -18,7 +18,7 @@ bool works_beside_a_dead_context(CallId id) noexcept;
 template <class Body>
 Result call(CallId id, Body&& body) {
     if (const Result planned = count_call(id)) return planned;
-    if (const Result refused = admission()) return refused;
+    if (const Result refused = admission(id)) return refused;
     Driver& d = *driver();
     if (current_is_dead(d) && !works_beside_a_dead_context(id)) return result::context_is_destroyed;
     d.engine().progress();

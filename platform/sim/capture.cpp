@@ -37,9 +37,7 @@ Result end(Driver& d, Stream* handle, GraphObject** graph) {
         say("cuStreamEndCapture: stream %llu joined the capture and never came back",
             static_cast<unsigned long long>(lost));
     }
-    if (capture == 0 || code == engine::code::capture_unmatched || code == engine::code::capture_wrong_thread) {
-        return code;
-    }
+    if (capture == 0 || code == engine::code::capture_unmatched) return code;  // it is not over
     const std::lock_guard lock(d.mutex);
     GraphObject* const ended = capture_ended(d, capture, code == result::ok ? &captured : nullptr);
     if (code == result::ok) *graph = ended;

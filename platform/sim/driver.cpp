@@ -118,11 +118,19 @@ Result start(unsigned flags) {
 
 }  // namespace
 
-Result admission() {
+namespace {
+
+bool works_in_a_host_function(CallId id) {
+    return id == CallId::cuStreamQuery || id == CallId::cuEventQuery || id == CallId::cuEventRecord;
+}
+
+}  // namespace
+
+Result admission(CallId id) {
     if (forked.load(std::memory_order_relaxed)) return result::not_initialized;
     if (exiting.load(std::memory_order_relaxed)) return result::deinitialized;
     if (!driver()) return result::not_initialized;
-    if (engine::Engine::in_host_function()) return result::not_permitted;
+    if (engine::Engine::in_host_function() && !works_in_a_host_function(id)) return result::not_permitted;
     return result::ok;
 }
 

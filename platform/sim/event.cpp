@@ -52,7 +52,19 @@ Result record(Driver& d, Event* handle, Stream* stream_handle) {
     StreamTarget stream;
     if (const Result code = resolve_for_work(d, stream_handle, stream)) return code;
     if (event.context != stream.context) return result::invalid_handle;
+    const bool captured = d.engine().capture_info(stream.id).state != engine::CaptureState::none;
+    if (captured && (event.flags & interprocess) != 0) return result::capture_unsupported;  // unharmed: observed
     return d.engine().record(event.id, stream.id);
+}
+
+// The flag that makes a node of its own of an event in a capture.
+Result refuse_external(Driver& d, Stream* handle, const char* call) {
+    StreamTarget stream;
+    if (const Result code = resolve(d, handle, stream)) return code;
+    // Documented as invalid outside of captures.
+    if (d.engine().capture_info(stream.id).state == engine::CaptureState::none) return result::invalid_value;
+    say("%s: external event nodes are not modelled", call);
+    return result::not_supported;
 }
 
 Result record_context(Driver& d, Context* context, Event* handle) {
@@ -112,10 +124,7 @@ Result cuEventRecord(Event* event, Stream* stream) {
 Result cuEventRecordWithFlags(Event* event, Stream* stream, unsigned flags) {
     return call(CallId::cuEventRecordWithFlags, [&](Driver& d) -> Result {
         if (flags > 1) return result::invalid_value;
-        if (flags == 1) {
-            say("cuEventRecordWithFlags: external event nodes are not modelled");
-            return result::not_supported;
-        }
+        if (flags == 1) return refuse_external(d, stream, "cuEventRecordWithFlags");
         return record(d, event, stream);
     });
 }
@@ -127,6 +136,7 @@ Result cuCtxRecordEvent(Context* context, Event* event) {
 Result cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {
     return call(CallId::cuStreamWaitEvent, [&](Driver& d) -> Result {
         if (flags > 1) return result::invalid_value;
+        if (flags == 1) return refuse_external(d, stream, "cuStreamWaitEvent");
         Event found;
         if (const Result code = find(d, event, found)) return code;
         StreamTarget target;

@@ -31,19 +31,16 @@ Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned
 Result launch(Driver& d, GraphExec* handle, Stream* stream_handle) {
     StreamTarget stream;
     if (const Result code = resolve_for_work(d, stream_handle, stream)) return code;
-    std::shared_ptr<engine::GraphInstance> instance;
-    const bool captured = d.engine().capture_info(stream.id).state != engine::CaptureState::none;
     {
         const std::lock_guard lock(d.mutex);
         if (!d.instances.alive(handle)) return result::invalid_value;
-        instance = handle->instance;
-        // Documented: such a graph is a child only where it is moved into its parent.
-        if (captured && has_memory_nodes(instance->graph)) return result::not_supported;
+        const bool captured = d.engine().capture_info(stream.id).state != engine::CaptureState::none;
+        engine::GraphInstance& instance = *handle->instance;
         if (!captured) {
-            if (const Result code = check_launch(d, instance->graph, handle->auto_free)) return code;
+            if (const Result code = check_launch(d, instance.graph, handle->auto_free)) return code;
         }
-        if (const Result code = d.engine().launch(stream.id, *instance)) return code;
-        if (!captured) note_launch(d, instance->graph);
+        if (const Result code = d.engine().launch(stream.id, instance)) return code;
+        note_launch(d, instance.graph);
     }
     update_managed_access(d);
     return result::ok;

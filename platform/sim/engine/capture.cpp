@@ -34,11 +34,15 @@ bool forbids_unsafe_call(const Capture& capture) {
 
 }  // namespace
 
-// A stream leaves by being destroyed. With the stream that a capture began on goes what could end it.
-void lose_capture(Core& core, Stream& stream) {
-    stream.capture->invalidated = true;
-    if (stream.capture->origin != stream.id) return;
-    core.graveyard.push_back(std::make_shared<const Graph>(dissolve(core, std::shared_ptr<Capture>(stream.capture))));
+// A stream leaves by being destroyed, and the capture goes on: what it did must be joined all the same (observed).
+// With the stream that a capture began on goes what could end it.
+void leave_capture(Core& core, Stream& stream) {
+    const std::shared_ptr<Capture> capture = stream.capture;
+    if (capture->origin == stream.id) {
+        core.graveyard.push_back(std::make_shared<const Graph>(dissolve(core, capture)));
+    } else {
+        capture->left.push_back({stream.id, std::move(stream.capture_tail)});
+    }
 }
 
 void add_once(std::vector<NodeIndex>& nodes, NodeIndex node) {
@@ -63,30 +67,46 @@ int Engine::begin_capture(StreamId id, CaptureMode mode, Graph into, std::vector
     return code::ok;
 }
 
+namespace {
+
+// Streams whose work the stream that ends the capture does not follow.
+std::vector<StreamId> find_unjoined(const Core& core, const std::shared_ptr<Capture>& capture, const Stream& origin) {
+    std::vector<NodeIndex> from = origin.capture_tail;
+    from.insert(from.end(), capture->excused.begin(), capture->excused.end());
+    const std::vector<bool> joined = capture->graph.ancestors(from);
+    std::vector<StreamId> unjoined;
+    const auto check = [&](StreamId id, const std::vector<NodeIndex>& tail) {
+        if (!std::all_of(tail.begin(), tail.end(), [&](NodeIndex node) { return joined[node]; })) {
+            unjoined.push_back(id);
+        }
+    };
+    for (const auto& [key, stream] : core.streams) {
+        if (stream.capture == capture) check(stream.id, stream.capture_tail);
+    }
+    for (const auto& [id, tail] : capture->left) check(id, tail);
+    return unjoined;
+}
+
+}  // namespace
+
 int Engine::end_capture(StreamId id, Graph& graph, std::vector<StreamId>* unjoined) {
     Core::Lock lock(*core_);
     Stream* stream = core_->find(id);
     if (!stream) return code::invalid_handle;
     const std::shared_ptr<Capture> capture = stream->capture;
     if (!capture) return code::illegal_state;
-    if (capture->origin != id) return code::capture_unmatched;
-    if (capture->mode != CaptureMode::relaxed && capture->owner != std::this_thread::get_id()) {
-        return code::capture_wrong_thread;
+    if (capture->origin != id) {  // observed: lost, and still to be ended
+        capture->invalidated = true;
+        return code::capture_unmatched;
     }
     int code = code::ok;
-    if (capture->invalidated) {
+    if (capture->mode != CaptureMode::relaxed && capture->owner != std::this_thread::get_id()) {
+        code = code::capture_wrong_thread;  // observed: over all the same
+    } else if (capture->invalidated) {
         code = code::capture_invalidated;
-    } else {
-        std::vector<NodeIndex> from = stream->capture_tail;
-        from.insert(from.end(), capture->excused.begin(), capture->excused.end());
-        const std::vector<bool> joined = capture->graph.ancestors(from);
-        for (const auto& [key, other] : core_->streams) {
-            if (other.capture != capture) continue;
-            const auto& tail = other.capture_tail;
-            if (std::all_of(tail.begin(), tail.end(), [&](NodeIndex node) { return joined[node]; })) continue;
-            code = code::capture_unjoined;
-            if (unjoined) unjoined->push_back(other.id);
-        }
+    } else if (std::vector<StreamId> missing = find_unjoined(*core_, capture, *stream); !missing.empty()) {
+        code = code::capture_unjoined;
+        if (unjoined) *unjoined = std::move(missing);
     }
     Graph captured = dissolve(*core_, capture);
     lock.release();

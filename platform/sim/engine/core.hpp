@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -47,6 +48,7 @@ struct Capture {
     bool ended = false;
     Graph graph;
     std::vector<NodeIndex> excused;  // taken out of a stream's dependencies on purpose: need not be joined
+    std::vector<std::pair<StreamId, std::vector<NodeIndex>>> left;  // streams that were destroyed, as they stood
 };
 
 // A stream is its tail operation; while captured, the nodes that stand for the tail.
@@ -174,7 +176,7 @@ public:
     std::vector<Mark> unobserved;  // per stream and device, its last GPU work that the host has not seen the end of
 };
 
-void lose_capture(Core& core, Stream& stream);
+void leave_capture(Core& core, Stream& stream);
 void add_once(std::vector<NodeIndex>& nodes, NodeIndex node);
 
 // Whether this thread runs a host function or a stream callback.

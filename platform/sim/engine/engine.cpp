@@ -124,8 +124,8 @@ int Engine::launch(StreamId id, GraphInstance& instance) {
     if (!stream) return code::invalid_handle;
     if (stream->capture) {
         if (stream->capture->invalidated) return code::capture_invalidated;
-        stream->capture_tail = {stream->capture->graph.add_graph(instance.graph, stream->capture_tail)};
-        return code::ok;
+        stream->capture->invalidated = true;  // observed: only a graph becomes a child graph, by a call of its own
+        return code::capture_unsupported;
     }
     if (const int code = core.devices[stream->device].code; code != code::ok) return code;
 

@@ -65,7 +65,7 @@ public:
     // order itself. 900 where one of them is being captured, and that capture is lost.
     int record_all(EventId event, const std::vector<StreamId>& streams, int device);
     int wait(StreamId stream, EventId event);  // for the record current now; may cross devices
-    int query_event(EventId event);            // never recorded: complete. In a capture: 907
+    int query_event(EventId event);            // never recorded: complete. In a capture: 907, or 1 once that has ended
     int synchronize_event(EventId event);
     int elapsed_ns(EventId start, EventId end, std::int64_t& nanoseconds);  // 400 without timing or record, 600 early
     std::uint64_t event_capture(EventId event) const;  // the capture it was last recorded in; 0: none
@@ -73,7 +73,8 @@ public:
     // --- capture (the calling API room decides what is lawful; these keep the state)
     // Into a graph that may have nodes; the first operations follow `dependencies`.
     int begin_capture(StreamId stream, CaptureMode mode, Graph into = {}, std::vector<NodeIndex> dependencies = {});
-    // On failure the capture is gone, too, except with 903 and 908. `unjoined` receives the streams behind a 904.
+    // On failure the capture is gone, too, except with 903, which loses it. `unjoined` receives the streams behind a
+    // 904.
     int end_capture(StreamId stream, Graph& graph, std::vector<StreamId>* unjoined = nullptr);
     CaptureInfo capture_info(StreamId stream) const;
     int set_capture_dependencies(StreamId stream, std::vector<NodeIndex> nodes);
@@ -88,7 +89,7 @@ public:
     int with_capture_graph(StreamId stream, Visit visit);  // visit(Graph&), engine locked
 
     // --- graphs
-    int launch(StreamId stream, GraphInstance& instance);  // submits every node; in a capture, adds a child graph
+    int launch(StreamId stream, GraphInstance& instance);  // submits every node; 900 loses a capture
 
     // --- errors
     int device_code(int device) const;  // the sticky code; 0: none

@@ -5,6 +5,15 @@
 
 namespace isthmus::sim::engine {
 
+namespace {
+
+// Observed: once the capture has ended, its events are invalid until they are recorded anew.
+int captured_code(const Event& event) {
+    return event.capture->ended ? code::invalid_value : code::captured_event;
+}
+
+}  // namespace
+
 EventId Engine::create_event(bool timing) {
     Core::Lock lock(*core_);
     const EventId id{core_->next_id++};
@@ -76,7 +85,7 @@ int Engine::wait(StreamId stream_id, EventId id) {
     if (!event || !stream) return code::invalid_handle;
     if (stream->capture && stream->capture->invalidated) return code::capture_invalidated;
     if (event->capture) {
-        if (event->capture->ended) return code::captured_event;
+        if (event->capture->ended) return code::invalid_value;  // observed
         if (event->capture->invalidated) return code::capture_invalidated;
         if (stream->capture && stream->capture != event->capture) {
             stream->capture->invalidated = event->capture->invalidated = true;
@@ -109,7 +118,7 @@ int Engine::query_event(EventId id) {
     Core::Lock lock(*core_);
     Event* event = core_->find(id);
     if (!event) return code::invalid_handle;
-    if (event->capture) return code::captured_event;
+    if (event->capture) return captured_code(*event);
     if (!event->record) return code::ok;
     if (const int code = core_->devices[event->record->operation.device].code; code != code::ok) return code;
     if (!event->record->done) return code::not_ready;
@@ -121,7 +130,7 @@ int Engine::synchronize_event(EventId id) {
     Core::Lock lock(*core_);
     Event* event = core_->find(id);
     if (!event) return code::invalid_handle;
-    if (event->capture) return code::captured_event;
+    if (event->capture) return captured_code(*event);
     if (!event->record) return code::ok;
     const WorkRef record = event->record;
     return core_->await(lock, record, record->operation.device);
@@ -132,7 +141,9 @@ int Engine::elapsed_ns(EventId start_id, EventId end_id, std::int64_t& nanosecon
     const Event* start = core_->find(start_id);
     const Event* end = core_->find(end_id);
     if (!start || !end || !start->timing || !end->timing) return code::invalid_handle;
-    if (start->capture || end->capture) return code::captured_event;
+    for (const Event* event : {start, end}) {
+        if (event->capture) return captured_code(*event);
+    }
     if (!start->record || !end->record) return code::invalid_handle;
     for (const Event* event : {start, end}) {
         if (const int code = core_->devices[event->record->operation.device].code; code != code::ok) return code;

@@ -32,7 +32,7 @@ int Engine::destroy_stream(StreamId id) {
     if (!stream) return code::invalid_handle;
     Device& device = core_->devices[stream->device];
     if (device.legacy == id) return code::not_permitted;
-    if (stream->capture) lose_capture(*core_, *stream);
+    if (stream->capture) leave_capture(*core_, *stream);
     core_->adopt(device, stream->tail, stream->options.blocking);
     core_->streams.erase(static_cast<std::uint64_t>(id));
     return code::ok;

@@ -108,7 +108,10 @@ TEST_F(EngineCapture, EndsOnlyOnItsOwnStream) {  // keeps S14
     begin();
     fork_to(b);
     EXPECT_EQ(engine.end_capture(b, graph), code::capture_unmatched);
-    EXPECT_EQ(engine.end_capture(a, graph), code::ok);
+    EXPECT_EQ(state(a), CaptureState::invalidated);
+    EXPECT_EQ(state(b), CaptureState::invalidated);
+    EXPECT_EQ(engine.end_capture(a, graph), code::capture_invalidated);
+    EXPECT_EQ(state(b), CaptureState::none);
     EXPECT_EQ(engine.end_capture(a, graph), code::illegal_state);
 }
 
@@ -117,7 +120,7 @@ TEST_F(EngineCapture, EndsOnlyOnItsOwnThreadUnlessRelaxed) {
     int from_elsewhere = code::ok;
     std::thread([&] { from_elsewhere = engine.end_capture(a, graph); }).join();
     EXPECT_EQ(from_elsewhere, code::capture_wrong_thread);
-    EXPECT_EQ(engine.end_capture(a, graph), code::ok);
+    EXPECT_EQ(engine.end_capture(a, graph), code::illegal_state);  // it was over
     begin(CaptureMode::relaxed);
     std::thread([&] { from_elsewhere = engine.end_capture(a, graph); }).join();
     EXPECT_EQ(from_elsewhere, code::ok);
@@ -168,7 +171,9 @@ TEST_F(EngineCapture, ACapturedEventIsNeitherQueriedNorAwaited) {
     EXPECT_EQ(engine.query_event(fork), code::captured_event);
     EXPECT_EQ(engine.synchronize_event(fork), code::captured_event);
     ASSERT_EQ(engine.end_capture(a, graph), code::ok);
-    EXPECT_EQ(engine.wait(b, fork), code::captured_event);
+    EXPECT_EQ(engine.wait(b, fork), code::invalid_value);
+    EXPECT_EQ(engine.query_event(fork), code::invalid_value);
+    EXPECT_EQ(engine.synchronize_event(fork), code::invalid_value);
     ASSERT_EQ(engine.record(fork, b), code::ok);  // an ordinary record makes it an ordinary event again
     EXPECT_EQ(engine.event_capture(fork), 0u);
     EXPECT_EQ(engine.synchronize_event(fork), code::ok);
@@ -230,11 +235,53 @@ TEST_F(EngineCapture, DependenciesCanBeReadAndReplaced) {
     EXPECT_EQ(graph.node(2).dependencies, std::vector<NodeIndex>{0});
 }
 
-TEST_F(EngineCapture, DestroyingACapturingStreamLosesTheCapture) {
+TEST_F(EngineCapture, WhatIsTakenOutOfTheDependenciesNeedNotBeJoined) {
     begin();
     fork_to(b);
+    ASSERT_EQ(engine.submit(b, logs(log, "aside")), code::ok);
+    ASSERT_EQ(engine.set_capture_dependencies(b, {0}), code::ok);
+    EXPECT_EQ(engine.end_capture(a, graph), code::ok);
+    EXPECT_EQ(graph.size(), 2u);
+}
+
+TEST_F(EngineCapture, TheWorkOfADestroyedJoinedStreamMustBeJoined) {  // keeps S14
+    begin();
+    fork_to(b);
+    ASSERT_EQ(engine.submit(b, logs(log, "aside")), code::ok);
+    join_from(b);
     ASSERT_EQ(engine.destroy_stream(b), code::ok);
+    EXPECT_EQ(engine.end_capture(a, graph), code::ok);
+    begin();
+    const StreamId c = engine.create_stream(0, {});
+    fork_to(c);
+    ASSERT_EQ(engine.submit(c, logs(log, "lost")), code::ok);
+    ASSERT_EQ(engine.destroy_stream(c), code::ok);
+    std::vector<StreamId> unjoined;
+    EXPECT_EQ(engine.end_capture(a, graph, &unjoined), code::capture_unjoined);
+    EXPECT_EQ(unjoined, std::vector<StreamId>{c});
+}
+
+TEST_F(EngineCapture, TheLegacyStreamJoinsNoCapture) {
+    begin();
+    ASSERT_EQ(engine.record(fork, a), code::ok);
+    EXPECT_EQ(engine.wait(engine.legacy_stream(0), fork), code::capture_implicit);
     EXPECT_EQ(engine.end_capture(a, graph), code::capture_invalidated);
+}
+
+TEST_F(EngineCapture, AnEventCanStandForAllStreamsOfADevice) {  // keeps S9's ground
+    Gate gate;
+    ASSERT_EQ(engine.submit(b, waits_for(gate)), code::ok);
+    ASSERT_EQ(engine.record_all(join, {a, b}, 0), code::ok);
+    EXPECT_EQ(engine.query_event(join), code::not_ready);
+    ASSERT_EQ(engine.submit(a, logs(log, "beside")), code::ok);  // in no stream's order itself
+    EXPECT_EQ(engine.synchronize(a), code::ok);
+    gate.open();
+    EXPECT_EQ(engine.synchronize_event(join), code::ok);
+    EXPECT_EQ(engine.query(b), code::ok);
+    begin();
+    EXPECT_EQ(engine.record_all(join, {a, b}, 0), code::capture_unsupported);
+    EXPECT_EQ(engine.end_capture(a, graph), code::capture_invalidated);
+    EXPECT_EQ(engine.record_all(EventId::none, {}, 0), code::invalid_handle);
 }
 
 TEST_F(EngineCapture, DestroyingTheStreamThatACaptureBeganOnFreesTheOthers) {
@@ -247,18 +294,37 @@ TEST_F(EngineCapture, DestroyingTheStreamThatACaptureBeganOnFreesTheOthers) {
     EXPECT_EQ(log.entries(), Entries{"ordinary"});
 }
 
-TEST_F(EngineCapture, ALaunchWhileCapturingBecomesPartOfTheGraph) {
-    GraphInstance child;
-    child.graph.add(logs(log, "child"), {});
+TEST_F(EngineCapture, ALaunchIntoACapturingStreamLosesTheCapture) {
+    GraphInstance other;
     begin();
-    ASSERT_EQ(engine.launch(a, child), code::ok);
+    EXPECT_EQ(engine.launch(a, other), code::capture_unsupported);
+    EXPECT_EQ(engine.launch(a, other), code::capture_invalidated);
+    EXPECT_EQ(engine.end_capture(a, graph), code::capture_invalidated);
+}
+
+TEST_F(EngineCapture, AChildGraphRunsInThePlaceOfItsNode) {
+    Graph child, middle;
+    child.add(logs(log, "child"), {child.add(logs(log, "first"), {})});
+    middle.add_graph(child, {middle.add(logs(log, "middle"), {})});
+    begin();
+    ASSERT_EQ(engine.with_capture_graph(a, [&](Graph& open) { open.add_graph(middle, {0}); }), code::ok);
+    ASSERT_EQ(engine.set_capture_dependencies(a, {1}), code::ok);
     ASSERT_EQ(engine.submit(a, logs(log, "after")), code::ok);
     ASSERT_EQ(engine.end_capture(a, graph), code::ok);
-    EXPECT_EQ(log.entries(), Entries{});
     GraphInstance instance{graph, nullptr};
     ASSERT_EQ(engine.launch(a, instance), code::ok);
     EXPECT_EQ(engine.synchronize(a), code::ok);
-    EXPECT_EQ(log.entries(), (Entries{"root", "child", "after"}));
+    EXPECT_EQ(log.entries(), (Entries{"root", "middle", "first", "child", "after"}));
+    GraphNode* const nested = instance.graph.find(std::as_const(graph).node(1).child->node(1).child->node(1).id);
+    ASSERT_NE(nested, nullptr);
+    nested->operation = logs(log, "patched");
+    ASSERT_EQ(engine.launch(a, instance), code::ok);
+    EXPECT_EQ(engine.synchronize(a), code::ok);
+    EXPECT_EQ(log.entries().at(8), "patched");
+    GraphInstance untouched{graph, nullptr};
+    ASSERT_EQ(engine.launch(a, untouched), code::ok);
+    EXPECT_EQ(engine.synchronize(a), code::ok);
+    EXPECT_EQ(log.entries().at(13), "child");
 }
 
 TEST_F(EngineCapture, LaunchesOfOneInstanceRunOneAfterTheOtherOnAnyStream) {

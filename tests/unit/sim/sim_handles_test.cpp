@@ -183,17 +183,29 @@ TEST(SimHandles, AFreeWaitsForTheKernelThatRuns) {
 TEST(SimHandles, HostFunctionsMayNotCallTheDriver) {  // keeps S20's ground
     in_own_process([] {
         open_device();
-        static int answered = 0;
+        struct Answers {
+            Stream* stream = new_stream();
+            Event* event = new_event();
+            int count = 0, launch = 0, query = 1, event_query = 1, record = 1;
+        };
+        static Answers answers;
+        Stream* stream = new_stream();
         REQUIRE_CODE(cuLaunchHostFunc(
-                         nullptr,
+                         stream,
                          [](void*) {
                              int count = 0;
-                             answered = cuDeviceGetCount(&count);
+                             answers.count = cuDeviceGetCount(&count);
+                             answers.launch = cuLaunchHostFunc(
+                                 answers.stream, [](void*) {}, nullptr);
+                             answers.query = cuStreamQuery(answers.stream);
+                             answers.event_query = cuEventQuery(answers.event);
+                             answers.record = cuEventRecord(answers.event, answers.stream);
                          },
                          nullptr),
                      0);
         REQUIRE_CODE(cuCtxSynchronize(), 0);
-        REQUIRE_THAT(answered == 800);
+        REQUIRE_THAT(answers.count == 800 && answers.launch == 800);
+        REQUIRE_THAT(answers.query == 0 && answers.event_query == 0 && answers.record == 0);  // observed
     });
 }
 
