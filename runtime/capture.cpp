@@ -3,7 +3,7 @@
 #include <isthmus/stream.hpp>
 
 #include "device_state.hpp"
-#include "recording.hpp"
+#include "graph_state.hpp"
 #include "stream_state.hpp"
 
 #include <memory>
@@ -51,11 +51,11 @@ Result<Graph> Capture::end() {
     if (!ended && recording.thread != std::this_thread::get_id()) return std::move(ended).error();  // still open
     const std::shared_ptr<detail::Recording> over = std::move(recording_);
     if (!ended) return std::move(ended).error();
-    auto graph = std::make_shared<detail::GraphState>(over->device, handle);
-    graph->devices = std::move(devices);
+    auto driver = std::make_shared<detail::DriverGraph>(over->device, handle, over->id);
+    driver->devices = std::move(devices);
+    driver->allocates = over->allocates;
+    auto graph = std::make_shared<detail::GraphState>(std::move(driver));
     graph->operations = std::move(over->operations);
-    graph->uses = detail::merged_uses(graph->operations);
-    graph->allocates = over->allocates;
     return Graph(std::move(graph));
 }
 

@@ -1,106 +1,255 @@
-// Graph and GraphInstance: launching what was recorded, as one operation that uses all of its buffers.
+// Graph and GraphInstance: how long they live, and launching what was recorded, as one operation that uses all of its
+// buffers.
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>
 
 #include "device_state.hpp"
+#include "graph_dot.hpp"
+#include "graph_state.hpp"
+#include "launch_access.hpp"
 #include "operation.hpp"
 #include "process.hpp"
-#include "recording.hpp"
 #include "stream_state.hpp"
 
+#include <isthmus/parameter_name.hpp>
+
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <string>
+#include <utility>
 
 namespace isthmus::inline v0 {
 namespace detail {
 
-GraphState::~GraphState() {
+DriverGraph::~DriverGraph() {
     if (device->config->forked() || is_lost()) return;
     const platform::Status status = device->driver->captures()->destroy(handle);
     if (!status.ok()) device->config->say(Severity::warning, device->failure(status, "destroying a graph").text());
 }
 
-// A running instance is not pulled away under its kernels; one that hangs is given up with all that it holds (R5).
-InstanceState::~InstanceState() {
-    DeviceState& device = *graph->device;
-    if (device.config->forked()) return;
-    for (const BufferState::Use& launch : launches) {
-        if (graph->is_lost()) break;  // nothing runs any more
-        Result<void> waited = launch.stream->wait_until(launch.last, Wait{});
-        if (waited || graph->is_lost()) continue;
-        device.config->say(Severity::error, "a graph instance was given up: " + waited.error().text());
-        process::keep_until_exit(graph);
-        return;
-    }
-    if (!graph->is_lost()) {
-        const platform::Status status = device.driver->captures()->destroy(handle);
-        if (!status.ok()) {
-            device.config->say(Severity::warning, device.failure(status, "destroying a graph instance").text());
-        }
-    }
-    graph->instance_ended();  // not before: until then the driver refuses another one of a graph that allocates
-}
-
-bool GraphState::is_lost() const noexcept {
+bool DriverGraph::is_lost() const noexcept {
     return std::any_of(devices.begin(), devices.end(),
                        [](const std::shared_ptr<DeviceState>& takes_part) { return takes_part->is_lost(); });
 }
 
-void GraphState::instance_ended() noexcept {
+Result<void> DriverGraph::usable(const char* what) const {
+    if (!device->usable()) return device->unusable(what);
+    for (const std::shared_ptr<DeviceState>& takes_part : devices) {
+        if (!takes_part->usable()) return takes_part->unusable(what);
+    }
+    return {};
+}
+
+std::shared_ptr<DeviceState> DriverGraph::device_at(std::size_t index) const {
+    for (const std::shared_ptr<DeviceState>& takes_part : devices) {
+        if (takes_part->index == index) return takes_part;
+    }
+    return device;
+}
+
+Result<platform::GraphInstanceHandle> DriverGraph::instantiate() {
+    if (Result<void> well = usable("instantiating a graph"); !well) return std::move(well).error();
     const std::lock_guard lock(mutex);
-    --instances;
+    // The driver answers 801: the addresses of a graph's own memory are the graph's, not the instance's.
+    if (allocates && instances > 0) {
+        return Error(Code::in_use, "a graph that allocates memory can have one instance at a time",
+                     "destroy the other instance first, or allocate before the capture");
+    }
+    platform::GraphInstanceHandle instance = platform::GraphInstanceHandle::none;
+    const platform::Status status = device->driver->captures()->instantiate(handle, instance);
+    if (!status.ok()) return device->failure(status, "instantiating a graph");
+    ++instances;
+    return instance;
+}
+
+void DriverGraph::end_instance(platform::GraphInstanceHandle instance) {
+    if (!is_lost()) {
+        const platform::Status status = device->driver->captures()->destroy(instance);
+        if (!status.ok()) {
+            device->config->say(Severity::warning, device->failure(status, "destroying a graph instance").text());
+        }
+    }
+    const std::lock_guard lock(mutex);
+    --instances;  // not before: until then the driver refuses another one of a graph that allocates
+}
+
+std::vector<InstanceOperation> instance_operations(const std::vector<RecordedOperation>& recorded) {
+    std::vector<InstanceOperation> made;
+    made.reserve(recorded.size());
+    for (const RecordedOperation& one : recorded) {
+        InstanceOperation operation{one.name, one.kernel, one.device, one.node, one.after, {}};
+        for (const RecordedUse& use : one.uses) operation.uses.push_back({use.buffer.get(), use.use, use.argument});
+        made.push_back(std::move(operation));
+    }
+    return made;
+}
+
+void InstanceState::Made::launched(const std::shared_ptr<StreamState>& stream, std::uint64_t position) {
+    for (BufferState::Use& earlier : launches) {
+        if (earlier.stream != stream) continue;
+        earlier.last = position;
+        return;
+    }
+    // Streams may come and go while the instance stays: those that are done are not kept.
+    std::erase_if(launches, [](const BufferState::Use& earlier) { return earlier.stream->reached(earlier.last); });
+    launches.push_back({stream, position, position});
+}
+
+bool InstanceState::Made::idle() const {
+    return from->is_lost() || std::all_of(launches.begin(), launches.end(), [](const BufferState::Use& launch) {
+               return launch.stream->reached(launch.last);
+           });
+}
+
+Result<void> InstanceState::Made::wait_for() {
+    for (const BufferState::Use& launch : launches) {
+        if (from->is_lost()) break;  // nothing runs any more
+        Result<void> waited = launch.stream->wait_until(launch.last, Wait{});
+        if (!waited && !from->is_lost()) return waited;
+    }
+    return {};
+}
+
+void InstanceState::Made::destroy() {
+    from->end_instance(handle);
+}
+
+InstanceState::InstanceState(const GraphState& graph, platform::GraphInstanceHandle handle) {
+    made.from = graph.driver;
+    made.handle = handle;
+    adopt(graph);
+}
+
+// A running instance is not pulled away under its kernels; one that hangs is given up with all that it holds (R5).
+InstanceState::~InstanceState() {
+    if (made.from->device->config->forked()) return;
+    replaced.push_back(std::move(made));
+    for (Made& one : replaced) {
+        if (Result<void> waited = one.wait_for(); !waited) {
+            one.from->device->config->say(Severity::error, "a graph instance was given up: " + waited.error().text());
+            process::keep_until_exit(std::make_shared<Made>(std::move(one)));
+        } else {
+            one.destroy();
+        }
+    }
+}
+
+void InstanceState::adopt(const GraphState& graph) {
+    GraphUses uses;
+    for (const RecordedOperation& operation : graph.operations) {
+        for (const RecordedUse& use : operation.uses) uses.add(*use.buffer, use.use);
+    }
+    made.uses = std::move(uses);
+    as_of = graph.driver;
+    operations = instance_operations(graph.operations);
+}
+
+std::vector<InstanceState::Made> InstanceState::end_replaced() {
+    std::vector<Made> over, running;
+    for (Made& one : replaced) {
+        const bool idle = one.idle();
+        if (idle) one.destroy();
+        (idle ? over : running).push_back(std::move(one));
+    }
+    replaced = std::move(running);
+    return over;
 }
 
 }  // namespace detail
+
+namespace {
+
+// On the CPU device every buffer is opened as a host view would be, for the length of the launch.
+Result<void> open_all(const detail::GraphUses& uses, std::vector<detail::ViewScope>& scopes) {
+    for (const detail::GraphUses::Entry& entry : uses.entries()) {
+        Result<detail::ViewScope> scope = detail::open_scope(entry.held.buffer, entry.held.use, Wait{});
+        if (!scope) {
+            return Error(scope.error().code(),
+                         "a buffer of the graph cannot be used now: " + std::string(scope.error().message()),
+                         std::string(scope.error().remedy()));
+        }
+        scopes.push_back(std::move(scope).value());
+    }
+    return {};
+}
+
+Error instance_on_captured_stream() {
+    return {Code::capture_error, "an instance was to be launched on a stream that is captured, which ends captures",
+            "append the graph itself (Capture::append): it becomes a part of the new one"};
+}
+
+detail::DotOperation drawn(const detail::DriverGraph& graph, const detail::RecordedOperation& operation) {
+    detail::DotOperation node;
+    node.name = operation.name;
+    node.kernel = operation.kernel != nullptr;
+    node.stream = operation.stream_id;
+    node.device = graph.device_at(operation.device)->driver->facts().name;
+    node.after = operation.after;
+    for (const detail::RecordedUse& use : operation.uses) {
+        const detail::BufferState& buffer = *use.buffer;
+        const auto address =
+            buffer.device_address != 0 ? buffer.device_address : reinterpret_cast<std::uintptr_t>(buffer.host);
+        char where[40];
+        (void)std::snprintf(where, sizeof where, "0x%" PRIx64, static_cast<std::uint64_t>(address));
+        node.arguments.push_back(
+            {node.kernel ? std::string(parameter_name(*operation.kernel, use.argument)) : std::string(), use.use,
+             std::to_string(buffer.bytes) + " bytes of " + detail::described(buffer) + " at " + where});
+    }
+    return node;
+}
+
+}  // namespace
 
 std::size_t Graph::size() const noexcept {
     return state_->operations.size();
 }
 
+std::string Graph::dot() const {
+    std::vector<detail::DotOperation> operations;
+    for (const detail::RecordedOperation& operation : state_->operations) {
+        operations.push_back(drawn(*state_->driver, operation));
+    }
+    return detail::graph_dot("graph " + std::to_string(state_->driver->id), operations);
+}
+
 Result<GraphInstance> Graph::instantiate() const {
-    detail::GraphState& graph = *state_;
-    detail::DeviceState& device = *graph.device;
-    if (!device.usable()) return device.unusable("instantiating a graph");
-    for (const std::shared_ptr<detail::DeviceState>& takes_part : graph.devices) {
-        if (takes_part->is_lost()) return takes_part->unusable("instantiating a graph");
-    }
-    const std::lock_guard lock(graph.mutex);
-    // The driver answers 801: the addresses of a graph's own memory are the graph's, not the instance's.
-    if (graph.allocates && graph.instances > 0) {
-        return Error(Code::in_use, "a graph that allocates memory can have one instance at a time",
-                     "destroy the other instance first, or allocate before the capture");
-    }
-    platform::GraphInstanceHandle handle = platform::GraphInstanceHandle::none;
-    const platform::Status status = device.driver->captures()->instantiate(graph.handle, handle);
-    if (!status.ok()) return device.failure(status, "instantiating a graph");
-    ++graph.instances;
-    return GraphInstance(std::make_shared<detail::InstanceState>(state_, handle));
+    Result<platform::GraphInstanceHandle> made = state_->driver->instantiate();
+    if (!made) return std::move(made).error();
+    return GraphInstance(std::make_shared<detail::InstanceState>(*state_, *made));
 }
 
 Result<void> Stream::launch(const GraphInstance& instance) {
     detail::StreamState& stream = *state_;
     detail::InstanceState& launched = *instance.state();
     if (!stream.device->usable()) return stream.device->unusable("launching a graph");
-    if (launched.graph->device != stream.device) {
+    std::vector<detail::ViewScope> scopes;                   // closed without the lock
+    std::vector<detail::InstanceState::Made> ended_earlier;  // let go without it
+    const std::lock_guard lock(launched.mutex);
+    const detail::DriverGraph& graph = *launched.made.from;
+    if (graph.device != stream.device) {
         return Error(Code::wrong_device, "the graph was recorded on another device than this stream's",
                      "launch it on a stream of the device that recorded it");
     }
-    for (const std::shared_ptr<detail::DeviceState>& takes_part : launched.graph->devices) {
-        if (takes_part->is_lost()) return takes_part->unusable("launching a graph");
+    if (Result<void> well = graph.usable("launching a graph"); !well) return well;
+    if (stream.recording_id() != 0) return instance_on_captured_stream();
+    if (stream.device->synchronous) {
+        if (Result<void> opened = open_all(launched.made.uses, scopes); !opened) return opened;
     }
     detail::Operation operation(stream, "a graph", nullptr);
-    for (const detail::RecordedUse& use : launched.graph->uses) operation.uses(*use.buffer, use.use, 0);
-    Result<std::uint64_t> issued =
-        operation.issue([&] { return stream.device->driver->captures()->launch(launched.handle, stream.handle); });
-    if (!issued) return std::move(issued).error();
-    const std::lock_guard lock(launched.mutex);
-    for (detail::BufferState::Use& earlier : launched.launches) {
-        if (earlier.stream == state_) return earlier.last = *issued, Result<void>();
+    if (!stream.device->synchronous) {
+        for (const detail::GraphUses::Entry& entry : launched.made.uses.entries()) {
+            operation.uses(*entry.held.buffer, entry.held.use, 0);
+        }
     }
-    // Streams may come and go while the instance stays: those that are done are not kept.
-    std::erase_if(launched.launches,
-                  [](const detail::BufferState::Use& earlier) { return earlier.stream->reached(earlier.last); });
-    launched.launches.push_back({state_, *issued, *issued});
+    Result<std::uint64_t> issued = operation.issue([&] {
+        // Captured by another thread meanwhile: the driver would answer 900 and drop the capture.
+        if (stream.recording != nullptr) return platform::Status{Code::capture_error, 0, "cuGraphLaunch"};
+        return stream.device->driver->captures()->launch(launched.made.handle, stream.handle);
+    });
+    if (!issued) return std::move(issued).error();
+    launched.made.launched(state_, *issued);
+    if (!launched.replaced.empty()) ended_earlier = launched.end_replaced();
     return {};
 }
 

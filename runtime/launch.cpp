@@ -6,6 +6,7 @@
 #include "kernel_argument.hpp"
 #include "launch_at_once.hpp"
 #include "launch_judge.hpp"
+#include "launch_node.hpp"
 #include "operation.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
@@ -25,8 +26,10 @@ bool is_empty(const Extent& extent) {
 }
 
 Result<void> launch_on_gpu(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
-                           const LaunchArgument* arguments, std::size_t count, LaunchReport& report) {
+                           const LaunchArgument* arguments, std::size_t count, LaunchReport& report,
+                           std::uint32_t* node) {
     detail::Operation operation(stream, kernel.name, &kernel);
+    if (node != nullptr) operation.ask_for_node();
     for (std::uint32_t at = 0; at < count; ++at) {
         if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
         BufferState& buffer = **arguments[at].buffer;
@@ -40,6 +43,7 @@ Result<void> launch_on_gpu(StreamState& stream, const KernelInfo& kernel, const 
     if (!issued) return std::move(issued).error();
     report.position = *issued;
     report.staged_bytes = operation.staged_bytes();
+    if (node != nullptr) *node = operation.recorded_at();
     return {};
 }
 
@@ -87,7 +91,44 @@ LaunchMode mode_of(const StreamState& stream, const LaunchOptions& options) noex
     return options.mode.value_or(stream.mode.load(std::memory_order_relaxed));
 }
 
+// Everything but the short way. `node`: where the launch is recorded, which operation it becomes, and the driver is
+// asked for its node.
+Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, const KernelInfo& kernel,
+                                      const Extent& extent, void* pack, const LaunchArgument* arguments,
+                                      std::size_t count, std::uint32_t* node) {
+    if (!stream.device->usable()) {
+        return stream.device->unusable("launching kernel '" + std::string(kernel.name) + "'");
+    }
+    if (mode == LaunchMode::verify && detail::in_capture(stream)) return no_verify_in_capture(kernel);
+    LaunchReport report;
+    detail::Judgement judgement;
+    Result<void> done = detail::judge_arguments(*stream.device, mode, kernel, arguments, count, pack, judgement);
+    report.unverified_arguments = judgement.unverified;
+    if (done && !is_empty(extent)) {
+        if (stream.device->synchronous) {
+            done = launch_on_cpu(stream, kernel, extent, pack, arguments, count, report);
+        } else if (!judgement.staged.empty()) {
+            done = detail::launch_staged(stream, kernel, extent, pack, arguments, count, judgement.staged, report);
+        } else {
+            done = launch_on_gpu(stream, kernel, extent, pack, arguments, count, report, node);
+        }
+        if (done && mode == LaunchMode::verify) done = verify(stream, kernel, report.position);
+    }
+    if (!done) return std::move(done).error();
+    return report;
+}
+
 }  // namespace
+
+Result<std::uint32_t> detail::launch_for_node(StreamState& stream, const LaunchOptions& options,
+                                              const KernelInfo& kernel, const Extent& extent, void* pack,
+                                              const LaunchArgument* arguments, std::size_t count) {
+    std::uint32_t node = 0;
+    Result<LaunchReport> launched =
+        launch_with_care(stream, mode_of(stream, options), kernel, extent, pack, arguments, count, &node);
+    if (!launched) return std::move(launched).error();
+    return node;
+}
 
 Stream::Stream(std::shared_ptr<detail::StreamState> state) : state_(std::move(state)) {}
 
@@ -108,28 +149,7 @@ bool Stream::launch_buffers(const LaunchOptions& options, const KernelInfo& kern
 
 Result<LaunchReport> Stream::launch_packed(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,
                                            void* pack, const LaunchArgument* arguments, std::size_t count) {
-    StreamState& stream = *state_;
-    const LaunchMode mode = mode_of(stream, options);
-    if (!stream.device->usable()) {
-        return stream.device->unusable("launching kernel '" + std::string(kernel.name) + "'");
-    }
-    if (mode == LaunchMode::verify && detail::in_capture(stream)) return no_verify_in_capture(kernel);
-    LaunchReport report;
-    detail::Judgement judgement;
-    Result<void> done = detail::judge_arguments(*stream.device, mode, kernel, arguments, count, pack, judgement);
-    report.unverified_arguments = judgement.unverified;
-    if (done && !is_empty(extent)) {
-        if (stream.device->synchronous) {
-            done = launch_on_cpu(stream, kernel, extent, pack, arguments, count, report);
-        } else if (!judgement.staged.empty()) {
-            done = detail::launch_staged(stream, kernel, extent, pack, arguments, count, judgement.staged, report);
-        } else {
-            done = launch_on_gpu(stream, kernel, extent, pack, arguments, count, report);
-        }
-        if (done && mode == LaunchMode::verify) done = verify(stream, kernel, report.position);
-    }
-    if (!done) return std::move(done).error();
-    return report;
+    return launch_with_care(*state_, mode_of(*state_, options), kernel, extent, pack, arguments, count, nullptr);
 }
 
 }  // namespace isthmus::inline v0

@@ -139,7 +139,11 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         if (entry.buffer->recorded_in != 0) continue;  // the graph's own: there is nothing outside it to claim
         operation.uses.emplace_back(entry.buffer->shared_from_this(), entry.use, entry.argument);
     }
-    recording.add(stream_, std::move(operation));
+    if (asks_for_node_) {  // of a node without a name the arguments cannot be set, and that is all
+        const platform::Status told = device_.driver->captures()->last_node(stream_.handle, operation.node);
+        if (!told.ok()) (void)device_.failure(told, "asking which node a launch became");  // latches a sticky error
+    }
+    recorded_at_ = recording.add(stream_, std::move(operation));
     return true;
 }
 

@@ -48,6 +48,9 @@ public:
         return issue_erased([](void* erased) { return (*static_cast<Action*>(erased))(); }, &action);
     }
     std::uint64_t staged_bytes() const noexcept { return staged_bytes_; }
+    // Where the stream is captured, the driver is asked which node the operation becomes.
+    void ask_for_node() noexcept { asks_for_node_ = true; }
+    std::uint32_t recorded_at() const noexcept { return recorded_at_; }  // its index in the recording, after issue()
 
 private:
     struct Entry {
@@ -102,6 +105,8 @@ private:
     std::vector<Sides> sides_;
     std::uint64_t staged_bytes_ = 0;
     std::uint64_t position_ = 0;
+    bool asks_for_node_ = false;
+    std::uint32_t recorded_at_ = 0;
 };
 
 }  // namespace isthmus::inline v0::detail

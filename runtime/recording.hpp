@@ -1,5 +1,4 @@
-// Recording: what an open capture has been given so far on all of its streams; GraphState and InstanceState: what
-// becomes of it.
+// Recording: what an open capture has been given so far on all of its streams. graph_state.hpp: what becomes of it.
 #pragma once
 
 #include <isthmus/kernel_info.hpp>
@@ -120,34 +119,5 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
 void give_up_recording(Recording& recording);
 // The end of a stream: a capture that was given up ends with its origin.
 void leave_recording(StreamState& stream);
-
-struct GraphState {
-    GraphState(std::shared_ptr<DeviceState> owner, platform::GraphHandle recorded) noexcept
-        : device(std::move(owner)), handle(recorded) {}
-    ~GraphState();
-    void instance_ended() noexcept;
-    // Did a device that takes part report a fault?
-    bool is_lost() const noexcept;
-
-    const std::shared_ptr<DeviceState> device;  // the origin's: where it is launched
-    const platform::GraphHandle handle;
-    std::vector<std::shared_ptr<DeviceState>> devices;  // all that take part
-    std::vector<RecordedOperation> operations;
-    std::vector<RecordedUse> uses;  // of all operations together
-    bool allocates = false;
-    std::mutex mutex;  // guards `instances`
-    int instances = 0;
-};
-
-struct InstanceState {
-    InstanceState(std::shared_ptr<GraphState> made_from, platform::GraphInstanceHandle made) noexcept
-        : graph(std::move(made_from)), handle(made) {}
-    ~InstanceState();
-
-    const std::shared_ptr<GraphState> graph;
-    const platform::GraphInstanceHandle handle;
-    std::mutex mutex;                        // guards what follows
-    std::vector<BufferState::Use> launches;  // the last one on each stream
-};
 
 }  // namespace isthmus::inline v0::detail

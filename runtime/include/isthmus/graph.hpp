@@ -6,12 +6,21 @@
 #pragma once
 
 #include <isthmus/export.hpp>
+#include <isthmus/kernel.hpp>
+#include <isthmus/kernel_node.hpp>
+#include <isthmus/launch_argument.hpp>
+#include <isthmus/launch_options.hpp>
 #include <isthmus/result.hpp>
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <utility>
 
 namespace isthmus::inline v0 {
+
+class Graph;
+class Stream;
 
 namespace detail {
 struct GraphState;
@@ -19,18 +28,52 @@ struct InstanceState;
 struct Recording;
 }  // namespace detail
 
+// How an update was done.
+struct GraphUpdate {
+    bool in_place = false;  // false: a new instance took the old one's place, which costs what instantiate() costs
+    std::string reason;     // why not in place; empty where it was
+};
+
 // A graph that can be launched, with Stream::launch(). A handle: copies name the same instance. Holds every buffer that
-// the graph uses. Destroyed with the last copy, after its last launch has finished (at most the runtime's wait
-// timeout).
+// it uses now (S15). Thread-safe: launches and changes come one after the other. Destroyed with the last copy, after
+// its last launch has finished (at most the runtime's wait timeout).
 class ISTHMUS_API GraphInstance {
 public:
     explicit GraphInstance(std::shared_ptr<detail::InstanceState> state) : state_(std::move(state)) {}
     GraphInstance(const GraphInstance&) = default;  // no move: an instance is never empty
     GraphInstance& operator=(const GraphInstance&) = default;
     ~GraphInstance() = default;
+
+    // Gives a kernel of the graph other arguments, for launches from now on; those given to a stream before keep theirs
+    // (S16). Checked as a launch is, at compile time and in the runtime's launch mode. One driver call. Buffers that
+    // the instance no longer uses are let go, unless its Graph is still there, which holds what was recorded; raw views
+    // are never held. Errors: invalid_handle (a node of another graph, an empty buffer), invalid_argument (an empty
+    // index space, a number that its parameter does not hold), capture_error (managed memory of phase-guarded
+    // machines), not_accessible, wrong_device and unverified (see LaunchMode), unsupported, device_lost. Refused:
+    // nothing changed.
+    template <class Space, class... P, class... A>
+    Result<void> set_arguments(const KernelNode<void(Space, P...)>& node,
+                               typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
+        if constexpr (detail::CheckArguments<void(Space, P...), A...>::value) {
+            return detail::with_packed<P...>(
+                [&](void* pack, const detail::LaunchArgument* described, std::size_t count) {
+                    return set_packed(node.name(), KernelTraits<void(Space, P...)>::extent(extent), pack, described,
+                                      count);
+                },
+                arguments...);
+        }
+    }
+    // From now on it does what this graph says: in place where the driver can (the graphs have the same operations in
+    // the same order, apart from their arguments), otherwise by a new instance; the old one ends with its last launch.
+    // What set_arguments() had changed is the graph's again, and nodes are the graph's. Errors, with nothing changed:
+    // wrong_device, in_use (a graph that allocates memory and has an instance), device_lost, driver_error.
+    Result<GraphUpdate> update(const Graph& graph);
+
     const std::shared_ptr<detail::InstanceState>& state() const noexcept { return state_; }
 
 private:
+    Result<void> set_packed(const detail::NodeName& node, const Extent& extent, void* pack,
+                            const detail::LaunchArgument* arguments, std::size_t count);
     std::shared_ptr<detail::InstanceState> state_;
 };
 
@@ -46,6 +89,9 @@ public:
     std::size_t size() const noexcept;
     // Errors: in_use (a graph that allocates memory has one instance at a time), device_lost, driver_error.
     Result<GraphInstance> instantiate() const;
+    // What was recorded, in the DOT language (Graphviz): operations, the buffers that kernels and copies use by name,
+    // streams, devices, and what follows what. Asks no driver.
+    std::string dot() const;
     const std::shared_ptr<detail::GraphState>& state() const noexcept { return state_; }
 
 private:
@@ -66,11 +112,50 @@ public:
     Capture(Capture&&) noexcept = default;
     Capture& operator=(Capture&& other) noexcept;
     ~Capture();
+    // As Stream::launch on the stream that the capture began on, or on one that joined it; the node that it becomes can
+    // be given other arguments in instances of the graph. One more query of the driver. Errors as Stream::launch's;
+    // invalid_handle (the capture has ended), capture_error (a stream of another capture or none), invalid_argument (an
+    // empty index space: no node comes of it).
+    template <class Space, class... P, class... A>
+    Result<KernelNode<void(Space, P...)>> launch(const Kernel<void(Space, P...)>& kernel,
+                                                 typename KernelTraits<void(Space, P...)>::ExtentType extent,
+                                                 A&&... arguments) {
+        return launch_on(nullptr, kernel, extent, arguments...);
+    }
+    template <class Space, class... P, class... A>
+    Result<KernelNode<void(Space, P...)>> launch(const Stream& stream, const Kernel<void(Space, P...)>& kernel,
+                                                 typename KernelTraits<void(Space, P...)>::ExtentType extent,
+                                                 A&&... arguments) {
+        return launch_on(&stream, kernel, extent, arguments...);
+    }
+    // Makes a whole graph a part of this one, in the order of the stream: a copy, with the arguments that were
+    // recorded. The new graph holds its buffers, too. (An instance cannot be launched on a captured stream.) Errors:
+    // wrong_device, unsupported (a graph that allocates memory), invalid_handle, capture_error, device_lost.
+    Result<void> append(const Graph& graph);
+    Result<void> append(const Stream& stream, const Graph& graph);
     // Errors: capture_error (the capture was lost, or this is not the thread that began it: it stays open then),
     // invalid_handle (ended or moved from).
     Result<Graph> end();
 
 private:
+    template <class Space, class... P, class... A>
+    Result<KernelNode<void(Space, P...)>> launch_on(const Stream* stream, const Kernel<void(Space, P...)>& kernel,
+                                                    typename KernelTraits<void(Space, P...)>::ExtentType extent,
+                                                    A&... arguments) {
+        if constexpr (detail::CheckArguments<void(Space, P...), A&...>::value) {
+            Result<detail::NodeName> name = detail::with_packed<P...>(
+                [&](void* pack, const detail::LaunchArgument* described, std::size_t count) {
+                    return launch_packed(stream, {}, kernel.info(), KernelTraits<void(Space, P...)>::extent(extent),
+                                         pack, described, count);
+                },
+                arguments...);
+            if (!name) return std::move(name).error();
+            return KernelNode<void(Space, P...)>(*name);
+        }
+    }
+    Result<detail::NodeName> launch_packed(const Stream* stream, const LaunchOptions& options, const KernelInfo& kernel,
+                                           const Extent& extent, void* pack, const detail::LaunchArgument* arguments,
+                                           std::size_t count);
     std::shared_ptr<detail::Recording> recording_;
 };
 

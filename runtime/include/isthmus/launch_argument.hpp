@@ -110,4 +110,13 @@ private:
     }
 };
 
+// What launches, and whatever else takes a kernel's arguments, have in common: calls
+// take(pack, arguments, argument count) with what the caller passed, which CheckArguments has seen.
+template <class... P, class Take, class... A>
+auto with_packed(Take take, A&... arguments) {
+    Pack<P...> pack = make_pack<P...>(argument_value<P, std::remove_const_t<A>>(arguments)...);
+    const std::array<LaunchArgument, sizeof...(P)> described{describe_argument<P>(arguments)...};
+    return take(static_cast<void*>(&pack), described.data(), described.size());
+}
+
 }  // namespace isthmus::inline v0::detail

@@ -217,10 +217,11 @@ private:
     template <class Space, class... P, class... A>
     [[gnu::noinline]] Result<LaunchReport> launch_described(const LaunchOptions& options, const KernelInfo& kernel,
                                                             const Extent& extent, A&... arguments) {
-        typename KernelTraits<void(Space, P...)>::Pack pack =
-            detail::make_pack<P...>(detail::argument_value<P, std::remove_const_t<A>>(arguments)...);
-        const std::array<detail::LaunchArgument, sizeof...(P)> described{detail::describe_argument<P>(arguments)...};
-        return launch_packed(options, kernel, extent, &pack, described.data(), described.size());
+        return detail::with_packed<P...>(
+            [&](void* pack, const detail::LaunchArgument* described, std::size_t count) {
+                return launch_packed(options, kernel, extent, pack, described, count);
+            },
+            arguments...);
     }
     // false: nothing was done, and launch_packed() is to do it.
     bool launch_buffers(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent, void* pack,

@@ -1,0 +1,112 @@
+// GraphInstance::set_arguments: one kernel of an instance gets other arguments, as a launch would take them.
+#include <isthmus/graph.hpp>
+
+#include "device_state.hpp"
+#include "graph_state.hpp"
+#include "kernel_argument.hpp"
+#include "launch_judge.hpp"
+#include "stream_state.hpp"
+
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0 {
+namespace {
+
+using detail::BufferState;
+using detail::DeviceState;
+using detail::InstanceOperation;
+using detail::InstanceState;
+using detail::LaunchArgument;
+
+Error node_of_another() {
+    return {Code::invalid_handle, "the node is of another graph than the instance",
+            "take a node that Capture::launch() answered with while the instance's own graph was recorded; after "
+            "update() that is the graph it was updated to"};
+}
+
+Error node_without_name(const KernelInfo& kernel) {
+    return {Code::unsupported,
+            "kernel '" + std::string(kernel.name) + "' has a node that the driver did not name when it was recorded",
+            "instantiate the graph that the node was recorded in"};
+}
+
+// What a captured launch refuses, a change refuses too: the graph could do no better.
+Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& kernel, const LaunchArgument* arguments,
+                              std::size_t count, const detail::Judgement& judged) {
+    if (!judged.staged.empty()) {
+        return Error(Code::not_accessible,
+                     detail::argument_text(kernel, judged.staged.front().argument) +
+                         " would have to be copied around the kernel, and a graph's node does not do that",
+                     "pass memory that the device reaches");
+    }
+    for (std::uint32_t at = 0; at < count; ++at) {
+        if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
+        const BufferState& buffer = **arguments[at].buffer;
+        if (buffer.recorded_in != 0 && buffer.recorded_in != instance.as_of->id) {
+            return Error(
+                Code::not_accessible,
+                detail::argument_text(kernel, at) + " is memory of another graph, which exists for its work only",
+                "copy what you need of it into a buffer within the capture");
+        }
+        if (buffer.path == LaunchPath::attach) {
+            return Error(Code::capture_error,
+                         detail::argument_text(kernel, at) +
+                             " is managed memory, which belongs to one side at a time on this machine: a graph cannot "
+                             "hand it over",
+                         "use pinned memory in graphs");
+        }
+    }
+    return {};
+}
+
+std::vector<InstanceOperation::Use> uses_of(const KernelInfo& kernel, const LaunchArgument* arguments,
+                                            std::size_t count) {
+    std::vector<InstanceOperation::Use> uses;
+    for (std::uint32_t at = 0; at < count; ++at) {
+        if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
+        BufferState& buffer = **arguments[at].buffer;
+        if (buffer.bytes > 0 && buffer.recorded_in == 0) uses.push_back({&buffer, kernel.parameter[at].use, at});
+    }
+    return uses;
+}
+
+}  // namespace
+
+Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Extent& extent, void* pack,
+                                       const LaunchArgument* arguments, std::size_t count) {
+    InstanceState& instance = *state_;
+    std::vector<detail::RecordedUse> let_go;  // without the lock: the end of a buffer may wait for streams
+    const std::lock_guard lock(instance.mutex);
+    if (node.graph != instance.as_of->id || node.operation >= instance.operations.size()) return node_of_another();
+    InstanceOperation& operation = instance.operations[node.operation];
+    const KernelInfo& kernel = *operation.kernel;
+    if (operation.node == platform::NodeHandle::none) return node_without_name(kernel);
+    if (Result<void> well = instance.made.from->usable("setting the arguments of a graph's kernel"); !well) return well;
+    if (extent.x == 0 || extent.y == 0 || extent.z == 0) {
+        return Error(Code::invalid_argument,
+                     "kernel '" + std::string(kernel.name) + "' was given an empty index space, which no node can have",
+                     "give it at least one item, and let the kernel return where there is nothing to do");
+    }
+    DeviceState& device = *instance.as_of->device_at(operation.device);
+    detail::Judgement judged;
+    Result<void> lawful =
+        detail::judge_arguments(device, device.config->launch_mode, kernel, arguments, count, pack, judged);
+    if (lawful) lawful = refuse_in_graphs(instance, kernel, arguments, count, judged);
+    if (!lawful) return lawful;
+    platform::LaunchRequest request{&kernel, platform::FunctionHandle::none, extent, pack,
+                                    platform::StreamHandle::none};
+    if (const platform::Status found = device.driver->execution().resolve(kernel, request.function); !found.ok()) {
+        return device.failure(found, kernel.name);
+    }
+    const platform::Status status = instance.made.from->device->driver->captures()->set_kernel_arguments(
+        instance.made.handle, operation.node, request);
+    if (!status.ok()) return device.failure(status, "setting the arguments of a graph's kernel");
+    std::vector<InstanceOperation::Use> uses = uses_of(kernel, arguments, count);
+    for (const InstanceOperation::Use& use : uses) instance.made.uses.add(*use.buffer, use.use);
+    for (const InstanceOperation::Use& use : operation.uses) instance.made.uses.remove(*use.buffer, use.use, let_go);
+    operation.uses = std::move(uses);
+    return {};
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,99 @@
+// GraphInstance::update: an instance does what another graph says, in place where the driver can, or made anew.
+#include <isthmus/graph.hpp>
+
+#include "device_state.hpp"
+#include "graph_state.hpp"
+#include "stream_state.hpp"
+
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0 {
+namespace detail {
+
+std::string shape_difference(const std::vector<InstanceOperation>& ours, const std::vector<RecordedOperation>& theirs) {
+    if (ours.size() != theirs.size()) {
+        return "the graphs have " + std::to_string(ours.size()) + " and " + std::to_string(theirs.size()) +
+               " operations";
+    }
+    for (std::size_t at = 0; at < ours.size(); ++at) {
+        const std::string which = "operation " + std::to_string(at) + " ";
+        if ((ours[at].kernel == nullptr) != (theirs[at].kernel == nullptr)) {
+            return which + "is a kernel in one graph only ('" + ours[at].name + "' and '" + theirs[at].name + "')";
+        }
+        if (ours[at].after != theirs[at].after) return which + "follows other operations";
+    }
+    return {};
+}
+
+}  // namespace detail
+
+namespace {
+
+using detail::DeviceState;
+using detail::GraphState;
+using detail::InstanceState;
+
+// Why the driver could not, in words; or an error that no new instance would mend.
+Result<std::string> update_in_place(InstanceState& instance, const GraphState& graph) {
+    detail::DriverGraph& driver = *graph.driver;
+    DeviceState& device = *driver.device;
+    const char* why = "";
+    const std::lock_guard lock(driver.mutex);
+    const platform::Status status = device.driver->captures()->update(instance.made.handle, driver.handle, why);
+    if (status.ok()) return std::string();
+    Error error = device.failure(status, "updating a graph instance");
+    if (device.is_lost()) return error;
+    return *why != '\0' ? std::string(why) : std::string(error.message());
+}
+
+// Why not in place; empty: it was done.
+Result<std::string> try_in_place(InstanceState& instance, const GraphState& graph) {
+    if (instance.made.from->allocates || graph.driver->allocates) {
+        return std::string("a graph that allocates memory cannot be updated in place");
+    }
+    // The driver pairs nodes by its own order. Where the recordings agree, that is ours, and nodes keep their names.
+    std::string differs = detail::shape_difference(instance.operations, graph.operations);
+    return differs.empty() ? update_in_place(instance, graph) : Result<std::string>(std::move(differs));
+}
+
+}  // namespace
+
+Result<GraphUpdate> GraphInstance::update(const Graph& graph) {
+    InstanceState& instance = *state_;
+    const GraphState& wanted = *graph.state();
+    std::vector<InstanceState::Made> ended_earlier;  // let go without the lock, as the buffers of before
+    detail::GraphUses before;
+    const std::lock_guard lock(instance.mutex);
+    if (wanted.driver->device != instance.made.from->device) {
+        return Error(Code::wrong_device, "the graph was recorded on another device than the instance's",
+                     "instantiate it, and launch that instance on its own device");
+    }
+    if (Result<void> well = wanted.driver->usable("updating a graph instance"); !well) return std::move(well).error();
+    if (Result<void> well = instance.made.from->usable("updating a graph instance"); !well) {
+        return std::move(well).error();
+    }
+    ended_earlier = instance.end_replaced();
+    Result<std::string> why = try_in_place(instance, wanted);
+    if (!why) return std::move(why).error();
+    if (why->empty()) {
+        // Nodes keep the names that the first graph gave them, by which the driver knows this instance's.
+        std::vector<detail::InstanceOperation> named = std::move(instance.operations);
+        before = std::move(instance.made.uses);
+        instance.adopt(wanted);
+        for (std::size_t at = 0; at < named.size(); ++at) instance.operations[at].node = named[at].node;
+        return GraphUpdate{true, {}};
+    }
+    Result<platform::GraphInstanceHandle> made = wanted.driver->instantiate();
+    if (!made) return std::move(made).error();
+    instance.replaced.push_back(std::move(instance.made));
+    instance.made = {};
+    instance.made.from = wanted.driver;
+    instance.made.handle = *made;
+    instance.adopt(wanted);
+    std::vector<InstanceState::Made> idle = instance.end_replaced();
+    for (InstanceState::Made& one : idle) ended_earlier.push_back(std::move(one));
+    return GraphUpdate{false, std::move(*why)};
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,561 @@
+// Graphs after their capture: kernels given other arguments, instances updated, graphs within graphs.
+#include "conformance.hpp"
+
+#include <isthmus/graph.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using conformance::add_one;
+using conformance::churn;
+using conformance::driver_calls;
+using conformance::on_every_device;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::scale_into;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Capture;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Feature;
+using isthmus::Graph;
+using isthmus::GraphInstance;
+using isthmus::GraphUpdate;
+using isthmus::ManagedModel;
+using isthmus::MemoryKind;
+using isthmus::Result;
+using isthmus::SharedUse;
+using isthmus::Stream;
+
+constexpr std::size_t count = 300;
+
+// Devices whose streams can be captured.
+template <class Body>
+void on_every_device_with_graphs(Body body) {
+    on_every_device([&](Device& device) {
+        if (device.is_cpu()) {
+            Stream probe = device.create_stream().value();
+            if (!probe.begin_capture()) return;
+        }
+        body(device);
+    });
+}
+
+// Memory that the host may view and a graph may use, whatever the device.
+Buffer<std::int32_t> shared(Device& device) {
+    SharedUse use;
+    use.kind = device.is_cpu() ? MemoryKind::host : MemoryKind::pinned;
+    return device.allocate_shared<std::int32_t>(count, use).value();
+}
+
+Buffer<std::int32_t> filled(Device& device, std::int32_t value) {
+    Buffer<std::int32_t> buffer = shared(device);
+    auto view = buffer.write_on_host().value();
+    for (std::int32_t& one : view) one = value;
+    return buffer;
+}
+
+void expect_all(Buffer<std::int32_t>& buffer, std::int32_t value) {
+    auto view = buffer.read_on_host().value();
+    for (std::size_t at = 0; at < view.size(); ++at) ASSERT_EQ(view[at], value) << "at " << at;
+}
+
+using ScaleNode = isthmus::KernelNode<void(isthmus::Index, isthmus::Out<std::int32_t>,
+                                           isthmus::View<const std::int32_t>, std::int32_t)>;
+
+// out = in × factor, as a graph of one kernel.
+struct Scaling {
+    GraphInstance instance;
+    ScaleNode node;
+};
+Scaling scaling(Stream& stream, Buffer<std::int32_t>& out, Buffer<std::int32_t>& in, std::int32_t factor) {
+    Capture capture = stream.begin_capture().value();
+    const ScaleNode node = capture.launch(scale_into, count, out, in, factor).value();
+    return {capture.end().value().instantiate().value(), node};
+}
+
+// keeps S16, S15
+TEST(GraphNodes, NewArgumentsAreForTheNextLaunchAndEarlierOnesKeepTheirs) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 7);
+        Buffer<std::int32_t> first = filled(device, 0);
+        Buffer<std::int32_t> second = filled(device, 0);
+        Scaling graph = scaling(stream, first, in, 2);
+        stream.launch(graph.instance).value();
+        graph.instance.set_arguments(graph.node, count, second, in, 5).value();  // perhaps while the first one runs
+        stream.launch(graph.instance).value();
+        expect_all(first, 14);
+        expect_all(second, 35);
+        graph.instance.set_arguments(graph.node, count / 2, first, second, -1).value();  // another extent, too
+        stream.launch(graph.instance).value();
+        {
+            auto view = first.read_on_host().value();
+            EXPECT_EQ(view[0], -35);
+            EXPECT_EQ(view[count / 2], 14);
+        }
+        expect_all(second, 35);
+    });
+}
+
+// keeps S16, S15
+TEST(GraphNodes, ChangingKNodesAndLaunchingCostsKPlusOneDriverCalls) {
+    if (driver_calls() < 0) GTEST_SKIP() << "only the simulator counts";
+    on_every_device_with_graphs([](Device& device) {
+        if (device.is_cpu()) return;
+        for (const std::size_t changed : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{8}}) {
+            Stream stream = device.create_stream().value();
+            Buffer<std::int32_t> out = device.allocate<std::int32_t>(count).value();
+            Buffer<std::int32_t> in = device.allocate<std::int32_t>(count).value();
+            Capture capture = stream.begin_capture().value();
+            std::vector<ScaleNode> nodes;
+            for (int made = 0; made < 8; ++made) {
+                nodes.push_back(capture.launch(scale_into, count, out, in, made).value());
+            }
+            GraphInstance instance = capture.end().value().instantiate().value();
+            stream.launch(instance).value();
+            const long before = driver_calls();
+            for (std::size_t at = 0; at < changed; ++at) {
+                instance.set_arguments(nodes[at], count, in, out, 1).value();
+            }
+            stream.launch(instance).value();
+            EXPECT_TRUE(unless_fault(driver_calls() - before == static_cast<long>(changed) + 1)) << changed;
+            stream.synchronize().value();
+        }
+    });
+}
+
+// keeps S15, S16
+TEST(GraphNodes, ABufferThatIsNoLongerUsedCanBeReleasedAndTheNewOneIsHeld) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> first = filled(device, 0);
+        Buffer<std::int32_t> second = filled(device, 0);
+        {
+            Scaling graph = scaling(stream, first, in, 2);
+            stream.launch(graph.instance).value();
+            EXPECT_TRUE(refused_as(first.release(), Code::in_use));
+            graph.instance.set_arguments(graph.node, count, second, in, 4).value();
+            EXPECT_TRUE(worked(first.release()));  // after its own launch
+            EXPECT_TRUE(refused_as(second.release(), Code::in_use));
+            EXPECT_TRUE(refused_as(in.release(), Code::in_use));  // it stays where it was
+            { Buffer<std::int32_t> gone = std::move(second); }    // the object, not the memory
+            stream.launch(graph.instance).value();
+            stream.synchronize().value();
+        }
+        EXPECT_TRUE(worked(in.release()));
+    });
+}
+
+// keeps S15
+TEST(GraphNodes, TheGraphItselfHoldsWhatWasRecorded) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> first = filled(device, 0);
+        Buffer<std::int32_t> second = filled(device, 0);
+        Capture capture = stream.begin_capture().value();
+        const ScaleNode node = capture.launch(scale_into, count, first, in, 2).value();
+        std::optional<Graph> graph = capture.end().value();
+        GraphInstance changed = graph->instantiate().value();
+        changed.set_arguments(node, count, second, in, 4).value();
+        EXPECT_TRUE(refused_as(first.release(), Code::in_use));  // another instance may be made of it
+        {
+            const GraphInstance as_recorded = graph->instantiate().value();
+            stream.launch(as_recorded).value();
+            stream.launch(changed).value();
+            expect_all(first, 6);
+            expect_all(second, 12);
+        }
+        graph.reset();
+        EXPECT_TRUE(worked(first.release()));
+    });
+}
+
+// keeps S16, S18
+TEST(GraphNodes, WhatANodeCannotTakeIsRefusedAndNothingHasChanged) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> out = filled(device, 0);
+        Buffer<std::int32_t> elsewhere = filled(device, 0);
+        Buffer<std::int32_t> empty;
+        Scaling graph = scaling(stream, out, in, 2);
+        const Scaling other = scaling(stream, elsewhere, in, 9);
+        const long before = driver_calls();
+        GraphInstance& instance = graph.instance;
+        EXPECT_TRUE(refused_as(instance.set_arguments(other.node, count, out, in, 5), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(instance.set_arguments(graph.node, count, empty, in, 5), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(instance.set_arguments(graph.node, 0, out, in, 5), Code::invalid_argument));
+        const std::int64_t too_large = std::int64_t{1} << 40;
+        EXPECT_TRUE(refused_as(instance.set_arguments(graph.node, count, out, in, too_large), Code::invalid_argument));
+        EXPECT_TRUE(unless_fault(driver_calls() == before)) << "the driver was asked";
+        {
+            Buffer<std::int32_t> gone = std::move(elsewhere);
+            EXPECT_TRUE(refused_as(instance.set_arguments(graph.node, count, elsewhere, in, 5), Code::invalid_handle));
+        }
+        stream.launch(instance).value();
+        expect_all(out, 6);
+    });
+}
+
+// keeps K6, S16
+TEST(GraphNodes, ManagedMemoryThatBelongsToOneSideAtATimeIsRefused) {
+    on_every_device_with_graphs([](Device& device) {
+        if (device.is_cpu() || !device.capabilities().has(Feature::managed)) return;
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> out = filled(device, 0);
+        SharedUse use;
+        use.kind = MemoryKind::managed;
+        Buffer<std::int32_t> managed = device.allocate_shared<std::int32_t>(count, use).value();
+        Scaling graph = scaling(stream, out, in, 2);
+        const auto answer = graph.instance.set_arguments(graph.node, count, managed, in, 5);
+        if (device.capabilities().managed == ManagedModel::phase_guarded) {
+            EXPECT_TRUE(refused_as(answer, Code::capture_error));
+            stream.launch(graph.instance).value();
+            expect_all(out, 6);
+            EXPECT_TRUE(worked(managed.release()));
+        } else {
+            ASSERT_TRUE(worked(answer));
+            stream.launch(graph.instance).value();
+            expect_all(managed, 15);
+        }
+    });
+}
+
+// keeps A5, L3
+TEST(GraphNodes, MemoryThatTheDeviceCannotReachIsRefusedAsALaunchRefusesIt) {
+    on_every_device_with_graphs([](Device& device) {
+        if (device.is_cpu()) return;
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> out = filled(device, 0);
+        Buffer<std::int32_t> pageable = runtime().cpu().allocate<std::int32_t>(count).value();
+        Scaling graph = scaling(stream, out, in, 2);
+        const auto launched = stream.launch(scale_into, count, pageable, in, 5);
+        const auto set = graph.instance.set_arguments(graph.node, count, pageable, in, 5);
+        if (launched) {
+            EXPECT_TRUE(worked(set));
+        } else {
+            EXPECT_TRUE(refused_as(set, launched.error().code()));
+        }
+        stream.synchronize().value();
+    });
+}
+
+// keeps G8, G9, S16
+TEST(GraphNodes, LaunchesClaimWhatTheInstanceUsesNow) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> first = filled(device, 0);
+        Buffer<std::int32_t> second = filled(device, 0);
+        Scaling graph = scaling(stream, first, in, 2);
+        graph.instance.set_arguments(graph.node, count, second, in, 2).value();
+        {
+            auto no_longer = first.write_on_host().value();
+            auto read_only = in.read_on_host().value();
+            EXPECT_TRUE(worked(stream.launch(graph.instance)));
+        }
+        {
+            auto now = second.read_on_host().value();
+            EXPECT_TRUE(refused_as(stream.launch(graph.instance), Code::in_use));
+        }
+        expect_all(second, 6);
+    });
+}
+
+// keeps G12, S16
+TEST(GraphNodes, WhatTheHostWritesBetweenLaunchesIsSeenThroughNewArguments) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        std::array<Buffer<std::int32_t>, 2> in = {filled(device, 0), filled(device, 0)};
+        Buffer<std::int32_t> out = filled(device, 0);
+        Scaling graph = scaling(stream, out, in[0], 2);
+        for (std::int32_t round = 1; round < 5; ++round) {
+            Buffer<std::int32_t>& from = in[static_cast<std::size_t>(round % 2)];
+            {
+                auto view = from.write_on_host().value();
+                for (std::int32_t& one : view) one = round;
+            }
+            graph.instance.set_arguments(graph.node, count, out, from, round).value();
+            stream.launch(graph.instance).value();
+            expect_all(out, round * round);
+        }
+    });
+}
+
+// keeps S16
+TEST(GraphNodes, ChangesAndLaunchesOfSeveralThreadsComeOneAfterTheOther) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 1);
+        Buffer<std::int32_t> out = filled(device, 0);
+        Buffer<std::int32_t> other = filled(device, 0);
+        Scaling graph = scaling(stream, out, in, 1);
+        const int rounds = conformance::rounds(40);
+        conformance::Thread changing([&] {
+            for (int round = 1; round <= rounds; ++round) {
+                graph.instance.set_arguments(graph.node, count, round % 2 == 0 ? out : other, in, round).value();
+            }
+        });
+        conformance::Thread launching([&] {
+            Stream second = device.create_stream().value();
+            for (int round = 0; round < rounds; ++round) second.launch(graph.instance).value();
+            second.synchronize().value();
+        });
+        for (int round = 0; round < rounds; ++round) stream.launch(graph.instance).value();
+        stream.synchronize().value();
+        changing.join();
+        launching.join();
+        stream.launch(graph.instance).value();
+        expect_all(rounds % 2 == 0 ? out : other, rounds);
+    });
+}
+
+// keeps S16, S14
+TEST(GraphNodes, OnlyStreamsOfAnOpenCaptureTakeNodes) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream beside = device.create_stream().value();
+        Buffer<std::int32_t> out = filled(device, 0);
+        Buffer<std::int32_t> in = filled(device, 3);
+        Capture capture = stream.begin_capture().value();
+        EXPECT_TRUE(refused_as(capture.launch(beside, scale_into, count, out, in, 2), Code::capture_error));
+        EXPECT_TRUE(refused_as(capture.launch(scale_into, 0, out, in, 2), Code::invalid_argument));
+        EXPECT_TRUE(worked(capture.launch(stream, scale_into, count, out, in, 2)));
+        const Graph graph = capture.end().value();
+        EXPECT_EQ(graph.size(), 1u);
+        EXPECT_TRUE(refused_as(capture.launch(scale_into, count, out, in, 2), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(capture.launch(stream, scale_into, count, out, in, 2), Code::invalid_handle));
+        const GraphInstance instance = graph.instantiate().value();
+        stream.launch(instance).value();
+        expect_all(out, 6);
+    });
+}
+
+// keeps S15, S16
+TEST(GraphUpdates, AGraphOfTheSameShapeIsTakenInPlace) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> first = filled(device, 0);
+        Buffer<std::int32_t> second = filled(device, 0);
+        Scaling graph = scaling(stream, first, in, 2);
+        std::optional<ScaleNode> node;
+        {
+            Capture capture = stream.begin_capture().value();
+            node = capture.launch(scale_into, count, second, in, 5).value();
+            const Graph next = capture.end().value();
+            stream.launch(graph.instance).value();
+            const GraphUpdate update = graph.instance.update(next).value();
+            EXPECT_TRUE(unless_fault(update.in_place)) << update.reason;
+            EXPECT_TRUE(unless_fault(update.reason.empty())) << update.reason;
+        }
+        stream.launch(graph.instance).value();
+        expect_all(first, 6);  // of the launch before
+        expect_all(second, 15);
+        EXPECT_TRUE(worked(first.release()));
+        EXPECT_TRUE(refused_as(second.release(), Code::in_use));
+        // Nodes are the new graph's.
+        EXPECT_TRUE(refused_as(graph.instance.set_arguments(graph.node, count, second, in, 6), Code::invalid_handle));
+        graph.instance.set_arguments(*node, count, second, in, 7).value();
+        stream.launch(graph.instance).value();
+        expect_all(second, 21);
+    });
+}
+
+// keeps S16: the driver's nodes keep the names of the first graph, however often it is updated
+TEST(GraphUpdates, TheGraphOfAnInstanceTakesBackWhatWasSet) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> out = filled(device, 0);
+        Capture capture = stream.begin_capture().value();
+        const ScaleNode node = capture.launch(scale_into, count, out, in, 2).value();
+        const Graph graph = capture.end().value();
+        GraphInstance instance = graph.instantiate().value();
+        for (std::int32_t round = 4; round < 7; ++round) {
+            instance.set_arguments(node, count, out, in, round).value();
+            stream.launch(instance).value();
+            expect_all(out, 3 * round);
+            instance.update(graph).value();
+            stream.launch(instance).value();
+            expect_all(out, 6);
+        }
+    });
+}
+
+// keeps S15, S16
+TEST(GraphUpdates, AGraphOfAnotherShapeGetsANewInstanceAndTheOldOneEndsWithItsLaunches) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> out = filled(device, 0);
+        Buffer<std::int32_t> busy = filled(device, 0);
+        Scaling graph = scaling(stream, out, in, 2);
+        {
+            Capture long_one = stream.begin_capture().value();
+            stream.launch(churn, count, busy, 200).value();
+            graph.instance.update(long_one.end().value()).value();
+            stream.launch(graph.instance).value();
+            Capture capture = stream.begin_capture().value();
+            stream.launch(add_one, count, out).value();
+            const ScaleNode node = capture.launch(scale_into, count, out, in, 4).value();
+            stream.launch(add_one, count, out).value();
+            const GraphUpdate update = graph.instance.update(capture.end().value()).value();  // the long one may run
+            EXPECT_FALSE(update.in_place);
+            EXPECT_NE(update.reason.find("operations"), std::string::npos) << update.reason;
+            stream.launch(graph.instance).value();
+            expect_all(out, 13);
+            graph.instance.set_arguments(node, count, out, in, 5).value();
+        }
+        stream.launch(graph.instance).value();
+        expect_all(out, 16);
+        EXPECT_TRUE(refused_as(graph.instance.set_arguments(graph.node, count, out, in, 5), Code::invalid_handle));
+        stream.synchronize().value();
+        stream.launch(graph.instance).value();  // whatever was replaced and is done ends here at the latest
+        EXPECT_TRUE(worked(busy.release()));
+    });
+}
+
+// keeps S15
+TEST(GraphUpdates, GraphsOfAnotherDeviceOrWithMemoryOfTheirOwnAreNotTakenInPlace) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> out = filled(device, 0);
+        Scaling graph = scaling(stream, out, in, 2);
+        Device& other = device.is_cpu() ? runtime().default_device() : runtime().cpu();
+        if (&other != &device) {
+            Stream there = other.create_stream().value();
+            Buffer<std::int32_t> its = filled(other, 0);
+            if (Result<Capture> capture = there.begin_capture()) {
+                there.launch(add_one, count, its).value();
+                EXPECT_TRUE(refused_as(graph.instance.update(capture->end().value()), Code::wrong_device));
+            }
+        }
+        if (!device.is_cpu() && device.capabilities().has(Feature::pools)) {
+            Capture capture = stream.begin_capture().value();
+            Buffer<std::int32_t> scratch = stream.allocate<std::int32_t>(count).value();
+            stream.fill_bytes(scratch, 1).value();
+            stream.launch(scale_into, count, out, scratch, 2).value();
+            const Graph allocating = capture.end().value();
+            {
+                const GraphInstance the_one = allocating.instantiate().value();
+                EXPECT_TRUE(refused_as(graph.instance.update(allocating), Code::in_use));
+            }
+            const GraphUpdate update = graph.instance.update(allocating).value();
+            EXPECT_FALSE(update.in_place);
+            EXPECT_NE(update.reason.find("memory"), std::string::npos) << update.reason;
+            stream.launch(graph.instance).value();
+            expect_all(out, 2 * 0x01010101);
+            stream.synchronize().value();
+            return;
+        }
+        stream.launch(graph.instance).value();
+        expect_all(out, 6);
+    });
+}
+
+// keeps S15
+TEST(GraphsInGraphs, AnAppendedGraphIsAPartOfTheNewOneWhichHoldsItsBuffers) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = filled(device, 0);
+        Buffer<std::int32_t> in = filled(device, 4);
+        auto instance = [&] {
+            Capture inner = stream.begin_capture().value();
+            stream.launch(scale_into, count, data, in, 10).value();
+            stream.launch(add_one, count, data).value();
+            const Graph part = inner.end().value();
+            Capture outer = stream.begin_capture().value();
+            stream.launch(add_one, count, in).value();
+            const Result<void> appended = outer.append(part);
+            if (!appended && device.is_cpu()) {
+                EXPECT_TRUE(refused_as(appended, Code::unsupported));
+                stream.launch(scale_into, count, data, in, 10).value();
+                stream.launch(add_one, count, data).value();
+            } else {
+                appended.value();
+                EXPECT_TRUE(refused_as(outer.append(device.create_stream().value(), part), Code::capture_error));
+            }
+            stream.launch(add_one, count, data).value();
+            return outer.end().value().instantiate().value();
+        }();  // the part is gone, and its copy is not
+        EXPECT_TRUE(refused_as(data.release(), Code::in_use));
+        stream.launch(instance).value();
+        expect_all(data, 52);
+        stream.launch(instance).value();
+        expect_all(data, 62);
+        instance = GraphInstance(nullptr);
+        EXPECT_TRUE(worked(data.release()));
+    });
+}
+
+// keeps S14, S19, S15
+TEST(GraphsInGraphs, AnInstanceOnACapturedStreamAndAGraphWithMemoryAreRefusedAndTheCaptureGoesOn) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> out = filled(device, 0);
+        const Scaling graph = scaling(stream, out, in, 2);
+        std::optional<Graph> allocating;
+        if (!device.is_cpu() && device.capabilities().has(Feature::pools)) {
+            Capture capture = stream.begin_capture().value();
+            Buffer<std::int32_t> scratch = stream.allocate<std::int32_t>(count).value();
+            stream.fill_bytes(scratch, 1).value();
+            allocating = capture.end().value();
+        }
+        Capture capture = stream.begin_capture().value();
+        const long before = driver_calls();
+        EXPECT_TRUE(refused_as(stream.launch(graph.instance), Code::capture_error));
+        if (allocating) {
+            EXPECT_TRUE(refused_as(capture.append(*allocating), Code::unsupported));
+        }
+        EXPECT_TRUE(unless_fault(driver_calls() == before)) << "the driver was asked";
+        stream.launch(scale_into, count, out, in, 3).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        if (allocating) {
+            EXPECT_TRUE(refused_as(capture.append(*allocating), Code::invalid_handle));
+        }
+        stream.launch(instance).value();
+        expect_all(out, 9);
+    });
+}
+
+// keeps S15: what was recorded can be looked at
+TEST(GraphDots, NameKernelsArgumentsStreamsAndOrder) {
+    on_every_device_with_graphs([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 3);
+        Buffer<std::int32_t> out = filled(device, 0);
+        Capture capture = stream.begin_capture().value();
+        stream.launch(scale_into, count, out, in, 2).value();
+        stream.copy(in, out).value();
+        const Graph graph = capture.end().value();
+        const long before = driver_calls();
+        const std::string drawn = graph.dot();
+        EXPECT_TRUE(unless_fault(driver_calls() == before)) << "the driver was asked";
+        EXPECT_EQ(drawn.rfind("digraph \"graph ", 0), 0u) << drawn;
+        const std::string place = "stream " + std::to_string(stream.id()) + ", ";
+        for (const std::string& part : {std::string("scale_into"), std::string("out: writes 1200 bytes"),
+                                        std::string("in: reads 1200 bytes"), std::string("n0 -> n1;"), place}) {
+            EXPECT_NE(drawn.find(part), std::string::npos) << part << " in\n" << drawn;
+        }
+        EXPECT_EQ(graph.dot(), drawn);
+    });
+}
+
+}  // namespace
