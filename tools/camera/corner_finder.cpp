@@ -64,7 +64,7 @@ Result<void> CornerFinder::allocate_slot(Slot& slot) {
     if (Result<void> done = keep(slot.count, device_->allocate_shared<kernels::CornerCount>(1, list_use)); !done)
         return done;
     for (std::size_t at = 0; at <= stage_count; ++at) {
-        Result<Event> event = device_->create_event(true);
+        Result<Event> event = device_->create_event({.timing = true});
         if (!event) return std::move(event).error();
         slot.marks.push_back(std::move(event).value());
     }
