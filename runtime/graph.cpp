@@ -104,9 +104,12 @@ bool InstanceState::Made::idle() const {
 
 Result<void> InstanceState::Made::wait_for() {
     for (const BufferState::Use& launch : launches) {
-        if (from->is_lost()) break;  // nothing runs any more
-        Result<void> waited = launch.stream->wait_until(launch.last, Wait{});
-        if (!waited && !from->is_lost()) return waited;
+        // A call that failed may pass the next time; what has not ended within the timeout hangs.
+        for (int tries = 3; !from->is_lost();) {  // … and of a lost device nothing runs any more
+            Result<void> waited = launch.stream->wait_until(launch.last, Wait{});
+            if (waited) break;
+            if ((--tries == 0 || waited.code() == Code::timed_out) && !from->is_lost()) return waited;
+        }
     }
     return {};
 }
