@@ -170,9 +170,9 @@ TEST_F(CpuDevice, EventsMeasureBetweenRecordedTimingEventsOnly) {  // keeps S11
     EventHandle begin{};
     EventHandle end{};
     EventHandle untimed{};
-    ASSERT_TRUE(execution.create_event(true, begin).ok());
-    ASSERT_TRUE(execution.create_event(true, end).ok());
-    ASSERT_TRUE(execution.create_event(false, untimed).ok());
+    ASSERT_TRUE(execution.create_event(EventKind::timing, begin).ok());
+    ASSERT_TRUE(execution.create_event(EventKind::timing, end).ok());
+    ASSERT_TRUE(execution.create_event(EventKind::plain, untimed).ok());
     float milliseconds = -1;
     EXPECT_EQ(execution.elapsed_ms(begin, end, milliseconds).code, Code::invalid_handle);
     for (const EventHandle event : {begin, end, untimed}) {

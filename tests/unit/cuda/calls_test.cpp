@@ -29,7 +29,7 @@ TEST_F(CudaCalls, CreationsLeaveTheCallersContextAsItWas) {
         Allocation allocation;
         EXPECT_TRUE(execution().create_stream(-1, stream).ok());
         EXPECT_EQ(fake().current(), before);
-        EXPECT_TRUE(execution().create_event(true, event).ok());
+        EXPECT_TRUE(execution().create_event(EventKind::timing, event).ok());
         EXPECT_EQ(fake().current(), before);
         EXPECT_TRUE(memory().allocate(MemoryKind::device, 64, Attachment::global, stream, allocation).ok());
         EXPECT_EQ(fake().current(), before);
@@ -77,7 +77,7 @@ TEST_F(CudaCalls, AContextThatCannotBeRetainedIsAnErrorAndTriedAgain) {
 TEST_F(CudaCalls, StreamCallsAreOneDriverCallEach) {
     const StreamHandle stream = make_stream();
     EventHandle event{};
-    ASSERT_TRUE(execution().create_event(false, event).ok());
+    ASSERT_TRUE(execution().create_event(EventKind::plain, event).ok());
     fake().clear();
     EXPECT_TRUE(execution().record_event(event, stream).ok());
     EXPECT_TRUE(execution().wait_event(stream, event).ok());
@@ -116,9 +116,9 @@ TEST_F(CudaCalls, StreamsDoNotBlockAndEventsTimeOnlyWhenAsked) {
     EventHandle event{};
     EXPECT_TRUE(execution().create_stream(0, stream).ok());
     EXPECT_EQ(fake().flags(), 1u);  // CU_STREAM_NON_BLOCKING
-    EXPECT_TRUE(execution().create_event(false, event).ok());
+    EXPECT_TRUE(execution().create_event(EventKind::plain, event).ok());
     EXPECT_EQ(fake().flags(), 2u);  // CU_EVENT_DISABLE_TIMING
-    EXPECT_TRUE(execution().create_event(true, event).ok());
+    EXPECT_TRUE(execution().create_event(EventKind::timing, event).ok());
     EXPECT_EQ(fake().flags(), 0u);
 }
 

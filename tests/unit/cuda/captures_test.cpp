@@ -212,7 +212,7 @@ TEST_F(CudaCaptureCalls, WhileACaptureIsOpenUnsafeCallsRunWithTheModeExchanged) 
     EXPECT_TRUE(execution().synchronize_stream(other).ok());
     EXPECT_EQ(calls(), with_care("cuStreamQuery ") + with_care("cuStreamSynchronize "));
     EventHandle event{};
-    EXPECT_TRUE(execution().create_event(false, event).ok());
+    EXPECT_TRUE(execution().create_event(EventKind::plain, event).ok());
     EXPECT_EQ(calls(), entered("cuEventCreate"));
     EXPECT_TRUE(execution().query_event(event).ok());
     EXPECT_EQ(calls(), with_care("cuEventQuery "));
@@ -230,7 +230,7 @@ TEST_F(CudaCaptureCalls, EveryDeviceOfTheLibraryTakesCare) {
 // keeps S19: work for a stream is captured or not whatever the mode; it costs what it always costs
 TEST_F(CudaCaptureCalls, WorkForStreamsIsStillOneDriverCall) {
     EventHandle event{};
-    EXPECT_TRUE(execution().create_event(false, event).ok());
+    EXPECT_TRUE(execution().create_event(EventKind::plain, event).ok());
     begin();
     EXPECT_TRUE(memory().copy(64, 128, 8, CopyDirection::device_to_device, stream).ok());
     EXPECT_TRUE(memory().fill(64, 0, 8, stream).ok());

@@ -148,8 +148,8 @@ TEST(RoundTrip, AKernelChangesDeviceMemoryBetweenTwoCopies) {
         EventHandle begin{}, end{};
         Allocation host, device;
         EXPECT_OK(driver, execution.create_stream(-1, stream));
-        EXPECT_OK(driver, execution.create_event(true, begin));
-        EXPECT_OK(driver, execution.create_event(true, end));
+        EXPECT_OK(driver, execution.create_event(EventKind::timing, begin));
+        EXPECT_OK(driver, execution.create_event(EventKind::timing, end));
         EXPECT_OK(driver, memory.allocate(MemoryKind::pinned, bytes, Attachment::global, stream, host));
         EXPECT_OK(driver, memory.allocate(MemoryKind::device, bytes, Attachment::global, stream, device));
         ASSERT_NE(host.host, nullptr);
@@ -360,7 +360,7 @@ TEST(RoundTrip, ACaptureSurvivesAllocationsAndQueriesAndIsReplayed) {
             EXPECT_OK(driver, memory.allocate(kind, 4096, Attachment::global, other, meanwhile));
             EXPECT_OK(driver, memory.release(meanwhile, other));
         }
-        EXPECT_OK(driver, driver->execution().create_event(false, event));
+        EXPECT_OK(driver, driver->execution().create_event(EventKind::plain, event));
         EXPECT_OK(driver, driver->execution().query_event(event));
         EXPECT_OK(driver, driver->execution().query_stream(other));
         EXPECT_OK(driver, driver->execution().synchronize_stream(other));
