@@ -11,7 +11,7 @@ GpuAccess refuse(std::string reason) {
 }
 
 bool concurrent(const Driver& d, int device) {
-    return d.fact(device, attribute::concurrent_managed) != 0;
+    return !d.devices[static_cast<std::size_t>(device)].limits.phase_guarded;
 }
 
 std::string check_owner(const Driver& d, const GpuAgent& agent, const Region& region, bool writes) {
@@ -88,16 +88,13 @@ CopySide check_copy_side(const Driver& d, int device, Address address, std::size
 }
 
 void update_managed_access(Driver& d) {
+    if (!d.phase_guarded) return;
     const int devices = static_cast<int>(d.devices.size());
     const std::lock_guard lock(d.mutex);
     int busy = -1;  // a phase-guarded device with work that nobody has waited for
-    bool guarded = false;
-    for (int device = 0; device < devices; ++device) {
-        if (concurrent(d, device)) continue;
-        guarded = true;
-        if (busy < 0 && d.engine().has_unobserved_work(device)) busy = device;
+    for (int device = 0; device < devices && busy < 0; ++device) {
+        if (!concurrent(d, device) && d.engine().has_unobserved_work(device)) busy = device;
     }
-    if (!guarded) return;
     for (Region* region : d.regions.all()) {
         if (region->kind != Kind::managed) continue;
         bool close = region->attachment == 1 && busy >= 0;

@@ -69,6 +69,18 @@ std::uint64_t memory_bytes(const Machine& machine, int device) {
     return bytes != 0 && bytes < recorded ? bytes : recorded;
 }
 
+DeviceLimits limits_of(const Machine& machine, int device) {
+    DeviceLimits limits;
+    for (int axis = 0; axis < 3; ++axis) {
+        limits.block[axis] = static_cast<unsigned>(machine.attribute(device, attribute::max_block_x + axis));
+        limits.grid[axis] = static_cast<unsigned>(machine.attribute(device, attribute::max_grid_x + axis));
+    }
+    limits.threads_per_block = machine.attribute(device, attribute::max_threads_per_block);
+    limits.shared_bytes = machine.attribute(device, attribute::max_shared_per_block);
+    limits.phase_guarded = machine.attribute(device, attribute::concurrent_managed) == 0;
+    return limits;
+}
+
 }  // namespace
 
 Driver::Driver(const Machine& played) : machine(played), protection(played.device_count()) {
@@ -79,6 +91,8 @@ Driver::Driver(const Machine& played) : machine(played), protection(played.devic
         state.primary.primary = true;
         state.primary.id = next_context_id++;
         state.total_bytes = memory_bytes(played, device);
+        state.limits = limits_of(played, device);
+        phase_guarded = phase_guarded || state.limits.phase_guarded;
         state.default_pool.device = device;
         state.default_pool.location = {1, device};
         state.default_pool.by_default = true;

@@ -70,7 +70,15 @@ struct PoolSlot {
     Pool* current = nullptr;
 };
 
+// Facts that every launch or synchronisation asks for, read once.
+struct DeviceLimits {
+    unsigned block[3] = {}, grid[3] = {};  // 0: not recorded
+    int threads_per_block = 0, shared_bytes = 0;
+    bool phase_guarded = false;  // CONCURRENT_MANAGED_ACCESS is 0
+};
+
 struct DeviceState {
+    DeviceLimits limits;
     Context primary;      // alive while `active`
     int retained = 0;     // references, which a reset does not take
     bool active = false;  // from the first retain to the last release or a reset
@@ -109,6 +117,7 @@ public:
 
     engine::Engine& engine() { return *engine_; }
     bool valid(DeviceOrdinal device) const { return device >= 0 && device < static_cast<int>(devices.size()); }
+    bool phase_guarded = false;  // some device is
     int fact(DeviceOrdinal device, int id) const { return machine.attribute(device, id); }
 
 private:

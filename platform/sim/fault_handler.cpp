@@ -29,6 +29,7 @@ struct Slot {
     std::atomic<Why> why{Why::device_memory};
 };
 std::array<Slot, 4096> slots;
+std::atomic<std::size_t> slots_in_use{0};  // no taken slot from here on: most programs need a few only
 
 struct sigaction previous_segv;
 struct sigaction previous_bus;
@@ -58,7 +59,9 @@ struct Line {
 };
 
 const Slot* find_slot(std::uintptr_t address) {
-    for (const Slot& slot : slots) {
+    const std::size_t in_use = slots_in_use.load(std::memory_order_acquire);  // pairs with describe_closed_memory
+    for (std::size_t i = 0; i < in_use; ++i) {
+        const Slot& slot = slots[i];
         const std::uintptr_t begin = slot.begin.load(std::memory_order_acquire);  // pairs with describe_closed_memory
         if (begin != 0 && address >= begin && address < slot.end.load(std::memory_order_relaxed)) return &slot;
     }
@@ -124,10 +127,16 @@ void install_fault_handler() {
 bool run_with_landing(const std::function<void()>& work, std::uintptr_t& fault) {
     Landing here;
     Landing* const outer = landing;
-    // The mask is saved: the signal is blocked inside the handler that jumps.
-    if (sigsetjmp(here.point, 1) != 0) {
+    // The mask is not saved, which would cost every operation a system call: the jump leaves it as it was in the
+    // handler, where the signals that brought it there are blocked.
+    if (sigsetjmp(here.point, 0) != 0) {
         fault = landing->fault;
         landing = outer;
+        sigset_t faults;
+        sigemptyset(&faults);
+        sigaddset(&faults, SIGSEGV);
+        sigaddset(&faults, SIGBUS);
+        ::pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
         return false;
     }
     landing = &here;
@@ -138,24 +147,32 @@ bool run_with_landing(const std::function<void()>& work, std::uintptr_t& fault) 
 
 void describe_closed_memory(void* pointer, std::size_t bytes, int device, Why why) {
     const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(pointer);
+    std::size_t in_use = slots_in_use.load(std::memory_order_relaxed);
     Slot* free_slot = nullptr;
-    for (Slot& slot : slots) {
-        const std::uintptr_t taken = slot.begin.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < in_use; ++i) {
+        const std::uintptr_t taken = slots[i].begin.load(std::memory_order_relaxed);
         if (taken == begin) return;
-        if (taken == 0 && !free_slot) free_slot = &slot;
+        if (taken == 0 && !free_slot) free_slot = &slots[i];
     }
+    if (!free_slot && in_use < slots.size()) free_slot = &slots[in_use++];
     if (!free_slot) return;
     free_slot->end.store(begin + bytes, std::memory_order_relaxed);
     free_slot->device.store(device, std::memory_order_relaxed);
     free_slot->why.store(why, std::memory_order_relaxed);
     free_slot->begin.store(begin, std::memory_order_release);  // pairs with find_slot
+    slots_in_use.store(in_use, std::memory_order_release);
 }
 
 void forget_closed_memory(void* pointer) {
     const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(pointer);
-    for (Slot& slot : slots) {
-        if (slot.begin.load(std::memory_order_relaxed) == begin) slot.begin.store(0, std::memory_order_release);
+    std::size_t in_use = slots_in_use.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < in_use; ++i) {
+        if (slots[i].begin.load(std::memory_order_relaxed) != begin) continue;
+        slots[i].begin.store(0, std::memory_order_release);
+        break;  // described once
     }
+    while (in_use != 0 && slots[in_use - 1].begin.load(std::memory_order_relaxed) == 0) --in_use;
+    slots_in_use.store(in_use, std::memory_order_release);
 }
 
 }  // namespace isthmus::sim

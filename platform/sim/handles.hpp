@@ -43,8 +43,15 @@ public:
         }
         return false;
     }
-    // A copy, so that the caller may destroy while it walks.
-    std::vector<T*> all() const { return {alive_.begin(), alive_.end()}; }
+    // A copy, so that the caller may destroy while it walks. In the same order wherever the objects lie: what follows
+    // from it is repeatable.
+    std::vector<T*> all() const {
+        std::vector<T*> all;
+        for (const auto& one : storage_) {
+            if (alive(one.get())) all.push_back(one.get());
+        }
+        return all;
+    }
     std::size_t count() const { return alive_.size(); }
 
 private:

@@ -11,20 +11,18 @@ namespace isthmus::sim {
 namespace {
 
 bool within_limits(const Driver& d, int device, const Function& function, const LaunchShape& shape) {
+    const DeviceLimits& limits = d.devices[static_cast<std::size_t>(device)].limits;
     std::uint64_t threads = 1;
     for (int axis = 0; axis < 3; ++axis) {
-        const auto block_limit = static_cast<unsigned>(d.fact(device, attribute::max_block_x + axis));
-        const auto grid_limit = static_cast<unsigned>(d.fact(device, attribute::max_grid_x + axis));
         if (shape.block[axis] == 0 || shape.grid[axis] == 0) return false;
-        if (block_limit != 0 && shape.block[axis] > block_limit) return false;
-        if (grid_limit != 0 && shape.grid[axis] > grid_limit) return false;
+        if (limits.block[axis] != 0 && shape.block[axis] > limits.block[axis]) return false;
+        if (limits.grid[axis] != 0 && shape.grid[axis] > limits.grid[axis]) return false;
         threads *= shape.block[axis];
     }
-    const int most = d.fact(device, attribute::max_threads_per_block);
+    const int most = limits.threads_per_block;
     if (most > 0 && threads > static_cast<std::uint64_t>(most)) return false;
     const auto set = function.set_attributes.find(8);  // MAX_DYNAMIC_SHARED_SIZE_BYTES
-    const int shared =
-        set != function.set_attributes.end() ? set->second : d.fact(device, attribute::max_shared_per_block);
+    const int shared = set != function.set_attributes.end() ? set->second : limits.shared_bytes;
     return shared <= 0 || shape.shared_bytes <= static_cast<unsigned>(shared);
 }
 

@@ -16,6 +16,7 @@ CaptureMode& thread_mode() noexcept {
 // Lets every stream out of the capture. Events keep what is left of it, so that they still count as captured.
 Graph dissolve(Core& core, const std::shared_ptr<Capture>& capture) {
     capture->ended = true;
+    --core.open_captures;
     for (auto& [id, stream] : core.streams) {
         if (stream.capture != capture) continue;
         stream.capture = nullptr;
@@ -64,6 +65,7 @@ int Engine::begin_capture(StreamId id, CaptureMode mode, Graph into, std::vector
     capture->graph = std::move(into);
     stream->capture = std::move(capture);
     stream->capture_tail = std::move(dependencies);
+    ++core_->open_captures;
     return code::ok;
 }
 
@@ -156,6 +158,7 @@ int Engine::invalidate_capture(StreamId id) {
 
 bool Engine::invalidate_captures(int device) {
     Core::Lock lock(*core_);
+    if (core_->open_captures == 0) return false;
     bool any = false;
     for (const auto& [id, stream] : core_->streams) {
         if (stream.device != device || !stream.capture) continue;
@@ -167,6 +170,7 @@ bool Engine::invalidate_captures(int device) {
 
 int Engine::unsafe_call() {
     Core::Lock lock(*core_);
+    if (core_->open_captures == 0) return code::ok;
     int code = code::ok;
     for (const auto& [id, stream] : core_->streams) {
         if (!stream.capture || !forbids_unsafe_call(*stream.capture)) continue;
@@ -182,10 +186,12 @@ CaptureMode Engine::exchange_thread_capture_mode(CaptureMode mode) {
 
 bool Engine::legacy_stream_would_join_capture(int device) const {
     Core::Lock lock(*core_);
-    return std::any_of(core_->streams.begin(), core_->streams.end(), [&](const auto& entry) {
-        const Stream& stream = entry.second;
-        return stream.device == device && stream.options.blocking && stream.capture && !stream.capture->invalidated;
-    });
+    return core_->open_captures != 0 &&
+           std::any_of(core_->streams.begin(), core_->streams.end(), [&](const auto& entry) {
+               const Stream& stream = entry.second;
+               return stream.device == device && stream.options.blocking && stream.capture &&
+                      !stream.capture->invalidated;
+           });
 }
 
 Graph* Engine::lock_capture_graph(StreamId id, int& code) {

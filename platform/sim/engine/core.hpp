@@ -150,6 +150,7 @@ public:
     std::map<std::uint64_t, Stream> streams;  // ordered: seeded runs link in the same order everywhere
     std::unordered_map<std::uint64_t, Event> events;
     std::vector<Device> devices;
+    std::size_t open_captures = 0;  // most calls ask whether there is any
 
     std::map<int, std::deque<WorkRef>> ready;  // by priority
     std::size_t ready_count = 0;

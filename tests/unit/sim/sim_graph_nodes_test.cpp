@@ -1,6 +1,12 @@
 // Nodes of graphs: what a capture shows of them while it is open and after, and kernel nodes' parameters.
 #include "sim_capture_scene.hpp"
 
+// As the simulator defines what it does not play.
+extern "C" {
+int cuGraphConditionalHandleCreate();
+int cuGraphAddNode_v2();
+}
+
 namespace isthmus::sim::test {
 namespace {
 
@@ -357,6 +363,17 @@ TEST(SimGraphNodes, NodesOfAChildGraphArePatchedInTheInstanceToo) {
         REQUIRE_CODE(cuGraphLaunch(again, scene.stream), 0);
         REQUIRE_THAT(read_int(scene) == 42);
     });
+}
+
+// Only device code sets a condition, and what stands in for it here is a function of the CPU.
+TEST(SimGraphNodes, ConditionalNodesAreRefusedLoudly) {
+    in_own_process(
+        [] {
+            open_device();
+            REQUIRE_CODE(cuGraphConditionalHandleCreate(), 801);
+            REQUIRE_CODE(cuGraphAddNode_v2(), 801);
+        },
+        "cuGraphConditionalHandleCreate is not modelled");
 }
 
 }  // namespace
