@@ -7,9 +7,11 @@
 #include "launch_books.hpp"
 #include "ledger.hpp"
 #include "open_captures.hpp"
+#include "order_check.hpp"
 #include "peer_table.hpp"
 
 #include <cstdint>
+#include <memory>
 
 namespace isthmus::inline v0::detail {
 
@@ -19,6 +21,8 @@ struct Books {
     PeerTable peers;
     HintCounters hints;
     LaunchBooks launches;
+
+    std::unique_ptr<OrderChecker> order;  // nullptr: nothing is checked
 
     Ledger ledger{addresses};  // what was handed out, and what gives it back
 

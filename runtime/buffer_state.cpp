@@ -83,7 +83,7 @@ Result<std::shared_ptr<StreamState>> BufferState::gather_uses() {
         Result<FenceEvent*> fence = use.stream->fence_behind(use.last);
         if (!fence) return std::move(fence).error();
         if (*fence == nullptr) continue;
-        Result<void> ordered = last->wait_behind((*fence)->handle);
+        Result<void> ordered = last->wait_behind((*fence)->handle, *use.stream, use.last);
         use.stream->device->drop_event(*fence);
         if (!ordered) return std::move(ordered).error();
     }
@@ -103,6 +103,7 @@ void BufferState::order_on(StreamState& stream, std::uint64_t position) {
         const std::lock_guard lock(mutex);
         touch(stream, position, true);
     }
+    if (device->books->order != nullptr) device->books->order->allocated(*this, stream, position);
     ordered_position = position;
     ordered_on.store(&stream, std::memory_order_release);  // pairs with the acquire in fence_before_use()
 }

@@ -13,6 +13,7 @@
 #include <platform/driver.hpp>
 
 #include "access_rules.hpp"
+#include "order_book.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -85,6 +86,8 @@ public:
     std::vector<Use> uses;               // one entry per stream
     StreamState* uploaded_on = nullptr;  // stage: where the last upload was queued, and its position
     std::uint64_t upload_position = 0;
+
+    OrderHistory order;  // guarded by the order checker
 
     bool staged() const noexcept { return path == LaunchPath::stage; }
     // Expect `mutex` to be held.

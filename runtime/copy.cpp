@@ -91,9 +91,13 @@ Result<void> by_driver(StreamState& stream, const CopyJob& job, const DriverCopy
     if (to == from) {
         operation.uses(*to, ArgumentUse::read_write, 0);
     } else {
-        if (from != nullptr) operation.uses(*from, ArgumentUse::read, 0);
+        if (from != nullptr) {
+            operation.uses(*from, ArgumentUse::read, 0);
+            operation.only(bytes_of(job.shape, job.shape.from));
+        }
         if (to != nullptr) {
             operation.uses(*to, writes_whole(*to, job.shape) ? ArgumentUse::write : ArgumentUse::read_write, 1);
+            operation.only(bytes_of(job.shape, job.shape.to));
         }
     }
     Result<std::uint64_t> issued = operation.issue([&] { return give_to_driver(stream, copy, job.shape); });
@@ -171,6 +175,10 @@ bool writes_whole(const BufferState& buffer, const rules::CopyShape& shape) {
     return shape.rows == 1 && shape.slices == 1 && shape.width == buffer.bytes;
 }
 
+rules::ByteRange bytes_of(const rules::CopyShape& shape, const rules::CopyStride& side) noexcept {
+    return {side.offset, shape.width, shape.rows, shape.slices, side.row, side.slice};
+}
+
 Result<void> order_behind(StreamState& later, StreamState& earlier) {
     std::uint64_t position = 0;
     {
@@ -180,7 +188,7 @@ Result<void> order_behind(StreamState& later, StreamState& earlier) {
     Result<FenceEvent*> fence = earlier.fence_behind(position);
     if (!fence) return std::move(fence).error();
     if (*fence == nullptr) return {};
-    Result<void> waits = later.wait_behind((*fence)->handle);
+    Result<void> waits = later.wait_behind((*fence)->handle, earlier, position);
     earlier.device->drop_event(*fence);
     return waits;
 }

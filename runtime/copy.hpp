@@ -5,6 +5,7 @@
 #include <isthmus/result.hpp>
 
 #include "copy_plan.hpp"
+#include "order_range.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,8 @@ struct CopyJob {
 // Each expects a checked job. `whole`: every byte of the buffer is written.
 Result<void> run_copy(StreamState& stream, const CopyJob& job);
 bool writes_whole(const BufferState& buffer, const rules::CopyShape& shape);
+// What the shape touches on one of its sides.
+rules::ByteRange bytes_of(const rules::CopyShape& shape, const rules::CopyStride& side) noexcept;
 rules::CopySideFacts facts_of(const DeviceState& carrier, const CopySide& side);
 // Where the driver finds the first byte of it, before the shape's offset.
 std::uint64_t driver_address(const CopySide& side, bool host_memory);

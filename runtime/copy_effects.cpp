@@ -92,13 +92,16 @@ public:
         }
     }
 
-    Result<void> issue(BufferState& buffer, ArgumentUse use, const DriverCopy& copy, const rules::CopyShape& shape) {
+    // `bytes`: of the buffer.
+    Result<void> issue(BufferState& buffer, ArgumentUse use, const rules::ByteRange& bytes, const DriverCopy& copy,
+                       const rules::CopyShape& shape) {
         if (const platform::Status status = device_.take_event(event_); !status.ok()) {
             event_ = nullptr;
             return device_.failure(status, "creating an event");
         }
         Operation operation(stream_, "a copy of pageable memory", nullptr);
         operation.uses(buffer, use, 0);
+        operation.only(bytes);
         bool recorded = false;
         Result<std::uint64_t> issued = operation.issue([&] {
             unfenced_ = true;
@@ -222,7 +225,9 @@ Result<void> bounce_up(StreamState& stream, const CopyJob& job) {
         call.from_host = true;
         call.direction = platform::CopyDirection::host_to_device;
         const rules::CopyShape rows = rows_of(part, job.shape.to.row, part.width);
-        if (Result<void> issued = copy.issue(to, use, call, rows); !issued) return issued;
+        rules::ByteRange touched = bytes_of(rows, rows.to);
+        touched.offset = job.shape.to.offset + part.to;
+        if (Result<void> issued = copy.issue(to, use, touched, call, rows); !issued) return issued;
     }
     return {};
 }
@@ -270,7 +275,9 @@ private:
         call.from = from.device_address + job_.shape.from.offset + next_.from;
         call.direction = platform::CopyDirection::device_to_host;
         const rules::CopyShape rows = rows_of(next_, next_.width, job_.shape.from.row);
-        if (Result<void> issued = coming.copy.issue(from, ArgumentUse::read, call, rows); !issued) {
+        rules::ByteRange touched = bytes_of(rows, rows.from);
+        touched.offset = job_.shape.from.offset + next_.from;
+        if (Result<void> issued = coming.copy.issue(from, ArgumentUse::read, touched, call, rows); !issued) {
             return std::move(issued).error();
         }
         more_ = parts_.next(next_);

@@ -114,6 +114,7 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
     const std::uint64_t first = buffer.device_address + shape.to.offset;
     Operation operation(stream, "a fill", nullptr);
     operation.uses(buffer, writes_whole(buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, 0);
+    operation.only(bytes_of(shape, shape.to));
     Result<std::uint64_t> issued = operation.issue(
         [&] { return fill.pattern.bytes == 0 ? long_pattern(stream, first, fill) : plain(stream, first, fill); });
     if (!issued) return std::move(issued).error();

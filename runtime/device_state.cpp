@@ -136,7 +136,10 @@ Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
         if (status.ok() && usable()) status = poll_event(driver->execution(), work->handle, timeout);
         drop_event(work);
     }
-    if (status.ok()) return {};
+    if (status.ok()) {
+        if (books->order != nullptr) books->order->seen_ended_streams(index);
+        return {};
+    }
     if (status.code != Code::timed_out) return failure(status, "waiting for a destroyed stream's work");
     return Error(wait.refuse ? Code::not_ready : Code::timed_out, "the work of a destroyed stream is still running",
                  "allow a longer wait if its kernels are meant to take that long");

@@ -63,6 +63,7 @@ void HeldRecord::note_complete() const {
         event_.complete.store(true, std::memory_order_release);  // pairs with the acquire in Event::finished()
     }
     if (is_fence_) stream->raise(position);
+    if (event_.device->books->order != nullptr && !none()) event_.device->books->order->seen(*stream, position);
 }
 
 Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOptions options) {

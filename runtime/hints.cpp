@@ -62,6 +62,7 @@ Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::H
     bool told = true;
     Operation operation(stream, "a prefetch", nullptr);
     operation.uses(buffer, plan.action == rules::HintAction::attach ? ArgumentUse::read_write : ArgumentUse::read, 0);
+    operation.only({.width = 0});  // a hint changes no byte: it needs no order
     Result<std::uint64_t> issued = operation.issue([&]() -> platform::Status {
         if (plan.action != rules::HintAction::tell) return {};
         const platform::Status status = transfers->prefetch(hinted_address(buffer), buffer.bytes, where, stream.handle);

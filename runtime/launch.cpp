@@ -44,6 +44,7 @@ Result<void> launch_on_gpu(StreamState& stream, const KernelInfo& kernel, const 
     report.position = *issued;
     report.staged_bytes = operation.staged_bytes();
     if (node != nullptr) *node = operation.recorded_at();
+    report.unordered_arguments = operation.unordered();
     return {};
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace isthmus::inline v0::detail {
 Operation::Operation(StreamState& stream, const char* name, const KernelInfo* kernel)
@@ -23,6 +24,17 @@ void Operation::add_viewable(BufferState& buffer) {
         few_viewable_[viewable_count_] = &buffer;
     }
     ++viewable_count_;
+}
+
+void Operation::only(const rules::ByteRange& range) {
+    if (device_.books->order != nullptr) ranges_.emplace_back(count_ - 1, range);
+}
+
+rules::ByteRange Operation::range_of(std::size_t entry) const noexcept {
+    for (const auto& [at, range] : ranges_) {
+        if (at == entry) return range;
+    }
+    return {};
 }
 
 std::string Operation::who(std::uint32_t argument) const {
@@ -73,8 +85,21 @@ Result<void> Operation::order_first_use(BufferState& buffer) {
     StreamState* const maker = buffer.ordered_on.load(std::memory_order_acquire);
     Result<FenceEvent*> fence = buffer.fence_before_use(stream_);
     if (!fence) return std::move(fence).error();
-    if (*fence != nullptr) makers_.emplace_back(maker, *fence);
+    if (*fence != nullptr) makers_.push_back({maker, buffer.ordered_position, *fence});
     return {};
+}
+
+// What claiming will make the stream wait for counts as waited for.
+OrderChecker::Attempt Operation::order_attempt() {
+    OrderChecker& order = *device_.books->order;
+    OrderChecker::Attempt attempt{stream_, name_, kernel_};
+    for (std::size_t at = 0; at < count_; ++at) {
+        const Entry& entry = entries()[at];
+        attempt.uses.push_back({entry.buffer, entry.use, entry.argument, range_of(at)});
+    }
+    for (const Maker& maker : makers_) attempt.behind.join(order.before(*maker.stream, maker.position));
+    for (const Upload& wait : waits_) attempt.behind.join(order.before(*wait.stream, wait.position));
+    return attempt;
 }
 
 // false: try again. Expects the stream's lock.
@@ -85,19 +110,25 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (!captured) return std::move(captured).error();
         if (*captured) return record(**captured, action, erased);
     }
+    OrderedAttempt order;
+    if (OrderChecker* checker = device_.books->order.get(); checker != nullptr) {
+        if (Result<void> ordered = order.begin(*checker, order_attempt()); !ordered) return std::move(ordered).error();
+    }
     BufferState* const* viewable = many_viewable_.empty() ? few_viewable_.data() : many_viewable_.data();
     if (!stream_.tail.empty()) {
         if (Result<void> left = stream_.depart(viewable, viewable_count_); !left) return std::move(left).error();
     }
-    for (const auto& [maker, fence] : makers_) {
-        const platform::Status status = device_.driver->execution().wait_event(stream_.handle, fence->handle);
+    for (const Maker& maker : makers_) {
+        const platform::Status status = device_.driver->execution().wait_event(stream_.handle, maker.fence->handle);
         if (!status.ok()) return device_.failure(status, "ordering the first use of pool memory");
+        if (device_.books->order != nullptr) device_.books->order->waits(stream_, *maker.stream, maker.position);
     }
     Result<bool> claimed = claim();
     if (!claimed || !*claimed) return claimed;
     const platform::Status status = action(erased);
     position_ = stream_.advance(name_);
     if (!status.ok()) return device_.failure(status, name_);
+    unordered_ = order.happened();
     std::vector<BufferState*>& tail = stream_.tail;
     for (std::size_t at = 0; at < viewable_count_; ++at) {
         if (at < tail.size() && tail[at] == viewable[at]) continue;  // as depart() found it: no search
@@ -129,8 +160,17 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
                          "a graph cannot hand it over",
                      "use pinned memory in graphs");
     }
+    OrderChecker* const checker = device_.books->order.get();
+    std::optional<OrderChecker::Attempt> ordered;
+    if (checker != nullptr) {
+        ordered.emplace(order_attempt());
+        if (Result<void> judged = checker->judge_recorded(recording, *ordered); !judged)
+            return std::move(judged).error();
+    }
     const platform::Status status = action(erased);
     if (!status.ok()) return device_.failure(status, name_);
+    if (checker != nullptr) checker->count(*ordered);
+    unordered_ = ordered ? ordered->violations : 0;
     RecordedOperation operation;
     operation.name = name_;
     operation.kernel = kernel_;
@@ -138,6 +178,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         const Entry& entry = entries()[at];
         if (entry.buffer->recorded_in != 0) continue;  // the graph's own: there is nothing outside it to claim
         operation.uses.emplace_back(entry.buffer->shared_from_this(), entry.use, entry.argument);
+        operation.uses.back().range = range_of(at);
     }
     if (asks_for_node_) {  // of a node without a name the arguments cannot be set, and that is all
         const platform::Status told = device_.driver->captures()->last_node(stream_.handle, operation.node);
@@ -209,6 +250,7 @@ Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
         }
         const platform::Status status = device_.driver->execution().wait_event(stream_.handle, wait.event->handle);
         if (!status.ok()) return device_.failure(status, "ordering a staged buffer's upload");
+        if (device_.books->order != nullptr) device_.books->order->waits(stream_, *wait.stream, wait.position);
         return true;
     }
     return buffer.uploaded_on->reached(buffer.upload_position);
@@ -264,7 +306,7 @@ void Operation::drop_waits() {
         if (wait.event != nullptr) device_.drop_event(wait.event);
     }
     waits_.clear();
-    for (const auto& [maker, fence] : makers_) maker->device->drop_event(fence);
+    for (const Maker& maker : makers_) maker.stream->device->drop_event(maker.fence);
     makers_.clear();
 }
 

@@ -7,6 +7,7 @@
 #include <platform/driver.hpp>
 
 #include "buffer_state.hpp"
+#include "order_check.hpp"
 
 #include <array>
 #include <cstddef>
@@ -42,6 +43,9 @@ public:
         if (buffer.ordered_on.load(std::memory_order_relaxed) != nullptr) special_ = true;
     }
 
+    // The buffer named last is touched only there; without this all of it is. For the order checker (OrderBook).
+    void only(const rules::ByteRange& range);
+
     // Calls action(), a platform::Status(), with the stream's lock held and its handle open. Returns the position.
     template <class Action>
     Result<std::uint64_t> issue(Action action) {
@@ -51,6 +55,7 @@ public:
     // Where the stream is captured, the driver is asked which node the operation becomes.
     void ask_for_node() noexcept { asks_for_node_ = true; }
     std::uint32_t recorded_at() const noexcept { return recorded_at_; }  // its index in the recording, after issue()
+    std::uint32_t unordered() const noexcept { return unordered_; }      // see LaunchReport::unordered_arguments
 
 private:
     struct Entry {
@@ -75,6 +80,8 @@ private:
     void add_viewable(BufferState& buffer);
     Result<std::uint64_t> issue_erased(Action action, void* erased);
     Result<bool> attempt(Action action, void* erased);
+    OrderChecker::Attempt order_attempt();
+    rules::ByteRange range_of(std::size_t entry) const noexcept;
     Result<void> order_uploads();
     Result<void> order_first_use(BufferState& buffer);
     Result<bool> claim();
@@ -101,9 +108,16 @@ private:
     std::size_t viewable_count_ = 0;
     bool special_ = false;  // something is staged, attached, or was allocated in the order of a stream
     std::vector<Upload> waits_;
-    std::vector<std::pair<StreamState*, FenceEvent*>> makers_;  // streams that allocated what this operation uses first
+    struct Maker {
+        StreamState* stream;
+        std::uint64_t position;
+        FenceEvent* fence;
+    };
+    std::vector<Maker> makers_;  // streams that allocated what this operation uses first
     std::vector<Sides> sides_;
+    std::vector<std::pair<std::size_t, rules::ByteRange>> ranges_;
     std::uint64_t staged_bytes_ = 0;
+    std::uint32_t unordered_ = 0;
     std::uint64_t position_ = 0;
     bool asks_for_node_ = false;
     std::uint32_t recorded_at_ = 0;

@@ -13,18 +13,6 @@ namespace {
 
 constexpr int tries = 3;  // of what would leave streams captured that nobody could let go of
 
-// `operations` that must have ended for all of `tail` to have ended.
-std::vector<bool> followed_by(const std::vector<RecordedOperation>& operations,
-                              const std::vector<std::uint32_t>& tail) {
-    std::vector<bool> followed(operations.size(), false);
-    for (const std::uint32_t at : tail) followed[at] = true;
-    for (std::size_t at = operations.size(); at-- > 0;) {  // what an operation follows stands before it
-        if (!followed[at]) continue;
-        for (const std::uint32_t earlier : operations[at].after) followed[earlier] = true;
-    }
-    return followed;
-}
-
 Error unjoined_error(const std::vector<std::uint64_t>& streams) {
     std::string which;
     for (std::size_t at = 0; at < streams.size(); ++at) {
@@ -40,6 +28,17 @@ Error unjoined_error(const std::vector<std::uint64_t>& streams) {
 }
 
 }  // namespace
+
+std::vector<bool> followed_by(const std::vector<RecordedOperation>& operations,
+                              const std::vector<std::uint32_t>& tail) {
+    std::vector<bool> followed(operations.size(), false);
+    for (const std::uint32_t at : tail) followed[at] = true;
+    for (std::size_t at = operations.size(); at-- > 0;) {  // what an operation follows stands before it
+        if (!followed[at]) continue;
+        for (const std::uint32_t earlier : operations[at].after) followed[earlier] = true;
+    }
+    return followed;
+}
 
 RecordedUse::RecordedUse(std::shared_ptr<BufferState> used, ArgumentUse how, std::uint32_t at)
     : buffer(std::move(used)), use(how), argument(at) {

@@ -32,6 +32,7 @@ public:
     std::shared_ptr<BufferState> buffer;
     ArgumentUse use;
     std::uint32_t argument;
+    rules::ByteRange range;  // for the order checker
 };
 
 // One launch, copy, fill or allocation. Records of events and waits for them are none: they become `after`.
@@ -52,6 +53,8 @@ struct CaptureBranch {
     std::vector<std::uint32_t> tail;  // what its next operation will directly follow
 };
 
+// Which of the operations must have ended for all of `tail` to have ended.
+std::vector<bool> followed_by(const std::vector<RecordedOperation>& operations, const std::vector<std::uint32_t>& tail);
 // Streams that joined and whose last operations the first branch, the origin, does not follow.
 std::vector<std::uint64_t> unjoined_streams(const std::vector<RecordedOperation>& operations,
                                             const std::vector<CaptureBranch>& branches);

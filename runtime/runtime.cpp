@@ -38,6 +38,9 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     config->budget.allow_oversubscription = options.oversubscribe_managed;
     config->generation = process::generation();
     auto books = std::make_shared<detail::Books>();
+    if (options.order_check != OrderCheck::off) {
+        books->order = std::make_unique<detail::OrderChecker>(options.order_check, config);
+    }
     auto state = std::make_shared<detail::RuntimeState>();
     state->config = config;
     state->books = books;
@@ -85,8 +88,9 @@ const std::optional<Error>& Runtime::cuda_absence() const noexcept {
 RuntimeStatistics Runtime::statistics() const noexcept {
     const detail::LaunchBooks& books = state_->books->launches;
     const auto read = [](const std::atomic<std::uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
-    return {read(books.unverified_arguments), read(books.warnings_given), read(books.staged_launches),
-            read(books.prefetches), read(books.failed_hints)};
+    return {read(books.unverified_arguments), read(books.warnings_given),
+            read(books.staged_launches),      read(books.prefetches),
+            read(books.failed_hints),         state_->books->order ? state_->books->order->violations() : 0};
 }
 
 }  // namespace isthmus::inline v0

@@ -274,6 +274,7 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const 
         return std::move(issued).error();
     }
     report.position = *issued;
+    report.unordered_arguments = operation.unordered();
     stream.device->books->launches.staged_launches.fetch_add(1, std::memory_order_relaxed);
     Result<void> done;
     if (launch.has_host_output()) {

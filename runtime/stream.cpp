@@ -49,6 +49,7 @@ Result<void> Stream::wait(const Event& event) {
     if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
     const platform::Status status = device.driver->execution().wait_event(stream.handle, last.handle());
     if (!status.ok()) return device.failure(status, "waiting for an event");
+    if (device.books->order != nullptr) device.books->order->waits(stream, *last.stream, last.position);
     // What the stream does from here on ends after the event: an operation of its own, so that a synchronise of this
     // stream covers it.
     stream.advance("a wait for an event");

@@ -19,6 +19,7 @@ constexpr std::size_t most_fences = 64;
 
 // Threads raise without a lock, so the greatest wins. Pairs with the acquire in reached().
 void StreamState::raise(std::uint64_t position) noexcept {
+    if (device->books->order != nullptr) device->books->order->seen(*this, position);
     std::uint64_t known = completed_.load(std::memory_order_relaxed);
     while (known < position &&
            !completed_.compare_exchange_weak(known, position, std::memory_order_release, std::memory_order_relaxed)) {

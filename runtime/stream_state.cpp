@@ -46,6 +46,7 @@ StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority
 
 StreamState::~StreamState() {
     if (device->config->forked()) return;
+    if (device->books->order != nullptr) device->books->order->ended(*this);
     tail.clear();  // its buffers hold the stream: they are gone
     leave_recording(*this);
     if (handle != platform::StreamHandle::none && !device->is_lost() && !reached(issued)) {
@@ -119,6 +120,8 @@ std::uint64_t StreamState::advance(const char* operation) noexcept {
 }
 
 platform::Status StreamState::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
+    // Never cached while the order is checked: launch_at_once(), which knows of no check, then finds nothing.
+    if (device->books->order != nullptr) return device->driver->execution().resolve(kernel, out);
     CachedFunction& cached = functions_[slot(kernel)];
     if (cached.kernel != &kernel) {
         platform::FunctionHandle function = platform::FunctionHandle::none;
@@ -150,7 +153,7 @@ Result<FenceEvent*> StreamState::fence_behind(std::uint64_t position) {
     return fence->event;
 }
 
-Result<void> StreamState::wait_behind(platform::EventHandle event) {
+Result<void> StreamState::wait_behind(platform::EventHandle event, StreamState& other, std::uint64_t position) {
     const std::lock_guard lock(mutex);
     if (Result<void> opened = open_handle(); !opened) return opened;
     // A capture that began meanwhile would be lost (905): it may not depend on work outside of it.
@@ -159,6 +162,7 @@ Result<void> StreamState::wait_behind(platform::EventHandle event) {
     if (Result<void> left = depart(nullptr, 0); !left) return left;
     const platform::Status status = device->driver->execution().wait_event(handle, event);
     if (!status.ok()) return device->failure(status, "ordering a stream behind another");
+    if (device->books->order != nullptr) device->books->order->waits(*this, other, position);
     advance("a wait for another stream");  // an operation of its own, so that a synchronise of this stream covers it
     return {};
 }
@@ -195,7 +199,10 @@ Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t po
     const std::chrono::nanoseconds timeout =
         wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(device->config->wait_timeout);
     const platform::Status status = poll_event(device->driver->execution(), event, timeout);
-    if (status.ok()) return {};
+    if (status.ok()) {
+        if (device->books->order != nullptr) device->books->order->seen(*this, position);
+        return {};
+    }
     if (status.code != Code::timed_out) return device->failure(status, "waiting for a stream");
     const char* operation = nullptr;
     // Not waited for: whoever holds the lock may stand in the driver behind the very work that hangs.

@@ -75,8 +75,9 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
 
     // Expects `mutex` not to be held. Waits until the position is reached.
     Result<void> wait_until(std::uint64_t position, Wait wait);
-    // What comes from now on waits for the event, a reference to which the caller has; the host does not.
-    Result<void> wait_behind(platform::EventHandle event);
+    // What comes from now on waits for the event, a reference to which the caller has and which stands behind the
+    // other stream's position; the host does not.
+    Result<void> wait_behind(platform::EventHandle event, StreamState& other, std::uint64_t position);
     // Waits for all that was issued; on a captured stream for what ran before (a whole device can always be waited
     // for).
     Result<void> wait_for_all(Wait wait);

@@ -85,6 +85,7 @@ std::string_view name(Code code) noexcept {
         case Code::already_released: return "already_released";
         case Code::interior_pointer: return "interior_pointer";
         case Code::unknown_pointer: return "unknown_pointer";
+        case Code::not_ordered: return "not_ordered";
     }
     return "unknown";
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 namespace conformance {
 
@@ -26,6 +27,16 @@ isthmus::Runtime& runtime() {
     if (opened()) return *opened();
     isthmus::RuntimeOptions options;
     options.launch_mode = isthmus::LaunchMode::checked;
+    // The whole suite under the order checker: every report would be a mistake of a scenario, or of the checker.
+    const char* order = std::getenv("ISTHMUS_TEST_ORDER");
+    if (order != nullptr) {
+        options.order_check =
+            std::string_view(order) == "refuse" ? isthmus::OrderCheck::refuse : isthmus::OrderCheck::report;
+        options.log = [](isthmus::Severity severity, std::string_view line) {
+            if (line.substr(0, 11) == "not ordered") ADD_FAILURE() << line;
+            (void)severity;
+        };
+    }
     isthmus::Runtime& made = opened().emplace(isthmus::Runtime::open(options).value());
     // Without this, a machine whose driver is missing would pass on its CPU.
     if (std::getenv("ISTHMUS_TEST_REAL") != nullptr && std::getenv("ISTHMUS_CUDA_LIBRARY") == nullptr) {

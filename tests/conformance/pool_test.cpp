@@ -87,13 +87,20 @@ TEST(Pool, WhatIsFreedIsNotReusedUnderRunningWork) {  // keeps S3
         if (!has_pools(device)) return;
         Stream first = device.create_stream().value();
         Stream second = device.create_stream().value();
+        Buffer<std::int32_t> busy = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> busy_too = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> seen = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> seen_too = device.allocate<std::int32_t>(count).value();
         for (int round = 0; round < 5; ++round) {
             {
                 Buffer<std::int32_t> scratch = first.allocate<std::int32_t>(count).value();
                 first.fill_bytes(scratch, 0xFF).value();
-                (void)first.launch(conformance::churn, count, scratch, 2000).value();
-                (void)second.launch(conformance::churn, count, scratch, 2000).value();
-            }  // freed while both still write it
+                second.wait_stream(first).value();
+                (void)first.launch(conformance::churn, count, busy, 2000).value();
+                (void)first.launch(conformance::scale_into, count, seen, scratch, 1).value();
+                (void)second.launch(conformance::churn, count, busy_too, 2000).value();
+                (void)second.launch(conformance::scale_into, count, seen_too, scratch, 1).value();
+            }  // freed while both are still to read it
             Buffer<std::int32_t> next = second.allocate<std::int32_t>(count).value();
             Buffer<std::int32_t> other = first.allocate<std::int32_t>(count).value();
             second.fill_bytes(next, 0).value();
@@ -102,6 +109,8 @@ TEST(Pool, WhatIsFreedIsNotReusedUnderRunningWork) {  // keeps S3
             (void)first.launch(conformance::add_one, count, other).value();
             EXPECT_EQ(last_value(second, next, device), 1);
             EXPECT_EQ(last_value(first, other, device), 1);
+            EXPECT_EQ(last_value(first, seen, device), -1);
+            EXPECT_EQ(last_value(second, seen_too, device), -1);
         }
     });
 }

@@ -19,6 +19,7 @@
 #include <isthmus/log.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/memory_pool.hpp>
+#include <isthmus/order_check.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/read_back.hpp>
 #include <isthmus/result.hpp>

@@ -24,6 +24,7 @@ struct LaunchReport {
     std::uint32_t unverified_arguments = 0;  // arguments that nobody could judge; they were passed as they are
     std::uint64_t staged_bytes = 0;          // copied to the device for this launch
     std::uint64_t copied_back_bytes = 0;     // … and back, by LaunchMode::staged
+    std::uint32_t unordered_arguments = 0;   // used before they were ordered on the stream (OrderCheck::report)
 };
 
 struct ArgumentExplanation {

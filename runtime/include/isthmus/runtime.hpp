@@ -6,6 +6,7 @@
 #include <isthmus/export.hpp>
 #include <isthmus/facts.hpp>
 #include <isthmus/log.hpp>
+#include <isthmus/order_check.hpp>
 #include <isthmus/result.hpp>
 
 #include <chrono>
@@ -27,6 +28,7 @@ struct RuntimeOptions {
     // programs), else the bare name. One libcuda per process: the first one opened stays.
     std::string cuda_library;
     LaunchMode launch_mode = LaunchMode::relaxed;
+    OrderCheck order_check = OrderCheck::off;  // while debugging: memory used before it is ordered (S7)
     std::chrono::nanoseconds wait_timeout = std::chrono::seconds(60);  // for waits that name none
     // What allocations leave of the host's memory, on machines where CPU and GPU share one DRAM: the larger of both
     // (K20).
@@ -44,6 +46,7 @@ struct RuntimeStatistics {
     std::uint64_t staged_launches = 0;       // that copied arguments around their kernel (LaunchMode::staged)
     std::uint64_t prefetches = 0;            // of managed memory, before launches
     std::uint64_t failed_hints = 0;          // that the driver refused; they are no errors
+    std::uint64_t order_violations = 0;      // arguments used on a stream before they were ordered there (OrderCheck)
 };
 
 // Movable; thread-safe. Buffers, streams and events keep what they need alive and may outlive it.

@@ -49,7 +49,7 @@ public:
     // Errors: in_use (a conflicting host view is open), not_accessible, wrong_device and unverified (see LaunchMode),
     // invalid_argument (a number that its parameter does not hold), no_gpu_code, invalid_handle (an empty buffer),
     // capture_error (LaunchMode::verify, or staging, while a capture is open), timed_out (verify, staging),
-    // device_lost. A refused launch changed nothing.
+    // not_ordered (OrderCheck::refuse; copies, fills and graphs, too), device_lost. A refused launch changed nothing.
     template <class Space, class... P, class... A>
     Result<LaunchReport> launch(const Kernel<void(Space, P...)>& kernel,
                                 typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {

@@ -41,6 +41,7 @@ enum class Code : int {
     already_released = 23,  // memory that was given back before (a double free, a stale handle)
     interior_pointer = 24,  // an address inside an allocation where its beginning is needed
     unknown_pointer = 25,   // an address that this runtime never handed out
+    not_ordered = 26,       // memory used on a stream before it is ordered there (OrderCheck::refuse)
 };
 
 // "out_of_memory" for Code::out_of_memory. Static storage; "unknown" for a value outside the enumeration.

@@ -88,7 +88,8 @@ TEST_F(Lifetimes, ACaptureThatBeginsBesideAFreeIsNotMadeToWaitForOutsideWork) { 
     const Capture capture = captured.begin_capture().value();
     // A thread that found no capture open goes on with its free while this one begins.
     world.calls.clear();
-    EXPECT_EQ(captured.state()->wait_behind(isthmus::platform::EventHandle{1}).code(), Code::capture_error);
+    EXPECT_EQ(captured.state()->wait_behind(isthmus::platform::EventHandle{1}, *captured.state(), 0).code(),
+              Code::capture_error);
     EXPECT_EQ(world.count("wait"), 0u);
     isthmus::detail::Piece piece = runtime.books->ledger.take(block, 0).value();
     EXPECT_TRUE(isthmus::detail::free_now(*device.state(), piece, captured.state().get()).ok());

@@ -1,0 +1,202 @@
+// OrderChecker: the order book fed with streams and buffers, and its findings in words.
+#include "order_check.hpp"
+
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "kernel_argument.hpp"
+#include "recording.hpp"
+#include "stream_state.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+namespace isthmus::inline v0::detail {
+
+OrderChecker::OrderChecker(OrderCheck mode, std::shared_ptr<const RuntimeConfig> config)
+    : mode_(mode), config_(std::move(config)) {}
+
+void OrderChecker::know(StreamState& stream) {
+    book_.began(stream.id);
+    streams_.emplace(stream.id, &stream);
+}
+
+Result<void> OrderChecker::begin(Attempt& attempt) {
+    StreamState& stream = attempt.stream;
+    std::optional<Error> refused;
+    const std::lock_guard lock(mutex_);
+    know(stream);
+    std::erase_if(attempt.uses, [](const Use& entry) { return entry.range.width == 0; });
+    for (const Use& entry : attempt.uses) {
+        OrderHistory& history = entry.buffer->order;
+        OrderUse use{stream.id, stream.issued + 1, entry.range,    writes(entry.use),
+                     true,      attempt.name,      attempt.kernel, entry.argument};
+        bool unordered = false;
+        book_.conflicts(history, use, attempt.behind, [&](const OrderUse& earlier) {
+            unordered = true;
+            found(attempt, earlier, use, refused);
+        });
+        attempt.violations += unordered;
+    }
+    if (refused) {
+        violations_.fetch_add(attempt.violations, std::memory_order_relaxed);
+        return *std::move(refused);
+    }
+    for (const Use& entry : attempt.uses) {
+        book_.add(entry.buffer->order, {stream.id, stream.issued + 1, entry.range, writes(entry.use), true,
+                                        attempt.name, attempt.kernel, entry.argument});
+    }
+    return {};
+}
+
+void OrderChecker::end(Attempt& attempt, bool happened) {
+    {
+        const std::lock_guard lock(mutex_);
+        for (const Use& entry : attempt.uses) {
+            OrderHistory& history = entry.buffer->order;
+            std::vector<OrderUse> ours;
+            std::erase_if(history.uses, [&](const OrderUse& use) {
+                const bool pending = use.pending && use.stream == attempt.stream.id;
+                if (pending) ours.push_back(use);
+                return pending;
+            });
+            if (!happened) continue;
+            for (OrderUse& use : ours) {
+                use.pending = false;
+                book_.add(history, use);
+            }
+        }
+    }
+    if (happened) count(attempt);
+}
+
+void OrderChecker::count(const Attempt& attempt) {
+    violations_.fetch_add(attempt.violations, std::memory_order_relaxed);
+    for (const std::string& line : attempt.lines) config_->say(Severity::warning, line);
+}
+
+Result<void> OrderChecker::judge_recorded(Recording& recording, Attempt& attempt) {
+    const CaptureBranch* const branch = recording.branch_of(attempt.stream.id);
+    if (branch == nullptr) return {};
+    const std::vector<bool> before = followed_by(recording.operations, branch->tail);
+    std::optional<Error> refused;
+    const std::lock_guard lock(mutex_);
+    know(attempt.stream);
+    for (const Use& entry : attempt.uses) {
+        OrderUse use{attempt.stream.id, 0, entry.range, writes(entry.use), false, attempt.name, attempt.kernel,
+                     entry.argument};
+        bool unordered = false;
+        for (std::size_t at = 0; at < before.size(); ++at) {
+            if (before[at]) continue;
+            const RecordedOperation& operation = recording.operations[at];
+            for (const RecordedUse& other : operation.uses) {
+                if (other.buffer.get() != entry.buffer || (!use.writes && !writes(other.use))) continue;
+                if (!rules::share_a_byte(other.range, entry.range)) continue;
+                unordered = true;
+                found(attempt,
+                      {operation.stream_id, 0, other.range, writes(other.use), false, operation.name, operation.kernel,
+                       other.argument},
+                      use, refused);
+            }
+        }
+        attempt.violations += unordered;
+    }
+    if (!refused) return {};
+    violations_.fetch_add(attempt.violations, std::memory_order_relaxed);
+    return *std::move(refused);
+}
+
+// In refuse the first finding is the answer; in report each pair is put into words once.
+void OrderChecker::found(Attempt& attempt, const OrderUse& earlier, const OrderUse& later,
+                         std::optional<Error>& refused) {
+    if (mode_ == OrderCheck::refuse) {
+        if (!refused) refused = refusal(earlier, later, attempt.behind);
+    } else if (first_time(earlier, later)) {
+        const Error told = refusal(earlier, later, attempt.behind);
+        attempt.lines.push_back("not ordered: " + std::string(told.message()) + ". Try: " + std::string(told.remedy()));
+    }
+}
+
+void OrderChecker::waits(StreamState& later, StreamState& earlier, std::uint64_t position) {
+    if (&later == &earlier) return;
+    const std::lock_guard lock(mutex_);
+    know(later);
+    know(earlier);
+    book_.wait(later.id, later.issued + 1, earlier.id, position);
+}
+
+void OrderChecker::allocated(BufferState& buffer, StreamState& stream, std::uint64_t position) {
+    const std::lock_guard lock(mutex_);
+    know(stream);
+    OrderUse use;
+    use.stream = stream.id;
+    use.position = position;
+    use.writes = true;
+    use.name = "its allocation";
+    book_.add(buffer.order, use);
+}
+
+OrderClock OrderChecker::before(StreamState& stream, std::uint64_t position) {
+    const std::lock_guard lock(mutex_);
+    know(stream);
+    return book_.before(stream.id, position);
+}
+
+void OrderChecker::seen(StreamState& stream, std::uint64_t position) {
+    const std::lock_guard lock(mutex_);
+    book_.seen(stream.id, position);
+}
+
+void OrderChecker::ended(StreamState& stream) {
+    const std::lock_guard lock(mutex_);
+    book_.ended(stream.id, stream.issued, stream.device->index);
+    streams_.erase(stream.id);
+}
+
+void OrderChecker::seen_ended_streams(std::size_t device) {
+    const std::lock_guard lock(mutex_);
+    book_.seen_ended(device);
+}
+
+std::string OrderChecker::stream_text(std::uint64_t stream) const {
+    const auto found = streams_.find(stream);
+    const std::string number = "stream " + std::to_string(stream);
+    return found == streams_.end() ? number
+                                   : number + " of " + std::string(found->second->device->driver->facts().name);
+}
+
+std::string OrderChecker::text(const OrderUse& use) const {
+    const std::string who = use.kernel != nullptr ? argument_text(*use.kernel, use.argument) : std::string(use.name);
+    const std::string where =
+        use.position == 0 ? " of the capture" : " (position " + std::to_string(use.position) + ")";
+    return who + (use.writes ? " writes" : " reads") + " on " + stream_text(use.stream) + where;
+}
+
+Error OrderChecker::refusal(const OrderUse& earlier, const OrderUse& later, const OrderClock& besides) const {
+    const std::uint64_t known = later.position == 0 ? 0 : book_.known(later.stream, earlier.stream, besides);
+    const std::string later_stream = "stream " + std::to_string(later.stream);
+    const std::string earlier_stream = "stream " + std::to_string(earlier.stream);
+    const std::string order = known == 0 ? "; nothing orders the two"
+                                         : "; the two are ordered only up to position " + std::to_string(known) +
+                                               ": the event, or the wait, stands before the earlier use";
+    return {Code::not_ordered, text(later) + " a buffer that " + text(earlier) + order,
+            "let " + later_stream + " wait for " + earlier_stream +
+                " in between: later.wait_stream(earlier), or an event that the earlier stream records behind its use "
+                "and the later one waits for"};
+}
+
+bool OrderChecker::first_time(const OrderUse& earlier, const OrderUse& later) {
+    const auto mix = [](std::uint64_t seed, std::uint64_t value) {
+        return (seed ^ value) * 0x9E3779B97F4A7C15u + (seed >> 29);
+    };
+    const auto address = [](const OrderUse& use) {
+        return static_cast<std::uint64_t>(use.kernel != nullptr ? reinterpret_cast<std::uintptr_t>(use.kernel)
+                                                                : reinterpret_cast<std::uintptr_t>(use.name));
+    };
+    std::uint64_t source = mix(mix(mix(address(earlier), earlier.argument), earlier.stream), later.stream);
+    source = mix(source, static_cast<std::uint64_t>(earlier.writes) * 2 + static_cast<std::uint64_t>(later.writes));
+    const void* const kernel = later.kernel != nullptr ? static_cast<const void*>(later.kernel) : later.name;
+    return told_.ask({kernel, later.argument, source, 0}) == WarnOnce::Answer::first;
+}
+
+}  // namespace isthmus::inline v0::detail

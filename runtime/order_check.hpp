@@ -1,0 +1,118 @@
+// OrderChecker: the checking mode of one runtime: what its streams wait for, and which uses of its buffers lack an
+// order.
+#pragma once
+
+#include <isthmus/order_check.hpp>
+#include <isthmus/result.hpp>
+
+#include "order_book.hpp"
+#include "warn_once.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+
+struct BufferState;
+struct Recording;
+struct RuntimeConfig;
+struct StreamState;
+
+// Thread-safe. Its mutex is the innermost: it is taken with the locks of a stream, a buffer or an event held, and takes
+// none itself. Lives in the Books, nullptr where nothing is checked.
+class OrderChecker {
+public:
+    OrderChecker(OrderCheck mode, std::shared_ptr<const RuntimeConfig> config);
+
+    struct Use {
+        BufferState* buffer;
+        ArgumentUse use;
+        std::uint32_t argument;
+        rules::ByteRange range;
+    };
+    // An operation that is about to be given to the driver, at the position behind `stream.issued`.
+    struct Attempt {
+        StreamState& stream;
+        const char* name;
+        const KernelInfo* kernel;
+        std::vector<Use> uses{};
+        OrderClock behind{};               // what it will be made to wait for, besides
+        std::uint32_t violations = 0;      // found by begin()
+        std::vector<std::string> lines{};  // to be said once it happened
+    };
+    // These three expect the stream's lock. begin() enters the uses, so that other threads find them, and refuses in
+    // OrderCheck::refuse; end() keeps them where the operation happened, and takes them out where it did not.
+    Result<void> begin(Attempt& attempt);
+    void end(Attempt& attempt, bool happened);
+    // As begin(), for an operation that a captured stream records, against those that the capture holds: branches that
+    // were not joined in between. Expects the recording's lock; the capture enters the uses itself, and count()
+    // follows.
+    Result<void> judge_recorded(Recording& recording, Attempt& attempt);
+    void count(const Attempt& attempt);
+    // What the stream is given from now on comes behind this operation of the other one.
+    void waits(StreamState& later, StreamState& earlier, std::uint64_t position);
+    // Memory is there once the stream has come to the position.
+    void allocated(BufferState& buffer, StreamState& stream, std::uint64_t position);
+    // All that comes before an operation, for Attempt::behind.
+    OrderClock before(StreamState& stream, std::uint64_t position);
+
+    // The host saw it complete. Said before anybody else can see it.
+    void seen(StreamState& stream, std::uint64_t position);
+    void ended(StreamState& stream);  // by its destructor
+    void seen_ended_streams(std::size_t device);
+
+    std::uint64_t violations() const noexcept { return violations_.load(std::memory_order_relaxed); }
+
+private:
+    void know(StreamState& stream);
+    void found(Attempt& attempt, const OrderUse& earlier, const OrderUse& later, std::optional<Error>& refused);
+    std::string text(const OrderUse& use) const;
+    std::string stream_text(std::uint64_t stream) const;
+    Error refusal(const OrderUse& earlier, const OrderUse& later, const OrderClock& besides) const;
+    bool first_time(const OrderUse& earlier, const OrderUse& later);
+
+    const OrderCheck mode_;
+    const std::shared_ptr<const RuntimeConfig> config_;
+    std::atomic<std::uint64_t> violations_{0};
+    std::mutex mutex_;  // guards what follows
+    OrderBook book_;
+    std::unordered_map<std::uint64_t, const StreamState*> streams_;  // those that live, for messages
+    WarnOnce told_;
+};
+
+// One attempt at an operation: withdrawn at its end unless it happened.
+class OrderedAttempt {
+public:
+    OrderedAttempt() = default;
+    OrderedAttempt(const OrderedAttempt&) = delete;
+    OrderedAttempt& operator=(const OrderedAttempt&) = delete;
+    ~OrderedAttempt() {
+        if (checker_ != nullptr) checker_->end(*attempt_, happened_);
+    }
+    Result<void> begin(OrderChecker& checker, OrderChecker::Attempt attempt) {
+        attempt_.emplace(std::move(attempt));
+        Result<void> judged = checker.begin(*attempt_);
+        if (judged) checker_ = &checker;
+        return judged;
+    }
+    // Returns what LaunchReport::unordered_arguments is.
+    std::uint32_t happened() noexcept {
+        happened_ = true;
+        return attempt_ ? attempt_->violations : 0;
+    }
+
+private:
+    OrderChecker* checker_ = nullptr;  // where it has begun
+    std::optional<OrderChecker::Attempt> attempt_;
+    bool happened_ = false;
+};
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,362 @@
+// The mistakes that the order checker finds, each beside its mended form, which stays silent.
+#include "conformance.hpp"
+
+#include <isthmus/graph.hpp>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace {
+
+using conformance::add_one;
+using conformance::refused_as;
+using conformance::scale_into;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Capture;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Event;
+using isthmus::Feature;
+using isthmus::GraphInstance;
+using isthmus::LaunchReport;
+using isthmus::MemoryKind;
+using isthmus::OrderCheck;
+using isthmus::Result;
+using isthmus::Runtime;
+using isthmus::RuntimeOptions;
+using isthmus::Severity;
+using isthmus::Stream;
+
+constexpr std::size_t count = 256;
+constexpr std::size_t half = count / 2;
+
+// A runtime of its own in a checking mode, and what it said.
+struct Checked {
+    explicit Checked(OrderCheck mode) : runtime(open(mode)) {}
+
+    Runtime open(OrderCheck mode) {
+        RuntimeOptions options;
+        options.order_check = mode;
+        options.log = [this](Severity, std::string_view line) {
+            const std::lock_guard lock(mutex);
+            if (line.find("not ordered") == 0) lines.emplace_back(line);
+        };
+        return Runtime::open(options).value();
+    }
+    std::uint64_t violations() const { return runtime.statistics().order_violations; }
+
+    std::mutex mutex;
+    std::vector<std::string> lines;
+    Runtime runtime;
+};
+
+Result<void> without_report(Result<LaunchReport> launched) {
+    if (!launched) return std::move(launched).error();
+    return {};
+}
+
+// `scenario(device, mended)` does all but its last use with value(), and answers with the last use's Result. It is a
+// mistake unless it is mended, or the device is a CPU, whose work is done when it is given.
+template <class Scenario>
+void judge_on(Checked& checked, OrderCheck mode, Device& device, Scenario scenario) {
+    for (const bool mended : {true, false, false}) {
+        SCOPED_TRACE(std::string(device.name()) + (mended ? ", mended" : ", the mistake"));
+        const std::uint64_t before = checked.violations();
+        const std::size_t said = checked.lines.size();
+        const Result<void> last = scenario(device, mended);
+        const bool mistake = !mended && !device.is_cpu();
+        if (mistake && mode == OrderCheck::refuse) {
+            EXPECT_TRUE(refused_as(last, Code::not_ordered));
+        } else {
+            EXPECT_TRUE(worked(last));
+        }
+        EXPECT_TRUE(unless_fault((checked.violations() > before) == mistake));
+        if (mode == OrderCheck::report) {
+            EXPECT_TRUE(unless_fault((checked.lines.size() > said) == mistake));
+        } else {
+            EXPECT_EQ(checked.lines.size(), said) << "a refusal is told by its error";
+        }
+        EXPECT_TRUE(worked(device.synchronize()));
+    }
+}
+
+template <class Scenario>
+void on_every_checked_device(Scenario scenario) {
+    for (const OrderCheck mode : {OrderCheck::report, OrderCheck::refuse}) {
+        Checked checked(mode);
+        for (std::size_t at = 0; at < checked.runtime.device_count(); ++at) {
+            judge_on(checked, mode, *checked.runtime.device(at).value(), scenario);
+        }
+    }
+}
+
+TEST(Order, AWriteAfterAWriteOfAnotherStream) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) {
+        Stream earlier = device.create_stream().value();
+        Stream later = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        (void)earlier.launch(add_one, count, data).value();
+        if (mended) later.wait_stream(earlier).value();
+        return without_report(later.launch(add_one, count, data));
+    });
+}
+
+TEST(Order, AReadOfWhatAnotherStreamWrites) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) {
+        Stream earlier = device.create_stream().value();
+        Stream later = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> out = device.allocate<std::int32_t>(count).value();
+        earlier.fill(data, 7).value();
+        if (mended) {
+            const Event written = earlier.record().value();
+            later.wait(written).value();
+        }
+        return without_report(later.launch(scale_into, count, out, data, 2));
+    });
+}
+
+TEST(Order, AWriteOverWhatAnotherStreamReads) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) {
+        Stream earlier = device.create_stream().value();
+        Stream later = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> out = device.allocate<std::int32_t>(count).value();
+        earlier.fill(data, 7).value();
+        later.wait_stream(earlier).value();
+        (void)earlier.launch(scale_into, count, out, data, 2).value();
+        if (mended) later.wait_stream(earlier).value();
+        return later.fill(data, 8);
+    });
+}
+
+TEST(Order, ReadersNeedNoOrder) {  // keeps S7
+    for (const OrderCheck mode : {OrderCheck::report, OrderCheck::refuse}) {
+        Checked checked(mode);
+        for (std::size_t at = 0; at < checked.runtime.device_count(); ++at) {
+            Device& device = *checked.runtime.device(at).value();
+            Stream one = device.create_stream().value();
+            Stream other = device.create_stream().value();
+            Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+            Buffer<std::int32_t> first = device.allocate<std::int32_t>(count).value();
+            Buffer<std::int32_t> second = device.allocate<std::int32_t>(count).value();
+            one.fill(data, 7).value();
+            other.wait_stream(one).value();
+            EXPECT_TRUE(worked(one.launch(scale_into, count, first, data, 2)));
+            EXPECT_TRUE(worked(other.launch(scale_into, count, second, data, 2)));
+        }
+        EXPECT_TRUE(unless_fault(checked.violations() == 0));
+    }
+}
+
+TEST(Order, ACopyThatNobodyWaitsFor) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) {
+        Stream copies = device.create_stream().value();
+        Stream kernels = device.create_stream().value();
+        Buffer<std::int32_t> from = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> to = device.allocate<std::int32_t>(count).value();
+        copies.fill(from, 3).value();
+        copies.copy(to, from).value();
+        if (mended) kernels.wait_stream(copies).value();
+        return without_report(kernels.launch(add_one, count, to));
+    });
+}
+
+TEST(Order, AnEventThatWasRecordedTooEarly) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) {
+        Stream earlier = device.create_stream().value();
+        Stream later = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        earlier.fill(data, 7).value();
+        Event event = earlier.record().value();
+        (void)earlier.launch(add_one, count, data).value();
+        if (mended) earlier.record(event).value();
+        later.wait(event).value();
+        return without_report(later.launch(add_one, count, data));
+    });
+}
+
+TEST(Order, PartsOfABufferAreToldApart) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) {
+        Stream left = device.create_stream().value();
+        Stream right = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> from = device.allocate<std::int32_t>(count).value();
+        left.fill(from, 7).value();
+        right.wait_stream(left).value();
+        left.copy(data, 0, from, 0, half).value();
+        return right.copy(data, mended ? half : half - 1, from, half, half);
+    });
+}
+
+TEST(Order, ColumnsOfAMatrixAreToldApart) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) {
+        constexpr std::size_t side = 16;
+        Stream left = device.create_stream().value();
+        Stream right = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(side * side).value();
+        Buffer<std::int32_t> from = device.allocate<std::int32_t>(side * side).value();
+        left.fill(from, 7).value();
+        right.wait_stream(left).value();
+        left.copy_region(data, {0, side, 0}, from, {0, side, 0}, {side / 2, side, 1}).value();
+        return right.copy_region(data, {mended ? side / 2 : side / 2 - 1, side, 0}, from, {0, side, 0},
+                                 {side / 2, side, 1});
+    });
+}
+
+TEST(Order, PoolMemoryThatAnotherStreamFilled) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) -> Result<void> {
+        Stream maker = device.create_stream().value();
+        Stream user = device.create_stream().value();
+        if (!device.capabilities().has(Feature::pools)) {
+            Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+            maker.fill(data, 7).value();
+            if (mended) user.wait_stream(maker).value();
+            return user.fill(data, 8);
+        }
+        Buffer<std::int32_t> untouched = maker.allocate<std::int32_t>(count).value();
+        user.fill(untouched, 8).value();  // the allocation itself is the runtime's to order
+        Buffer<std::int32_t> data = maker.allocate<std::int32_t>(count).value();
+        maker.fill(data, 7).value();
+        if (mended) user.wait_stream(maker).value();
+        return user.fill(data, 8);
+    });
+}
+
+TEST(Order, WhatTheHostHasSeenComplete) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) {
+        Stream earlier = device.create_stream().value();
+        Stream between = device.create_stream().value();
+        Stream later = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        earlier.fill(data, 7).value();
+        between.wait_stream(earlier).value();
+        if (mended) between.synchronize().value();  // hence the earlier one has come as far as it waited for
+        return later.fill(data, 8);
+    });
+}
+
+TEST(Order, AGraphCountsAsOneUseOfAllThatItUses) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) -> Result<void> {
+        Stream earlier = device.create_stream().value();
+        Stream later = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        if (device.is_cpu()) return {};
+        Capture capture = earlier.begin_capture().value();
+        (void)earlier.launch(add_one, count, data).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        later.fill(data, 7).value();
+        if (mended) earlier.wait_stream(later).value();
+        return earlier.launch(instance);
+    });
+}
+
+TEST(Order, AHostViewAndARightProgramAreNeverReported) {  // keeps S7
+    for (const OrderCheck mode : {OrderCheck::report, OrderCheck::refuse}) {
+        Checked checked(mode);
+        for (std::size_t at = 0; at < checked.runtime.device_count(); ++at) {
+            Device& device = *checked.runtime.device(at).value();
+            Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count).value();
+            {
+                auto view = data.write_on_host().value();
+                for (std::int32_t& value : view) value = 0;
+            }
+            for (int round = 0; round < 5; ++round) {
+                Stream passing = device.create_stream().value();  // ends with its work on its way
+                EXPECT_TRUE(worked(passing.launch(add_one, count, data)));
+                EXPECT_EQ(data.read_on_host().value()[count - 1], round + 1);
+            }
+            EXPECT_TRUE(worked(checked.runtime.cpu().stream().launch(add_one, count, data)));
+        }
+        EXPECT_TRUE(unless_fault(checked.violations() == 0));
+    }
+}
+
+TEST(Order, AReportNamesBothUsesAndIsGivenOnce) {  // keeps S7
+    Checked checked(OrderCheck::report);
+    Device& device = checked.runtime.default_device();
+    if (device.is_cpu()) GTEST_SKIP() << "no GPU";
+    Stream earlier = device.create_stream().value();
+    Stream later = device.create_stream().value();
+    Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+    Buffer<std::int32_t> out = device.allocate<std::int32_t>(count).value();
+    (void)earlier.launch(add_one, count, data).value();
+    for (int round = 0; round < 3; ++round) {
+        const LaunchReport report = later.launch(scale_into, count, out, data, 2).value();
+        EXPECT_TRUE(unless_fault(report.unordered_arguments == 1));
+    }
+    EXPECT_TRUE(unless_fault(checked.violations() == 3));
+    ASSERT_EQ(checked.lines.size(), 1U);
+    const std::string line = checked.lines.front();
+    for (const std::string& part :
+         {std::string("kernel 'scale_into', argument 'in', reads on stream ") + std::to_string(later.id()),
+          std::string("kernel 'add_one', argument 'data', writes on stream ") + std::to_string(earlier.id()),
+          std::string(device.name()), std::string("later.wait_stream(earlier)")}) {
+        EXPECT_NE(line.find(part), std::string::npos) << part << " in: " << line;
+    }
+    EXPECT_TRUE(worked(device.synchronize()));
+    const LaunchReport ordered = later.launch(scale_into, count, out, data, 2).value();
+    EXPECT_EQ(ordered.unordered_arguments, 0U) << "the host saw all of it";
+}
+
+TEST(Order, ARefusalHasChangedNothing) {  // keeps S7
+    Checked checked(OrderCheck::refuse);
+    Device& device = checked.runtime.default_device();
+    if (device.is_cpu()) GTEST_SKIP() << "no GPU";
+    Stream earlier = device.create_stream().value();
+    Stream later = device.create_stream().value();
+    Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count).value();
+    earlier.fill(data, 7).value();
+    const long before = conformance::driver_calls();
+    const auto refused = later.launch(add_one, count, data);
+    EXPECT_TRUE(refused_as(refused, Code::not_ordered));
+    EXPECT_TRUE(unless_fault(conformance::driver_calls() == before)) << "before the driver is called";
+    later.wait_stream(earlier).value();
+    EXPECT_TRUE(worked(later.launch(add_one, count, data)));
+    EXPECT_EQ(data.read_on_host().value()[0], 8);
+}
+
+TEST(Order, TwoDevicesNeedAnOrderToo) {  // keeps S7
+    for (const OrderCheck mode : {OrderCheck::report, OrderCheck::refuse}) {
+        Checked checked(mode);
+        if (checked.runtime.device_count() < 3) GTEST_SKIP() << "one GPU, or none";
+        Device& here = *checked.runtime.device(0).value();
+        Device& there = *checked.runtime.device(1).value();
+        isthmus::SharedUse use;
+        use.kind = MemoryKind::pinned;
+        const auto scenario = [&](Device&, bool mended) {
+            Buffer<std::int32_t> data = here.allocate_shared<std::int32_t>(count, use).value();
+            Stream earlier = here.create_stream().value();
+            Stream later = there.create_stream().value();
+            (void)earlier.launch(add_one, count, data).value();
+            if (mended) later.wait_stream(earlier).value();
+            Result<void> last = without_report(later.launch(add_one, count, data));
+            here.synchronize().value();
+            return last;
+        };
+        judge_on(checked, mode, there, scenario);
+    }
+}
+
+TEST(Order, CopiesBetweenDevicesOrderThemselves) {  // keeps S7, K22
+    Checked checked(OrderCheck::refuse);
+    if (checked.runtime.device_count() < 3) GTEST_SKIP() << "one GPU, or none";
+    Device& here = *checked.runtime.device(0).value();
+    Device& there = *checked.runtime.device(1).value();
+    Buffer<std::int32_t> from = here.allocate<std::int32_t>(count).value();
+    Buffer<std::int32_t> to = there.allocate<std::int32_t>(count).value();
+    for (int round = 0; round < 3; ++round) {
+        EXPECT_TRUE(worked(here.stream().fill(from, round)));
+        EXPECT_TRUE(worked(there.stream().copy(to, from)));
+        EXPECT_TRUE(worked(there.stream().launch(add_one, count, to)));
+        EXPECT_TRUE(worked(here.stream().copy(from, to)));
+    }
+    EXPECT_TRUE(unless_fault(checked.violations() == 0));
+}
+
+}  // namespace
