@@ -173,7 +173,10 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
         const std::lock_guard lock(recording.mutex);
         ended = recording.end(out, left);
         over = recording.state == Recording::State::ended;
-        if (!over) nothing.swap(recording.operations);
+        if (!over) {
+            nothing.swap(recording.operations);
+            for (CaptureBranch& branch : recording.branches) branch.tail.clear();  // they named those operations
+        }
     }
     for (const CaptureBranch& branch : left) {
         const std::shared_ptr<DeviceState>& takes_part = branch.stream->device;
