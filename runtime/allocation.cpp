@@ -11,6 +11,7 @@
 #include <isthmus/stream.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,8 @@ namespace {
 
 constexpr std::size_t most_alignment = 256;               // what cuMemAlloc guarantees; pages are coarser
 constexpr std::size_t most_bytes = std::size_t{1} << 46;  // no machine has more
+// BufferState::recorded_in of memory whose capture another thread ended meanwhile: of no recording.
+constexpr std::uint64_t over_already = std::numeric_limits<std::uint64_t>::max();
 
 Result<std::size_t> bytes_of(const Amount& amount) {
     if (amount.alignment > most_alignment) {
@@ -88,7 +91,10 @@ Result<void> fill_from(BufferState& buffer, const Allocator& allocator, Stream* 
     if (host_finds(block.kind)) buffer.host = block.host;
     buffer.device_address = block.device != 0 ? block.device : reinterpret_cast<std::uintptr_t>(block.host);
     if (block.id == 0) buffer.users_id = ledger.enter_users(block, buffer.device->index);
-    if (block.kind == MemoryKind::graph) buffer.recorded_in = stream->state()->recording_id();
+    if (block.kind == MemoryKind::graph) {
+        const std::uint64_t recording = stream->state()->recording_id();
+        buffer.recorded_in = recording != 0 ? recording : over_already;
+    }
     if (!is_pooled(block.kind)) return {};
     buffer.pool = std::move(origin.pool);
     if (stream == nullptr) return {};

@@ -5,6 +5,7 @@
 #include "device_state.hpp"
 #include "graph_state.hpp"
 #include "stream_state.hpp"
+#include "uncaptured_scope.hpp"
 
 #include <memory>
 #include <mutex>
@@ -29,6 +30,7 @@ Result<Capture> Stream::begin_capture() {
     Result<detail::HeldCapture> open = stream.capture();
     if (!open) return std::move(open).error();
     if (*open) return Error(Code::capture_error, "the stream is being captured already", "end that capture first");
+    if (Result<void> whole = detail::refuse_in_parts(stream); !whole) return std::move(whole).error();
     // Whoever waits for earlier work finds a fence: none can be recorded while the stream is captured.
     if (Result<void> fenced = stream.fence(); !fenced) return std::move(fenced).error();
     auto recording = std::make_shared<detail::Recording>(state_, stream.handle);

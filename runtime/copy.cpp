@@ -8,10 +8,13 @@
 #include "memory_pool_state.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
+#include "uncaptured_scope.hpp"
 
 #include <isthmus/stream.hpp>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isthmus::inline v0 {
@@ -73,9 +76,8 @@ Result<void> order_after(StreamState& stream, BufferState& buffer) {
 }
 
 // A graph takes copies that are driver calls of its own stream and nothing else.
-Result<void> refuse_unrecorded(StreamState& stream) {
-    const std::lock_guard lock(stream.mutex);
-    return stream.refuse_captured("a copy that the host or another device takes part in was asked for");
+Result<UncapturedScope> enter_unrecorded(StreamState& stream) {
+    return UncapturedScope::enter(stream, "a copy that the host or another device takes part in was asked for");
 }
 
 Result<void> by_driver(StreamState& stream, const CopyJob& job, const DriverCopy& copy) {
@@ -114,8 +116,11 @@ Result<void> carry(StreamState& stream, const CopyJob& job) {
     const rules::CopySideFacts from = facts_of(*stream.device, job.from);
     const rules::CopyPlan plan = rules::plan_copy(stream.device->synchronous, to, from);
     const auto far = [&](const CopySide& side) { return side.buffer && foreign(stream, *side.buffer); };
+    std::optional<UncapturedScope> uncaptured;
     if (plan.path != CopyPath::driver || far(job.to) || far(job.from)) {
-        if (Result<void> recorded = refuse_unrecorded(stream); !recorded) return recorded;
+        Result<UncapturedScope> entered = enter_unrecorded(stream);
+        if (!entered) return std::move(entered).error();
+        uncaptured.emplace(std::move(entered).value());
     }
     DriverCopy copy;
     switch (plan.path) {
@@ -208,7 +213,8 @@ Result<void> run_copy(StreamState& stream, const CopyJob& job) {
     const rules::CopyCarrier carrier = rules::copy_carrier(stream.device->synchronous, facts_of(*stream.device, job.to),
                                                            facts_of(*stream.device, job.from));
     if (carrier == rules::CopyCarrier::stream) return carry(stream, job);
-    if (Result<void> recorded = refuse_unrecorded(stream); !recorded) return recorded;
+    const Result<UncapturedScope> uncaptured = enter_unrecorded(stream);
+    if (!uncaptured) return uncaptured.error();
     const CopySide& side = carrier == rules::CopyCarrier::owner_of_destination ? job.to : job.from;
     DeviceState& owner = *side.buffer->device;
     const std::shared_ptr<StreamState> own = carrier_stream(owner);

@@ -5,6 +5,7 @@
 #include "device_state.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
+#include "uncaptured_scope.hpp"
 
 #include <isthmus/stream.hpp>
 
@@ -137,13 +138,9 @@ Result<void> Stream::fill_request(const detail::FillRequest& request) {
     const bool by_host = request.to->host != nullptr && (stream.device->synchronous || owner.synchronous ||
                                                          (rules::is_host_memory(side) && !side.reached));
     if (!by_host && stream.device == request.to->device) return detail::by_driver(stream, fill);
-    {
-        const std::lock_guard lock(stream.mutex);
-        if (Result<void> recorded = stream.refuse_captured("a fill by the host or another device was asked for");
-            !recorded) {
-            return recorded;
-        }
-    }
+    const Result<detail::UncapturedScope> uncaptured =
+        detail::UncapturedScope::enter(stream, "a fill by the host or another device was asked for");
+    if (!uncaptured) return uncaptured.error();
     if (by_host) return detail::on_host(fill);
     // Another GPU's memory: filled by its own device, in the order of this stream.
     const std::shared_ptr<StreamState> own = detail::carrier_stream(owner);

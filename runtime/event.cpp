@@ -16,21 +16,26 @@ EventState::~EventState() {
     device->drop_event(taken);
 }
 
+Result<void> EventState::part_with_last() {
+    if (!taken->shared() || kind == platform::EventKind::interprocess) return {};
+    // A fence or a wait leans on the last record: it keeps that one.
+    FenceEvent* fresh = nullptr;
+    if (const platform::Status status = device->take_event(fresh, kind); !status.ok()) {
+        return device->failure(status, "creating an event");
+    }
+    device->drop_event(std::exchange(taken, fresh));
+    return {};
+}
+
 Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
     const std::lock_guard lock(mutex);
-    if (taken->shared() && kind != platform::EventKind::interprocess) {
-        // A fence or a wait leans on the last record: it keeps that one.
-        FenceEvent* fresh = nullptr;
-        if (const platform::Status status = device->take_event(fresh, kind); !status.ok()) {
-            return device->failure(status, "creating an event");
-        }
-        device->drop_event(std::exchange(taken, fresh));
-    }
+    if (Result<void> parted = part_with_last(); !parted) return parted;
     Result<bool> fence = on->record_user_event(*taken);
     if (!fence) return std::move(fence).error();
     if (stream != on) stream = on;
     position = on->issued;
     is_fence = *fence;
+    captured = nullptr;
     ++records;
     complete.store(kind != platform::EventKind::timing && on->reached(position), std::memory_order_release);
     return {};
@@ -40,6 +45,7 @@ HeldRecord::HeldRecord(EventState& event) : event_(event) {
     const std::lock_guard lock(event.mutex);
     stream = event.stream;
     position = event.position;
+    captured = event.captured;
     taken_ = event.taken;
     number_ = event.records;
     is_fence_ = event.is_fence;
@@ -100,6 +106,7 @@ Result<bool> Event::finished() const {
     detail::DeviceState& device = *state_->device;
     if (device.config->forked()) return device.unusable("asking an event");  // without a lock: R3
     const detail::HeldRecord last(*state_);
+    if (last.captured) return detail::no_answer_in_capture("asking an event");
     if (!last.reached()) {
         if (!device.usable()) return device.unusable("asking an event");
         const platform::Status status = device.execution.query_event(last.handle());
@@ -115,6 +122,7 @@ Result<void> Event::synchronize(Wait wait) const {
     detail::DeviceState& device = *state_->device;
     if (device.config->forked()) return device.unusable("waiting for an event");
     const detail::HeldRecord last(*state_);
+    if (last.captured) return detail::no_answer_in_capture("waiting for an event");
     if (!last.reached()) {
         if (!device.usable()) return device.unusable("waiting for an event");
         if (Result<void> waited = last.stream->wait_for(last.handle(), last.position, wait); !waited) return waited;
@@ -136,6 +144,7 @@ Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
     if (device.config->forked()) return device.unusable("reading elapsed time");
     const detail::HeldRecord first(*begin.state_);
     const detail::HeldRecord last(*end.state_);
+    if (first.captured || last.captured) return detail::no_answer_in_capture("reading elapsed time");
     if (first.none() || last.none()) {
         return Error(Code::invalid_argument, "an event that was never recorded has no time",
                      "record both events first");

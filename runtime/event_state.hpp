@@ -6,6 +6,8 @@
 
 #include <platform/driver.hpp>
 
+#include "captured_events.hpp"
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -17,7 +19,7 @@ struct DeviceState;
 struct FenceEvent;
 struct StreamState;
 
-// Locks: a stream's mutex is taken before an event's.
+// Locks: a stream's mutex, and that of its capture, is taken before an event's.
 struct EventState {
     EventState(std::shared_ptr<DeviceState> owner, platform::EventKind wanted, FenceEvent* from_pool) noexcept
         : device(std::move(owner)), kind(wanted), taken(from_pool) {}
@@ -34,7 +36,10 @@ struct EventState {
     std::uint64_t position = 0;
     std::uint64_t records = 0;
     bool is_fence = false;  // where it is complete, the stream has reached the position for every purpose
+    std::shared_ptr<const CapturedRecord> captured;  // the last record was in a capture; then `stream` is empty
 
+    // Expects `mutex`. Another driver's event where something leans on the last record.
+    Result<void> part_with_last();
     // Expects the stream's mutex, and its handle open.
     Result<void> record_on(const std::shared_ptr<StreamState>& on);
 };
@@ -48,15 +53,16 @@ public:
     HeldRecord(const HeldRecord&) = delete;
     HeldRecord& operator=(const HeldRecord&) = delete;
 
-    bool none() const noexcept { return stream == nullptr; }  // never recorded
+    bool none() const noexcept { return stream == nullptr && captured == nullptr; }  // never recorded
     platform::EventHandle handle() const noexcept;
     // Known without asking. Never of timing events: that the work ended does not mean that the driver took the time.
     bool reached() const noexcept;
     // It was seen to be complete: so is the stream up to its position, and the event, where it has no newer record.
     void note_complete() const;
 
-    std::shared_ptr<StreamState> stream;
+    std::shared_ptr<StreamState> stream;  // empty also where the record was in a capture
     std::uint64_t position = 0;
+    std::shared_ptr<const CapturedRecord> captured;
 
 private:
     EventState& event_;

@@ -230,9 +230,9 @@ Result<void> Stream::launch(const GraphInstance& instance) {
     std::vector<detail::InstanceState::Made> ended_earlier;  // let go without it
     const std::lock_guard lock(launched.mutex);
     const detail::DriverGraph& graph = *launched.made.from;
-    if (graph.device != stream.device) {
+    if (std::find(graph.devices.begin(), graph.devices.end(), stream.device) == graph.devices.end()) {
         return Error(Code::wrong_device, "the graph was recorded on another device than this stream's",
-                     "launch it on a stream of the device that recorded it");
+                     "launch it on a stream of a device that takes part in it");
     }
     if (Result<void> well = graph.usable("launching a graph"); !well) return well;
     if (stream.recording_id() != 0) return instance_on_captured_stream();

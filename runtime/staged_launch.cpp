@@ -6,6 +6,7 @@
 #include "kernel_argument.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
+#include "uncaptured_scope.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -230,7 +231,8 @@ Result<void> LaunchScopes::open(std::uint32_t at) {
 Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
                            const LaunchArgument* arguments, std::size_t count,
                            const std::vector<StagedArgument>& staged, LaunchReport& report) {
-    if (in_capture(stream)) return staged_in_capture(kernel, staged.front().argument);
+    const Result<UncapturedScope> uncaptured = UncapturedScope::enter(stream, "a staged launch");  // until all is home
+    if (!uncaptured) return staged_in_capture(kernel, staged.front().argument);
     LaunchScopes scopes(kernel, arguments, count);
     Operation operation(stream, kernel.name, &kernel);
     std::vector<rules::StagedRange> ranges;

@@ -1,11 +1,14 @@
 // Stream: events and waits.
 #include <isthmus/stream.hpp>
 
+#include "captured_events.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "stream_state.hpp"
 
+#include <mutex>
 #include <string>
+#include <utility>
 
 namespace isthmus::inline v0 {
 
@@ -28,7 +31,9 @@ Result<void> Stream::record(Event& event) {
                      "make the event with this stream's device, or let the other stream wait for it");
     }
     const std::lock_guard lock(stream.mutex);
-    if (Result<void> refused = stream.refuse_captured("an event was to be recorded"); !refused) return refused;
+    Result<bool> captured = detail::record_in_capture(stream, *event.state());
+    if (!captured) return std::move(captured).error();
+    if (*captured) return {};
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
     return event.state()->record_on(state_);
 }
@@ -38,12 +43,16 @@ Result<void> Stream::wait(const Event& event) {
     DeviceState& device = *stream.device;
     if (!device.usable()) return device.unusable("waiting for an event");
     if (!event.state()->device->usable()) return event.state()->device->unusable("waiting for an event");
-    if (event.state()->device->synchronous) return {};   // the CPU device is always done
-    if (device.synchronous) return event.synchronize();  // its work happens on this very thread
     const detail::HeldRecord last(*event.state());
     if (last.none()) return {};  // whatever the driver's event stood for in an earlier use
-    const std::lock_guard lock(stream.mutex);
-    if (Result<void> refused = stream.refuse_captured("an event was to be waited for"); !refused) return refused;
+    std::unique_lock lock(stream.mutex);
+    Result<bool> captured = detail::wait_in_capture(stream, last);
+    if (!captured) return std::move(captured).error();
+    if (*captured || last.stream->device->synchronous) return {};  // the CPU device is always done
+    if (device.synchronous) {                                      // its work happens on this very thread
+        lock.unlock();
+        return event.synchronize();
+    }
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
     // Views of what was used so far do not wait for the event.
     if (Result<void> left = stream.depart(nullptr, 0); !left) return left;

@@ -50,6 +50,7 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     Allocator pool_memory;  // of the device's own pool; made by the first allocation on this stream
     // The capture that this stream takes part in, which may have ended meanwhile: capture() says.
     std::shared_ptr<Recording> recording;
+    int in_parts = 0;                // UncapturedScopes: no capture begins or takes the stream in meanwhile
     std::vector<BufferState*> tail;  // host-viewable buffers that the last operations use and no fence covers
 
     // All of these expect `mutex` to be held.

@@ -177,7 +177,6 @@ TEST(Graphs, WhatCannotBeRecordedIsRefusedAndTheCaptureGoesOn) {
         Capture capture = stream.begin_capture().value();
         EXPECT_TRUE(refused_as(stream.synchronize(), Code::capture_error));
         EXPECT_TRUE(refused_as(stream.finished(), Code::capture_error));
-        EXPECT_TRUE(refused_as(stream.record(), Code::capture_error));
         EXPECT_TRUE(refused_as(stream.wait(elsewhere), Code::capture_error));  // the driver: 905, and the end of it
         EXPECT_TRUE(refused_as(stream.begin_capture(), Code::capture_error));
         stream.launch(add_one, count, data).value();

@@ -99,13 +99,19 @@ private:
 };
 
 // The scope of a capture, made by Stream::begin_capture(). While it is open the stream records what it is given:
-// launches, copies between buffers, fills. Refused on that stream, with the capture unharmed (Code::capture_error):
-// waiting for it, events, buffers that belong to one side at a time (managed memory of phase-guarded machines; pinned
-// memory is the remedy), copies that would pass through the host. On the capturing thread, allocations other than
-// Stream::allocate are refused too; other threads allocate, free and wait as they like, through the runtime. What is
-// freed anywhere while a capture is open is given back when the last one has ended (K10). CUDA code beside the runtime
-// can still end a capture: end() says so.
-// One thread begins, fills and ends it. Movable. Destroyed without end(): what was recorded is thrown away.
+// launches, copies between buffers, fills. Other streams, of any GPU of the runtime, join it by waiting for an event
+// that was recorded in it, and record from then on, too; before end() they come back: the first stream waits for an
+// event behind their work (Stream::wait_stream does both ways). A stream that took part and is destroyed stays until
+// the end.
+// Refused on all of these streams, with the capture unharmed (Code::capture_error): waiting for them, waiting in them
+// for events from outside or of another capture, buffers that belong to one side at a time (managed memory of
+// phase-guarded machines; pinned memory is the remedy), copies that would pass through the host. An event of a capture
+// cannot be asked or waited for by the host, nor waited for when the capture is over, until it is recorded again
+// outside. On the capturing thread, allocations other than Stream::allocate are refused too; other threads allocate,
+// free and wait as they like, through the runtime. What is freed anywhere while a capture is open is given back when
+// the last one has ended (K10). CUDA code beside the runtime can still end a capture: end() says so.
+// One thread begins and ends it; work may come from any. Movable. Destroyed without end(): what was recorded is thrown
+// away; on another thread than the one that began it, the streams stay captured until that one next uses one of them.
 class [[nodiscard]] ISTHMUS_API Capture {
 public:
     explicit Capture(std::shared_ptr<detail::Recording> recording) : recording_(std::move(recording)) {}
@@ -133,8 +139,9 @@ public:
     // wrong_device, unsupported (a graph that allocates memory), invalid_handle, capture_error, device_lost.
     Result<void> append(const Graph& graph);
     Result<void> append(const Stream& stream, const Graph& graph);
-    // Errors: capture_error (the capture was lost, or this is not the thread that began it: it stays open then),
-    // invalid_handle (ended or moved from).
+    // Errors: capture_error (a stream that joined did not come back: it is named by its id; the capture was lost; or
+    // this is not the thread that began it: it stays open then), invalid_handle (ended or moved from). A graph is
+    // launched on streams of any device that takes part in it.
     Result<Graph> end();
 
 private:

@@ -173,7 +173,8 @@ public:
     }
 
     // Records what this stream is given from now on, instead of running it; see graph.hpp.
-    // Errors: unsupported (the CPU device), capture_error (a capture of this stream is open), device_lost.
+    // Errors: unsupported (the CPU device), capture_error (this stream is captured already), in_use (a staged launch or
+    // a copy in pieces is under way here on another thread), device_lost.
     Result<Capture> begin_capture();
     // Launches a graph: one driver call, ordered like any operation; its buffers are claimed as a kernel's arguments
     // are. Errors: in_use (a conflicting host view), wrong_device, device_lost, capture_error.
@@ -184,7 +185,8 @@ public:
     // that is not there), device_lost. What cannot be done is no error: the report says so, and it is counted.
     Result<HintReport> prefetch(const BufferBase& buffer, HintPlace place = HintPlace::on_device());
 
-    // None of these four blocks the host (S10).
+    // None of these four blocks the host (S10). On a captured stream an event of the capture is recorded, and a stream
+    // that waits for it joins: see Capture.
     // A fresh event: one driver call, but for the first of them. Errors: unsupported and invalid_argument
     // (EventOptions), capture_error, device_lost.
     Result<Event> record(EventOptions options = {});

@@ -87,6 +87,7 @@ struct FakeWorld {
     std::map<std::uint64_t, std::pair<std::uintptr_t, std::size_t>> pool_memory;  // address → pool, bytes
     std::map<std::uintptr_t, Work> capturing;                                     // by stream
     std::set<std::uintptr_t> lost_captures;                                       // set by tests: their end says so
+    int failing_ends = 0;                                                         // so many leave the capture open
     std::map<std::uintptr_t, Work> graphs;
     std::map<std::uintptr_t, Work> instances;
     std::set<int> reachable = {0, 1};               // devices that others can be given access to
@@ -381,6 +382,10 @@ public:
         const platform::Status status = world_.call("end capture", "end");
         const auto found = world_.capturing.find(handle);
         if (found == world_.capturing.end()) return {Code::driver_error, 401, "end"};
+        if (world_.failing_ends > 0) {
+            --world_.failing_ends;
+            return {Code::driver_error, 999, "end"};
+        }
         FakeWorld::Work work = std::move(found->second);
         world_.capturing.erase(found);
         if (world_.lost_captures.erase(handle) != 0) return {Code::capture_error, 901, "end"};

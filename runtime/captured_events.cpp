@@ -1,0 +1,124 @@
+// Events of captures: how streams fork from a capture's streams and join them.
+#include "captured_events.hpp"
+
+#include "device_state.hpp"
+#include "event_state.hpp"
+#include "recording.hpp"
+#include "stream_state.hpp"
+#include "uncaptured_scope.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+Error over() {
+    return {Code::capture_error,
+            "the event was recorded in a capture that is over: it stands behind work that did not run then",
+            "record the event again, outside of captures"};
+}
+
+Error from_outside() {
+    return {Code::capture_error,
+            "a captured stream was to wait for an event from outside of the capture, which is no part of the graph",
+            "let the first stream wait for it before the capture begins, or launch the graph behind it"};
+}
+
+Error another_capture() {
+    return {Code::capture_error, "a captured stream was to wait for an event of another capture: two cannot become one",
+            "record both streams' work in one capture: let the second stream join it by waiting for an event"};
+}
+
+void follow(CaptureBranch& branch, const std::vector<std::uint32_t>& operations) {
+    for (const std::uint32_t at : operations) {
+        if (std::find(branch.tail.begin(), branch.tail.end(), at) == branch.tail.end()) branch.tail.push_back(at);
+    }
+}
+
+Result<void> give_wait(StreamState& stream, const HeldRecord& last) {
+    const platform::Status status = stream.device->execution.wait_event(stream.handle, last.handle());
+    return status.ok() ? Result<void>() : stream.device->failure(status, "waiting for an event of a capture");
+}
+
+Result<void> may_join(const StreamState& stream, const Recording& recording) {
+    if (stream.device->books != recording.device->books) {
+        return Error(Code::wrong_device, "the capture belongs to another runtime than the stream that was to join it",
+                     "open all devices that take part in a capture with one runtime");
+    }
+    if (stream.device->synchronous != recording.device->synchronous) {
+        return Error(Code::capture_error, "a capture takes in streams of GPUs or of CPU devices, not of both",
+                     "give the CPU's part outside of the graph, before or behind its launch");
+    }
+    return refuse_in_parts(stream);
+}
+
+// Whoever waits for what the stream was given before finds a fence: none can be recorded while it is captured.
+Result<bool> join(StreamState& stream, const HeldRecord& last, const std::shared_ptr<Recording>& recording) {
+    if (Result<void> allowed = may_join(stream, *recording); !allowed) return std::move(allowed).error();
+    if (Result<void> opened = stream.open_handle(); !opened) return std::move(opened).error();
+    // As begin_capture(): a pool cannot be made later, on the capture's thread (K13).
+    DeviceState& device = *stream.device;
+    if (device.capabilities.has(Feature::pools)) (void)device.pools.own(device, MemoryKind::pool);
+    if (Result<void> fenced = stream.fence(); !fenced) return std::move(fenced).error();
+    const HeldCapture held(recording);
+    if (held->state != Recording::State::open) return over();
+    if (Result<void> waited = give_wait(stream, last); !waited) return std::move(waited).error();
+    held->branches.push_back({stream.shared_from_this(), stream.id, last.captured->behind});
+    stream.recording = recording;
+    return true;
+}
+
+}  // namespace
+
+Result<bool> record_in_capture(StreamState& stream, EventState& event) {
+    Result<HeldCapture> held = stream.capture();
+    if (!held) return std::move(held).error();
+    if (!*held) return false;
+    if (event.kind == platform::EventKind::interprocess) {
+        return Error(Code::capture_error, "an event for other processes was to be recorded in a capture",
+                     "record it behind the graph's launch");
+    }
+    const std::lock_guard lock(event.mutex);
+    if (Result<void> parted = event.part_with_last(); !parted) return std::move(parted).error();
+    const platform::Status status = stream.device->execution.record_event(event.taken->handle, stream.handle);
+    if (!status.ok()) return stream.device->failure(status, "recording an event in a capture");
+    auto record = std::make_shared<CapturedRecord>();
+    record->recording = stream.recording;
+    record->recording_id = (*held)->id;
+    if (const CaptureBranch* branch = (*held)->branch_of(stream.id)) record->behind = branch->tail;
+    event.captured = std::move(record);
+    event.stream = nullptr;
+    event.position = 0;
+    event.is_fence = false;
+    ++event.records;
+    event.complete.store(false, std::memory_order_release);
+    return true;
+}
+
+Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last) {
+    if (stream.recording != nullptr) {
+        Result<HeldCapture> held = stream.capture();
+        if (!held) return std::move(held).error();
+        if (*held) {
+            if (!last.captured) {
+                return last.stream->device->synchronous ? Result<bool>(true) : Result<bool>(from_outside());
+            }
+            if ((*held)->id != last.captured->recording_id) return another_capture();
+            if (Result<void> waited = give_wait(stream, last); !waited) return std::move(waited).error();
+            if (CaptureBranch* branch = (*held)->branch_of(stream.id)) follow(*branch, last.captured->behind);
+            return true;
+        }
+    }
+    if (!last.captured) return false;
+    const std::shared_ptr<Recording> of_event = last.captured->recording.lock();
+    return of_event == nullptr ? Result<bool>(over()) : join(stream, last, of_event);
+}
+
+Error no_answer_in_capture(const char* what) {
+    return {Code::capture_error,
+            std::string(what) + " was refused: the event was last recorded in a capture, where nothing runs",
+            "launch the graph and wait for its stream, or record the event again outside of captures"};
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,573 @@
+// Captures of several streams: how streams join one and come back, what would end it, and what is left when it ends.
+#include "conformance.hpp"
+
+#include <isthmus/graph.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace {
+
+using conformance::add_one;
+using conformance::churn;
+using conformance::on_every_device;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::scale_into;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Capture;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Event;
+using isthmus::Feature;
+using isthmus::Graph;
+using isthmus::GraphInstance;
+using isthmus::ManagedModel;
+using isthmus::MemoryKind;
+using isthmus::Result;
+using isthmus::SharedUse;
+using isthmus::Stream;
+using isthmus::Wait;
+
+constexpr std::size_t count = 500;
+
+template <class Body>
+void on_every_gpu(Body body) {
+    bool any = false;
+    on_every_device([&](Device& device) {
+        if (device.is_cpu()) return;
+        any = true;
+        body(device);
+    });
+    if (!any) GTEST_SKIP() << "no GPU";
+}
+
+// The body takes two GPUs of the runtime.
+template <class Body>
+void on_two_gpus(Body body) {
+    if (runtime().device_count() < 3) GTEST_SKIP() << "one GPU only";
+    body(*runtime().device(0).value(), *runtime().device(1).value());
+}
+
+Buffer<std::int32_t> shared(Device& device, MemoryKind kind = MemoryKind::pinned) {
+    SharedUse use;
+    use.kind = kind;
+    return device.allocate_shared<std::int32_t>(count, use).value();
+}
+
+void write(Buffer<std::int32_t>& buffer, std::int32_t value) {
+    auto view = buffer.write_on_host().value();
+    for (std::int32_t& one : view) one = value;
+}
+
+void expect_all(Buffer<std::int32_t>& buffer, std::int32_t value) {
+    auto view = buffer.read_on_host().value();
+    for (std::size_t at = 0; at < view.size(); ++at) ASSERT_EQ(view[at], value) << "at " << at;
+}
+
+std::int32_t churned(std::int32_t value, int rounds) {
+    auto word = static_cast<std::uint32_t>(value);
+    for (int round = 0; round < rounds; ++round) word = word * 1664525u + 1013904223u;
+    return static_cast<std::int32_t>(word);
+}
+
+// keeps S14
+TEST(Forks, AStreamThatWaitsForAnEventOfACaptureJoinsItAndItsWorkRunsAtEachLaunch) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream beside = device.create_stream().value();
+        Buffer<std::int32_t> in = shared(device), left = shared(device), right = shared(device);
+        for (auto* buffer : {&in, &left, &right}) write(*buffer, 1);
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, count, in).value();
+        const Event forked = stream.record().value();
+        beside.wait(forked).value();
+        const auto recorded = beside.launch(scale_into, count, right, in, 10).value();
+        EXPECT_TRUE(unless_fault(recorded.position == 0));  // it has none: it did not run
+        stream.launch(scale_into, count, left, in, 100).value();
+        const Event joined = beside.record().value();
+        stream.wait(joined).value();
+        stream.launch(add_one, count, right).value();
+        const Graph graph = capture.end().value();
+        EXPECT_EQ(graph.size(), 4u);
+        for (auto* buffer : {&in, &left, &right}) expect_all(*buffer, 1);
+        const GraphInstance instance = graph.instantiate().value();
+        stream.launch(instance).value();
+        stream.launch(instance).value();
+        expect_all(in, 3);
+        expect_all(left, 300);
+        expect_all(right, 31);
+        beside.launch(add_one, count, right).value();  // and the stream runs what it is given again
+        expect_all(right, 32);
+    });
+}
+
+// keeps S14, S10
+TEST(Forks, WaitStreamForksAndJoinsAndWhatFollowsComesBehind) {
+    on_every_gpu([](Device& device) {
+        constexpr int rounds = 300;
+        Stream stream = device.create_stream().value();
+        Stream first = device.create_stream().value();
+        Stream second = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> result = shared(device);
+        write(result, 0);
+        Capture capture = stream.begin_capture().value();
+        stream.fill(data, 7).value();
+        first.wait_stream(stream).value();
+        first.launch(churn, count, data, rounds).value();
+        second.wait_stream(first).value();  // from one that joined itself
+        second.launch(churn, count, data, rounds).value();
+        stream.wait_stream(second).value();
+        stream.launch(scale_into, count, result, data, 1).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        for (int launch = 0; launch < 3; ++launch) {
+            write(result, 0);
+            stream.launch(instance).value();
+            expect_all(result, churned(7, 2 * rounds));
+        }
+    });
+}
+
+// keeps S14, S2
+TEST(Forks, AStreamOfAnotherDeviceTakesPart) {
+    on_two_gpus([](Device& device, Device& other) {
+        Stream stream = device.create_stream().value();
+        Stream beside = other.create_stream().value();
+        Buffer<std::int32_t> in = shared(device), out = shared(device);
+        Buffer<std::int32_t> its_own = other.allocate<std::int32_t>(count).value();
+        write(in, 1);
+        write(out, 0);
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, count, in).value();
+        beside.wait_stream(stream).value();
+        beside.launch(scale_into, count, its_own, in, 5).value();
+        beside.launch(add_one, count, its_own).value();
+        beside.launch(scale_into, count, out, its_own, 2).value();
+        stream.wait_stream(beside).value();
+        stream.launch(add_one, count, out).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        expect_all(out, 0);
+        stream.launch(instance).value();
+        expect_all(out, 23);
+        EXPECT_TRUE(refused_as(its_own.release(), Code::in_use));
+        // Ordered with what the other device does outside of the graph.
+        beside.launch(add_one, count, out).value();
+        beside.synchronize().value();
+        stream.launch(instance).value();
+        expect_all(in, 3);
+        expect_all(out, 33);
+        beside.launch(instance).value();  // on a stream of any device that takes part
+        beside.synchronize().value();
+        expect_all(in, 4);
+        expect_all(out, 43);
+    });
+}
+
+// keeps K14
+TEST(Forks, ManagedMemoryAllocatedBeforeIsUsedByTheOtherDeviceInsideTheGraph) {
+    on_two_gpus([](Device& device, Device& other) {
+        for (Device* const one : {&device, &other}) {
+            if (one->capabilities().managed != ManagedModel::concurrent) GTEST_SKIP() << "no concurrent managed memory";
+        }
+        Stream stream = device.create_stream().value();
+        Stream beside = other.create_stream().value();
+        Buffer<std::int32_t> data = shared(device, MemoryKind::managed);
+        write(data, 3);
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, count, data).value();
+        beside.wait_stream(stream).value();
+        beside.launch(add_one, count, data).value();
+        stream.wait_stream(beside).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        stream.launch(instance).value();
+        expect_all(data, 5);
+    });
+}
+
+// keeps S14
+TEST(Forks, AStreamThatDidNotComeBackIsNamedAndNothingStaysCaptured) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream back = device.create_stream().value();
+        Stream away = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device), other = shared(device), third = shared(device);
+        for (auto* buffer : {&data, &other, &third}) write(*buffer, 0);
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, count, data).value();
+        back.wait_stream(stream).value();
+        away.wait_stream(stream).value();
+        back.launch(add_one, count, other).value();
+        away.launch(add_one, count, third).value();
+        stream.wait_stream(back).value();
+        const Result<Graph> graph = capture.end();
+        ASSERT_TRUE(refused_as(graph, Code::capture_error));
+        const std::string message(graph.error().message());
+        if (!conformance::fault_happened()) {
+            EXPECT_NE(message.find("stream " + std::to_string(away.id()) + " "), std::string::npos) << message;
+            EXPECT_EQ(message.find(std::to_string(back.id())), std::string::npos) << message;
+        }
+        stream.launch(add_one, count, data).value();
+        back.launch(add_one, count, other).value();
+        away.launch(add_one, count, third).value();
+        for (auto* buffer : {&data, &other, &third}) expect_all(*buffer, 1);
+        EXPECT_TRUE(worked(away.synchronize()));
+        EXPECT_TRUE(worked(away.begin_capture().value().end()));
+    });
+}
+
+// keeps S14
+TEST(Forks, WorkBehindTheReturnHasToComeBackToo) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream beside = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device);
+        write(data, 0);
+        for (const bool again : {false, true}) {
+            Capture capture = stream.begin_capture().value();
+            beside.wait_stream(stream).value();
+            beside.launch(add_one, count, data).value();
+            stream.wait_stream(beside).value();
+            beside.launch(add_one, count, data).value();
+            if (again) stream.wait_stream(beside).value();
+            const Result<Graph> graph = capture.end();
+            if (!again) {
+                EXPECT_TRUE(refused_as(graph, Code::capture_error));
+                continue;
+            }
+            stream.launch(graph.value().instantiate().value()).value();
+            expect_all(data, 2);
+        }
+    });
+}
+
+// keeps S14, S19, L6
+TEST(Forks, WhatWouldEndTheCaptureIsRefusedOnEveryStreamThatTakesPart) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream beside = device.create_stream().value();
+        Stream outside = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device), before = shared(device);
+        write(data, 0);
+        write(before, 0);
+        const Event elsewhere = outside.record().value();
+        elsewhere.synchronize().value();
+        beside.launch(add_one, count, before).value();  // runs, and its fence is there before the stream joins
+        Capture capture = stream.begin_capture().value();
+        Event inside = stream.record({.timing = true}).value();
+        beside.wait(inside).value();
+        beside.launch(add_one, count, data).value();
+        const Event last = beside.record({.timing = true}).value();
+        const long calls = conformance::driver_calls();
+        for (Stream* const captured : {&stream, &beside}) {
+            EXPECT_TRUE(refused_as(captured->synchronize(), Code::capture_error));
+            EXPECT_TRUE(refused_as(captured->finished(), Code::capture_error));
+            EXPECT_TRUE(refused_as(captured->wait(elsewhere), Code::capture_error));  // the driver: 905
+            EXPECT_TRUE(refused_as(captured->begin_capture(), Code::capture_error));
+        }
+        for (const Event* const event : {&std::as_const(inside), &last}) {  // the driver: 907
+            EXPECT_TRUE(refused_as(event->finished(), Code::capture_error));
+            EXPECT_TRUE(refused_as(event->synchronize(), Code::capture_error));
+            EXPECT_TRUE(refused_as(event->synchronize(Wait::never()), Code::capture_error));
+        }
+        EXPECT_TRUE(refused_as(Event::elapsed_ms(inside, last), Code::capture_error));
+        EXPECT_TRUE(unless_fault(conformance::driver_calls() == calls)) << "the driver was asked";
+        EXPECT_TRUE(refused_as(stream.wait_stream(outside), Code::capture_error));
+        expect_all(before, 1);  // what ran before can be waited for
+        stream.wait_stream(beside).value();
+        stream.launch(capture.end().value().instantiate().value()).value();
+        expect_all(data, 1);
+        // The events are of the capture still: they stand behind nothing that ran, until they are recorded again.
+        EXPECT_TRUE(refused_as(inside.finished(), Code::capture_error));
+        EXPECT_TRUE(refused_as(outside.wait(inside), Code::capture_error));
+        stream.record(inside).value();
+        EXPECT_TRUE(worked(inside.synchronize()));
+        EXPECT_TRUE(worked(outside.wait(inside)));
+    });
+}
+
+// keeps S19, S14
+TEST(Forks, OtherThreadsGiveWorkToAJoinedStreamAndCannotEndTheCapture) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream beside = device.create_stream().value();
+        Stream outside = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device);
+        write(data, 0);
+        const Event elsewhere = outside.record().value();
+        Capture capture = stream.begin_capture().value();
+        const Event inside = stream.record().value();
+        conformance::Thread other([&] {
+            beside.wait(inside).value();  // joins from here
+            beside.launch(add_one, count, data).value();
+            EXPECT_TRUE(refused_as(beside.synchronize(), Code::capture_error));
+            EXPECT_TRUE(refused_as(stream.finished(), Code::capture_error));
+            EXPECT_TRUE(refused_as(inside.finished(), Code::capture_error));
+            EXPECT_TRUE(refused_as(inside.synchronize(), Code::capture_error));
+            EXPECT_TRUE(refused_as(beside.wait(elsewhere), Code::capture_error));
+            EXPECT_TRUE(refused_as(beside.begin_capture(), Code::capture_error));
+            EXPECT_TRUE(refused_as(capture.end(), Code::capture_error));
+            stream.wait_stream(beside).value();
+            device.synchronize().value();
+        });
+        other.join();
+        stream.launch(add_one, count, data).value();
+        stream.launch(capture.end().value().instantiate().value()).value();
+        expect_all(data, 2);
+    });
+}
+
+// keeps S14
+TEST(Forks, TwoCapturesCannotBecomeOneAndBothGoOn) {
+    on_every_gpu([](Device& device) {
+        Stream first = device.create_stream().value();
+        Stream second = device.create_stream().value();
+        Buffer<std::int32_t> one = shared(device), two = shared(device);
+        write(one, 0);
+        write(two, 0);
+        Capture capture = first.begin_capture().value();
+        Capture another = second.begin_capture().value();
+        first.launch(add_one, count, one).value();
+        second.launch(add_one, count, two).value();
+        const Event of_first = first.record().value();
+        EXPECT_TRUE(refused_as(second.wait(of_first), Code::capture_error));
+        EXPECT_TRUE(refused_as(first.wait_stream(second), Code::capture_error));
+        first.launch(capture.end().value().instantiate().value()).value();
+        expect_all(one, 1);
+        EXPECT_TRUE(refused_as(second.wait(of_first), Code::capture_error));  // ended
+        second.launch(another.end().value().instantiate().value()).value();
+        expect_all(two, 1);
+    });
+}
+
+// keeps S14, S18
+TEST(Forks, AStreamThatIsDestroyedWhileItTakesPartStaysUntilTheEnd) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device);
+        write(data, 0);
+        for (const bool comes_back : {true, false}) {
+            Capture capture = stream.begin_capture().value();
+            std::uint64_t id = 0;
+            {
+                Stream brief = device.create_stream().value();
+                id = brief.id();
+                brief.wait_stream(stream).value();
+                brief.launch(add_one, count, data).value();
+                if (comes_back) stream.wait_stream(brief).value();
+            }
+            stream.launch(add_one, count, data).value();
+            const Result<Graph> graph = capture.end();
+            if (comes_back) {
+                stream.launch(graph.value().instantiate().value()).value();
+                expect_all(data, 2);
+                continue;
+            }
+            ASSERT_TRUE(refused_as(graph, Code::capture_error));
+            EXPECT_TRUE(unless_fault(graph.error().message().find(std::to_string(id)) != std::string_view::npos));
+        }
+    });
+}
+
+// keeps S14, S19, K10
+TEST(Forks, ACaptureThatAnotherThreadDropsIsEndedOnAllItsStreamsByItsOwn) {
+    on_every_gpu([](Device& device) {
+        for (const bool by_the_origin : {true, false}) {
+            Stream stream = device.create_stream().value();
+            Stream beside = device.create_stream().value();
+            Buffer<std::int32_t> data = shared(device);
+            write(data, 0);
+            std::optional<Capture> capture = stream.begin_capture().value();
+            const Event inside = stream.record().value();
+            beside.wait(inside).value();
+            beside.launch(add_one, count, data).value();
+            conformance::Thread other([&] {
+                capture.reset();
+                EXPECT_TRUE(refused_as(stream.launch(add_one, count, data), Code::capture_error));
+                EXPECT_TRUE(refused_as(beside.launch(add_one, count, data), Code::capture_error));
+                EXPECT_TRUE(refused_as(beside.synchronize(), Code::capture_error));
+            });
+            other.join();
+            Stream& next = by_the_origin ? stream : beside;
+            Stream& then = by_the_origin ? beside : stream;
+            next.launch(add_one, count, data).value();
+            then.wait_stream(next).value();
+            then.launch(add_one, count, data).value();
+            expect_all(data, 2);
+            EXPECT_TRUE(refused_as(beside.wait(inside), Code::capture_error));
+        }
+    });
+}
+
+// keeps S14
+TEST(Forks, ACaptureThatIsGivenUpLetsAllItsStreamsGo) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream beside = device.create_stream().value();
+        Buffer<std::int32_t> data = shared(device);
+        write(data, 0);
+        {
+            const Capture capture = stream.begin_capture().value();
+            beside.wait_stream(stream).value();
+            beside.launch(add_one, count, data).value();
+        }
+        beside.launch(add_one, count, data).value();
+        beside.synchronize().value();
+        stream.launch(add_one, count, data).value();
+        expect_all(data, 2);
+    });
+}
+
+// keeps G8, G9, S15
+TEST(Forks, ALaunchClaimsWhatEveryStreamUses) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream beside = device.create_stream().value();
+        Buffer<std::int32_t> here = shared(device), there = shared(device);
+        write(here, 0);
+        write(there, 0);
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, count, here).value();
+        beside.wait_stream(stream).value();
+        beside.launch(add_one, count, there).value();
+        stream.wait_stream(beside).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        for (auto* buffer : {&here, &there}) {
+            auto open = buffer->write_on_host().value();
+            EXPECT_TRUE(refused_as(stream.launch(instance), Code::in_use));
+        }
+        write(here, 0);
+        write(there, 4);
+        stream.launch(instance).value();
+        expect_all(there, 5);
+        EXPECT_TRUE(refused_as(there.release(), Code::in_use));
+    });
+}
+
+// keeps G12
+TEST(Forks, WhatTheHostWritesBetweenLaunchesIsSeenOnEveryStream) {
+    on_every_gpu([](Device& device) {
+        for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::device}) {  // in place, and staged
+            Stream stream = device.create_stream().value();
+            Stream beside = device.create_stream().value();
+            Buffer<std::int32_t> in = shared(device, kind), out = shared(device, kind);
+            write(in, 1);
+            Capture capture = stream.begin_capture().value();
+            beside.wait_stream(stream).value();
+            beside.launch(scale_into, count, out, in, 3).value();
+            stream.wait_stream(beside).value();
+            const GraphInstance instance = capture.end().value().instantiate().value();
+            for (std::int32_t round = 1; round < 4; ++round) {
+                write(in, round);
+                stream.launch(instance).value();
+                expect_all(out, 3 * round);
+            }
+        }
+    });
+}
+
+// keeps K13
+TEST(Forks, MemoryAllocatedOnAJoinedStreamIsTheGraphs) {
+    on_every_gpu([](Device& device) {
+        if (!device.capabilities().has(Feature::pools)) return;
+        Stream stream = device.create_stream().value();
+        Stream beside = device.create_stream().value();
+        Buffer<std::int32_t> result = shared(device);
+        write(result, 0);
+        Capture capture = stream.begin_capture().value();
+        beside.wait_stream(stream).value();
+        EXPECT_TRUE(refused_as(device.allocate<std::int32_t>(count), Code::capture_error));
+        Buffer<std::int32_t> scratch = beside.allocate<std::int32_t>(count).value();
+        EXPECT_EQ(scratch.kind(), MemoryKind::graph);
+        beside.fill_bytes(scratch, 1).value();
+        stream.wait_stream(beside).value();
+        stream.launch(scale_into, count, result, scratch, 2).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        for (int round = 0; round < 3; ++round) {
+            write(result, 0);
+            stream.launch(instance).value();
+            expect_all(result, 2 * 0x01010101);
+        }
+        EXPECT_TRUE(refused_as(beside.launch(add_one, count, scratch), Code::not_accessible));
+    });
+}
+
+// keeps K13
+TEST(Forks, MemoryOfAnotherDevicesPoolIsTheGraphsToo) {
+    on_two_gpus([](Device& device, Device& other) {
+        if (!other.capabilities().has(Feature::pools)) GTEST_SKIP() << "no pools";
+        Stream stream = device.create_stream().value();
+        Stream beside = other.create_stream().value();
+        Buffer<std::int32_t> result = shared(device);
+        Capture capture = stream.begin_capture().value();
+        beside.wait_stream(stream).value();
+        Buffer<std::int32_t> scratch = beside.allocate<std::int32_t>(count).value();
+        EXPECT_EQ(scratch.kind(), MemoryKind::graph);
+        beside.fill_bytes(scratch, 1).value();
+        beside.launch(scale_into, count, result, scratch, 3).value();
+        stream.wait_stream(beside).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        for (int round = 0; round < 3; ++round) {
+            write(result, 0);
+            stream.launch(instance).value();
+            expect_all(result, 3 * 0x01010101);
+        }
+    });
+}
+
+// keeps G12, S14
+TEST(Forks, AStagedBufferOfAnotherDeviceIsBroughtUpToDateForTheGraph) {
+    on_two_gpus([](Device& device, Device& other) {
+        Stream stream = device.create_stream().value();
+        Stream beside = other.create_stream().value();
+        Buffer<std::int32_t> in = shared(other, MemoryKind::device);
+        Buffer<std::int32_t> out = shared(other, MemoryKind::device);
+        write(in, 1);
+        Capture capture = stream.begin_capture().value();
+        beside.wait_stream(stream).value();
+        beside.launch(scale_into, count, out, in, 3).value();
+        stream.wait_stream(beside).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        for (std::int32_t round = 1; round < 4; ++round) {
+            write(in, round);
+            stream.launch(instance).value();
+            expect_all(out, 3 * round);
+        }
+    });
+}
+
+// keeps K10
+TEST(Forks, WhatIsFreedWhileAStreamTakesPartIsFreedBehindTheCapture) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream beside = device.create_stream().value();
+        Buffer<std::int32_t> used = device.allocate<std::int32_t>(count).value();
+        beside.fill_bytes(used, 1).value();
+        Capture capture = stream.begin_capture().value();
+        beside.wait_stream(stream).value();
+        const long before = conformance::driver_calls();
+        EXPECT_TRUE(worked(used.release()));
+        EXPECT_TRUE(unless_fault(conformance::driver_calls() == before)) << "the driver was asked";
+        stream.wait_stream(beside).value();
+        EXPECT_EQ(capture.end().value().size(), 0u);
+    });
+}
+
+// keeps S14, D2
+TEST(Forks, AStreamOfTheCpuTakesNoPartInACaptureOfAGpu) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream& cpu = runtime().cpu().stream();
+        Capture capture = stream.begin_capture().value();
+        const Event inside = stream.record().value();
+        EXPECT_TRUE(refused_as(cpu.wait(inside), Code::capture_error));
+        EXPECT_TRUE(worked(stream.wait_stream(cpu)));  // always done
+        EXPECT_TRUE(worked(capture.end()));
+    });
+}
+
+}  // namespace

@@ -1,0 +1,204 @@
+// What follows what in a capture, who has come back at its end, and what keeps captures off a stream.
+#include "fake_device.hpp"
+
+#include "buffer_state.hpp"
+#include "graph_state.hpp"
+#include "recording.hpp"
+#include "stream_state.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+// What the next run of the kernel does on the host, once: the fake GPU runs its work while somebody asks for an event.
+std::function<void()>& meanwhile() {
+    static std::function<void()> what;
+    return what;
+}
+
+ISTHMUS_KERNEL(negate, isthmus::Index i, isthmus::View<int> data) {
+    data[i] = -data[i];
+    if (i == 0 && meanwhile()) std::exchange(meanwhile(), nullptr)();
+}
+
+using isthmus::ArgumentUse;
+using isthmus::Buffer;
+using isthmus::Capture;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::LaunchMode;
+using isthmus::Stream;
+using isthmus::detail::CaptureBranch;
+using isthmus::detail::merged_uses;
+using isthmus::detail::RecordedOperation;
+using isthmus::detail::unjoined_streams;
+using isthmus::testing::FakeRuntime;
+using isthmus::testing::FakeWorld;
+
+std::vector<RecordedOperation> operations(const std::vector<std::vector<std::uint32_t>>& after) {
+    std::vector<RecordedOperation> made(after.size());
+    for (std::size_t at = 0; at < after.size(); ++at) made[at].after = after[at];
+    return made;
+}
+// The streams are 1, 2, 3 … in the order of their tails.
+std::vector<std::uint64_t> unjoined(const std::vector<std::vector<std::uint32_t>>& after,
+                                    const std::vector<std::vector<std::uint32_t>>& tails) {
+    std::vector<CaptureBranch> branches;
+    for (const auto& tail : tails) branches.push_back({nullptr, branches.size() + 1, tail});
+    return unjoined_streams(operations(after), branches);
+}
+
+TEST(JoinedStreams, AStreamAloneIsJoined) {  // keeps S14
+    EXPECT_TRUE(unjoined({}, {{}}).empty());
+    EXPECT_TRUE(unjoined({{}, {0}}, {{1}}).empty());
+}
+
+TEST(JoinedStreams, WhoHasGivenNothingSinceItForkedIsBack) {  // keeps S14
+    EXPECT_TRUE(unjoined({{}, {0}}, {{1}, {0}}).empty());
+    EXPECT_TRUE(unjoined({{}}, {{0}, {}}).empty());
+}
+
+TEST(JoinedStreams, WhoseLastOperationTheOriginDoesNotFollowIsAway) {  // keeps S14
+    const std::vector<std::uint64_t> second{2};
+    EXPECT_EQ(unjoined({{}, {0}}, {{0}, {1}}), second);
+    EXPECT_EQ(unjoined({{}, {}}, {{0}, {1}}), second);        // forked before there was anything
+    EXPECT_EQ(unjoined({{}, {0}, {1}}, {{1}, {2}}), second);  // came back, and went on
+    EXPECT_EQ(unjoined({{}}, {{}, {0}}), second);             // the origin has nothing
+}
+
+TEST(JoinedStreams, TheWayBackMayLeadThroughOthers) {  // keeps S14
+    // 0 origin; 1 on the second; 2 on the third behind it; 3 origin behind that.
+    EXPECT_TRUE(unjoined({{}, {0}, {1}, {0, 2}}, {{3}, {1}, {2}}).empty());
+    // A wait without a further operation is a way back too.
+    EXPECT_TRUE(unjoined({{}, {0}, {0}}, {{0, 1, 2}, {1}, {2}}).empty());
+    const std::vector<std::uint64_t> third{3};
+    EXPECT_EQ(unjoined({{}, {0}, {0}}, {{0, 1}, {1}, {1, 2}}), third);
+}
+
+struct Captures : testing::Test {
+    FakeWorld world;
+    FakeRuntime runtime;
+    Device device{runtime.open(world)};
+    Stream& stream = device.stream();
+};
+
+TEST_F(Captures, ALaunchClaimsEachBufferOnceWithAllThatIsDoneWithIt) {  // keeps S15
+    Buffer<int> one = device.allocate<int>(4).value();
+    Buffer<int> two = device.allocate<int>(4).value();
+    std::vector<RecordedOperation> recorded(2);
+    recorded[0].uses.emplace_back(one.state(), ArgumentUse::read, 0);
+    recorded[0].uses.emplace_back(two.state(), ArgumentUse::read, 1);
+    recorded[1].uses.emplace_back(one.state(), ArgumentUse::write, 0);
+    {
+        const auto merged = merged_uses(recorded);
+        ASSERT_EQ(merged.size(), 2u);
+        EXPECT_EQ(merged[0].buffer, one.state());
+        EXPECT_EQ(merged[0].use, ArgumentUse::read_write);
+        EXPECT_EQ(merged[1].use, ArgumentUse::read);
+    }
+    EXPECT_EQ(one.release().code(), Code::in_use);
+    recorded.clear();
+    EXPECT_TRUE(one.release().ok());
+}
+
+TEST_F(Captures, OperationsKnowWhatTheyFollowAndUse) {
+    Buffer<int> data = device.allocate<int>(4).value();
+    Buffer<int> other = device.allocate<int>(4).value();
+    Capture capture = stream.begin_capture().value();
+    ASSERT_TRUE(stream.launch(negate, 4, data).ok());
+    ASSERT_TRUE(stream.copy(other, data).ok());
+    const auto graph = capture.end().value();
+    const std::vector<RecordedOperation>& recorded = graph.state()->operations;
+    ASSERT_EQ(recorded.size(), 2u);
+    EXPECT_STREQ(recorded[0].name, "negate");
+    EXPECT_EQ(recorded[0].kernel, &negate.info());
+    EXPECT_TRUE(recorded[0].after.empty());
+    ASSERT_EQ(recorded[0].uses.size(), 1u);
+    EXPECT_EQ(recorded[0].uses[0].use, ArgumentUse::read_write);
+    EXPECT_EQ(recorded[1].stream_id, stream.id());
+    EXPECT_EQ(recorded[1].kernel, nullptr);
+    EXPECT_EQ(recorded[1].after, std::vector<std::uint32_t>{0});
+    ASSERT_EQ(recorded[1].uses.size(), 2u);
+    EXPECT_EQ(recorded[1].uses[0].buffer, data.state());
+    EXPECT_EQ(recorded[1].uses[1].argument, 1u);
+}
+
+// On another thread, because this one is within the call.
+Code begin_elsewhere(Stream& stream) {
+    Code answer = Code::ok;
+    std::thread([&] {
+        const auto begun = stream.begin_capture();
+        answer = begun.code();
+    }).join();
+    return answer;
+}
+
+TEST_F(Captures, NoneBeginsBetweenAStagedLaunchAndItsCopiesBack) {  // keeps L4, S19
+    std::vector<int> data{1, 2, 3, 4};
+    Code answer = Code::ok;
+    meanwhile() = [&] { answer = begin_elsewhere(stream); };
+    ASSERT_TRUE(stream.launch({.mode = LaunchMode::staged}, negate, 4, std::span<int>(data)).ok());
+    EXPECT_EQ(answer, Code::in_use);
+    EXPECT_EQ(data, (std::vector<int>{-1, -2, -3, -4}));
+    EXPECT_EQ(begin_elsewhere(stream), Code::ok);
+}
+
+TEST_F(Captures, NoneBeginsBetweenThePiecesOfACopy) {  // keeps K22, S19
+    Buffer<int> on_device = device.allocate<int>(4).value();
+    std::vector<int> data{1, 2, 3, 4};
+    ASSERT_TRUE(stream.copy_from_host(on_device, std::span<const int>(data)).ok());
+    Code answer = Code::ok;
+    meanwhile() = [&] { answer = begin_elsewhere(stream); };
+    ASSERT_TRUE(stream.launch(negate, 4, on_device).ok());
+    ASSERT_TRUE(stream.copy_to_host(std::span<int>(data), on_device).ok());
+    EXPECT_EQ(answer, Code::in_use);
+    EXPECT_EQ(data, (std::vector<int>{-1, -2, -3, -4}));
+    EXPECT_EQ(begin_elsewhere(stream), Code::ok);
+}
+
+TEST_F(Captures, AStagedLaunchAndACopyInPiecesAreRefusedWhereAnotherThreadCaptures) {  // keeps S19
+    Buffer<int> on_device = device.allocate<int>(4).value();
+    std::vector<int> data{1, 2, 3, 4};
+    Capture capture = stream.begin_capture().value();
+    std::thread([&] {
+        EXPECT_EQ(stream.copy_to_host(std::span<int>(data), on_device).code(), Code::capture_error);
+        EXPECT_EQ(stream.launch({.mode = LaunchMode::staged}, negate, 4, std::span<int>(data)).code(),
+                  Code::capture_error);
+    }).join();
+    EXPECT_EQ(capture.end().value().size(), 0u);
+}
+
+TEST_F(Captures, AnEndThatFailsOnceIsTriedAgain) {  // keeps S14, R6
+    Buffer<int> data = device.allocate<int>(4).value();
+    std::optional<Capture> capture = stream.begin_capture().value();
+    ASSERT_TRUE(stream.launch(negate, 4, data).ok());
+    world.failing_ends = 1;
+    EXPECT_TRUE(capture->end().ok());
+    EXPECT_TRUE(world.capturing.empty());
+    EXPECT_EQ(world.count("end capture"), 2u);
+}
+
+TEST_F(Captures, AnEndThatKeepsFailingIsTriedAgainWhenTheStreamIsNextUsed) {  // keeps S14, R6
+    Buffer<int> data = device.allocate<int>(4).value();
+    std::optional<Capture> capture = stream.begin_capture().value();
+    ASSERT_TRUE(stream.launch(negate, 4, data).ok());
+    world.failing_ends = 1000;
+    EXPECT_EQ(capture->end().code(), Code::driver_error);
+    capture.reset();
+    EXPECT_FALSE(world.capturing.empty());
+    EXPECT_EQ(stream.launch(negate, 4, data).code(), Code::driver_error) << "it would be recorded for nobody";
+    world.failing_ends = 0;
+    ASSERT_TRUE(stream.launch(negate, 4, data).ok());
+    EXPECT_TRUE(world.capturing.empty());
+    EXPECT_TRUE(stream.synchronize().ok());
+}
+
+}  // namespace
