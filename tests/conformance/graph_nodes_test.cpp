@@ -345,6 +345,45 @@ TEST(GraphNodes, OnlyStreamsOfAnOpenCaptureTakeNodes) {
     });
 }
 
+// keeps S14, S16: a node belongs to the device of its own stream, which judges what it is given
+TEST(GraphNodes, KernelsOfStreamsThatJoinedTakeNewArgumentsToo) {
+    on_every_device_with_graphs([](Device& device) {
+        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
+            Device& beside = *runtime().device(at).value();
+            if (beside.is_cpu() != device.is_cpu()) continue;
+            Stream stream = device.create_stream().value();
+            Stream joined = beside.create_stream().value();
+            Buffer<std::int32_t> before = filled(device, 1);
+            Buffer<std::int32_t> in = filled(beside, 3);
+            Buffer<std::int32_t> first = filled(beside, 0);
+            Buffer<std::int32_t> second = filled(beside, 0);
+            Capture capture = stream.begin_capture().value();
+            const auto origin = capture.launch(add_one, count, before).value();
+            joined.wait_stream(stream).value();
+            const ScaleNode node = capture.launch(joined, scale_into, count, first, in, 2).value();
+            stream.wait_stream(joined).value();
+            GraphInstance instance = capture.end().value().instantiate().value();
+            stream.launch(instance).value();
+            instance.set_arguments(node, count, second, in, 5).value();
+            instance.set_arguments(origin, count, in).value();
+            stream.launch(instance).value();
+            expect_all(first, 6);
+            expect_all(second, 20);  // behind the other kernel, which now counts here
+            expect_all(before, 2);
+            EXPECT_TRUE(worked(first.release()));
+            Buffer<std::int32_t> private_memory = device.allocate<std::int32_t>(count).value();
+            const auto launched = joined.launch(scale_into, count, private_memory, in, 7);
+            const auto set = instance.set_arguments(node, count, private_memory, in, 7);
+            if (launched) {
+                EXPECT_TRUE(worked(set));
+            } else {
+                EXPECT_TRUE(refused_as(set, launched.error().code()));
+            }
+            joined.synchronize().value();
+        }
+    });
+}
+
 // keeps S15, S16
 TEST(GraphUpdates, AGraphOfTheSameShapeIsTakenInPlace) {
     on_every_device_with_graphs([](Device& device) {
