@@ -78,6 +78,16 @@ Result<Device*> Runtime::device(std::size_t index) noexcept {
                  "ask device_count()");
 }
 
+Result<Device*> Runtime::device(const Uuid& uuid) {
+    if (uuid) {  // the CPU device has none
+        for (const std::unique_ptr<Device>& device : state_->devices) {
+            if (device->facts().uuid == uuid) return device.get();
+        }
+    }
+    return Error(Code::invalid_argument, "no device of this process is " + uuid.text(),
+                 "ask each device's facts(); CUDA_VISIBLE_DEVICES, or the container, may hide it");
+}
+
 const MachineFacts& Runtime::machine() const noexcept {
     return state_->config->machine;
 }

@@ -12,6 +12,9 @@ typedef int CUatomicOperation;
 extern "C" CUresult cuDeviceGetHostAtomicCapabilities(unsigned*, const CUatomicOperation*, unsigned, CUdevice);
 #endif
 
+#undef cuDeviceGetUuid  // 13.0 declares its second variant alone
+extern "C" CUresult cuDeviceGetUuid(CUuuid*, CUdevice);
+
 // The hints have two variants. Toolkits before 12.2 lack the younger ones; 13.0 does not declare the older ones, which
 // its driver still exports.
 #undef cuMemPrefetchAsync

@@ -41,6 +41,19 @@ std::optional<HostAtomics> read_host_atomics(const Api& api, CUdevice device) {
     return answers;
 }
 
+// No attribute says that a device is a MIG instance; but the older function answers with the UUID of the whole GPU.
+Uuid read_uuid(const Api& api, CUdevice device) {
+    Uuid uuid;
+    CUuuid answer{};
+    if (api.device_get_uuid(&answer, device) != result::success) return uuid;
+    std::memcpy(uuid.bytes.data(), answer.bytes, uuid.bytes.size());
+    CUuuid whole{};
+    if (api.device_get_whole_uuid && api.device_get_whole_uuid(&whole, device) == result::success) {
+        uuid.mig = std::memcmp(whole.bytes, answer.bytes, sizeof(whole.bytes)) != 0;
+    }
+    return uuid;
+}
+
 }  // namespace
 
 DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device) {
@@ -48,10 +61,7 @@ DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device) {
     facts.ordinal = ordinal;
     char name[256] = {};
     if (api.device_get_name(name, sizeof(name) - 1, device) == result::success) facts.name = name;
-    CUuuid uuid{};
-    if (api.device_get_uuid(&uuid, device) == result::success) {
-        std::memcpy(facts.uuid.data(), uuid.bytes, facts.uuid.size());
-    }
+    facts.uuid = read_uuid(api, device);
     std::size_t total = 0;
     if (api.device_total_mem(&total, device) == result::success) facts.total_memory_bytes = total;
     facts.attributes = read_attributes(api, device);

@@ -236,7 +236,7 @@ void read_device(Reader& reader, const Place& place, std::size_t index, DeviceRe
     reader.read(reader.required(place, "ordinal"), facts.ordinal, 0, 63);
     if (facts.ordinal != static_cast<int>(index)) reader.fail(place.path + ".ordinal", "must count from 0");
     reader.read(reader.required(place, "name"), facts.name);
-    read_uuid(reader, Reader::optional(place, "uuid"), facts.uuid);
+    read_uuid(reader, Reader::optional(place, "uuid"), facts.uuid.bytes);
     reader.read(reader.required(place, "total_memory_bytes"), facts.total_memory_bytes, 1, u64_max);
     const Place row = Reader::optional(place, "row");
     std::string row_name;

@@ -93,7 +93,7 @@ Json peers_json(const std::vector<PeerRecord>& peers) {
 Json device_json(const DeviceRecord& device) {
     const DeviceFacts& facts = device.facts;
     Json out = {{"ordinal", facts.ordinal}, {"name", facts.name}};
-    if (facts.uuid != decltype(facts.uuid){}) out["uuid"] = hexadecimal(facts.uuid);
+    if (facts.uuid) out["uuid"] = hexadecimal(facts.uuid.bytes);
     out["total_memory_bytes"] = facts.total_memory_bytes;
     if (device.row) out["row"] = name(*device.row);
     out["fabric_usable"] = device.fabric_usable;

@@ -31,7 +31,7 @@ std::string bus_id(const Driver& d, DeviceOrdinal device) {
 
 Result write_uuid(Uuid* uuid, const DeviceFacts& facts) {
     if (!uuid) return result::invalid_value;
-    std::memcpy(uuid->bytes, facts.uuid.data(), sizeof(uuid->bytes));
+    std::memcpy(uuid->bytes, facts.uuid.bytes.data(), sizeof(uuid->bytes));
     return result::ok;
 }
 

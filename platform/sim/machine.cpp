@@ -9,6 +9,20 @@
 #include <string_view>
 
 namespace isthmus::sim {
+namespace {
+
+// Records keep no serial numbers, and yet no two devices are called the same: the name's FNV-1a hash, and a count.
+Uuid made_up_uuid(std::string_view machine_name, int ordinal) {
+    std::uint64_t hash = 14695981039346656037u;
+    for (const char c : machine_name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    Uuid uuid;
+    std::memcpy(uuid.bytes.data(), &hash, sizeof(hash));
+    uuid.bytes[14] = 0x80;
+    uuid.bytes[15] = static_cast<std::uint8_t>(ordinal + 1);
+    return uuid;
+}
+
+}  // namespace
 
 Machine::Machine() {
     const char* wanted = ::secure_getenv("ISTHMUS_SIM");
@@ -27,6 +41,9 @@ Machine::Machine() {
         return;
     }
     record_ = std::move(record).value();
+    for (platform::machines::DeviceRecord& device : record_.devices) {
+        if (!device.facts.uuid) device.facts.uuid = made_up_uuid(record_.name, device.facts.ordinal);
+    }
 }
 
 const platform::machines::PeerRecord* Machine::peer(int ordinal, int other) const {

@@ -27,4 +27,5 @@
 #include <isthmus/scoped_allocator.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/stream.hpp>
+#include <isthmus/uuid.hpp>
 #include <isthmus/wait.hpp>

@@ -8,6 +8,7 @@
 #include <isthmus/log.hpp>
 #include <isthmus/order_check.hpp>
 #include <isthmus/result.hpp>
+#include <isthmus/uuid.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -63,6 +64,9 @@ public:
     Device& cpu() noexcept;
     std::size_t device_count() const noexcept;           // the CPU is the last
     Result<Device*> device(std::size_t index) noexcept;  // invalid_argument outside; owned by the runtime
+    // The GPU, or MIG instance, of this name (Uuid::parse reads what nvidia-smi -L prints). invalid_argument: not among
+    // this process's devices, as CUDA_VISIBLE_DEVICES and the container leave them.
+    Result<Device*> device(const Uuid& uuid);
 
     const MachineFacts& machine() const noexcept;
     // Why there is no CUDA device, or why some are missing; nothing where all is well.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isthmus/export.hpp>
+#include <isthmus/uuid.hpp>
 
 #include <array>
 #include <cstddef>
@@ -55,7 +56,7 @@ using HostAtomics = std::array<std::uint32_t, atomic_operation_count>;
 struct ISTHMUS_API DeviceFacts {
     int ordinal = -1;  // of the driver; -1: the CPU device
     std::string name;  // for people; nothing is keyed on it
-    std::array<std::uint8_t, 16> uuid{};
+    Uuid uuid;         // none where the driver did not say
     std::uint64_t total_memory_bytes = 0;
     std::vector<AttributeFact> attributes;    // ascending by id
     std::optional<HostAtomics> host_atomics;  // absent: the driver is older than CUDA 13.0

@@ -243,6 +243,11 @@ extern "C" CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
     std::memset(uuid->bytes, 0x40 + device, sizeof(uuid->bytes));
     return 0;
 }
+// The second device is a MIG instance: the older function names the GPU that it is a part of.
+extern "C" CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice) {
+    std::memset(uuid->bytes, 0x40, sizeof(uuid->bytes));
+    return 0;
+}
 extern "C" CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
     *bytes = std::size_t{1} << 34;
     return 0;

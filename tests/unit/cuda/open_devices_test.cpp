@@ -37,7 +37,8 @@ TEST(OpenDevices, EveryDeviceIsOpenedWithItsOwnFacts) {
         const DeviceFacts& facts = opened->drivers[static_cast<std::size_t>(ordinal)]->facts();
         EXPECT_EQ(facts.ordinal, ordinal);
         EXPECT_EQ(facts.name, "fake device " + std::to_string(ordinal));
-        EXPECT_EQ(facts.uuid[7], 0x40 + ordinal);
+        EXPECT_EQ(facts.uuid.bytes[7], 0x40 + ordinal);
+        EXPECT_EQ(facts.uuid.mig, ordinal == 1);
         EXPECT_EQ(facts.total_memory_bytes, std::uint64_t{1} << 34);
         EXPECT_EQ(facts.attribute(88), ordinal);
         ASSERT_TRUE(facts.host_atomics.has_value());

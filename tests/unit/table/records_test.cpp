@@ -174,8 +174,8 @@ TEST(Records, RefusedAndUnnamedAttributesTravel) {
     MachineRecord record = known("thor");
     record.devices[0].facts.attributes.push_back({160, 3, 0});
     record.devices[0].facts.attributes[85] = {86, 0, 801};
-    record.devices[0].facts.uuid[0] = 0xab;
-    record.devices[0].facts.uuid[15] = 0x07;
+    record.devices[0].facts.uuid.bytes[0] = 0xab;
+    record.devices[0].facts.uuid.bytes[15] = 0x07;
     const Result<MachineRecord> again = read_record(write_record(record));
     ASSERT_TRUE(again) << again.error().text();
     EXPECT_EQ(again->devices[0].facts.attribute(160), 3);

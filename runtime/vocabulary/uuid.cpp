@@ -1,0 +1,61 @@
+// Uuid: its text, as nvidia-smi writes it.
+#include <isthmus/uuid.hpp>
+
+#include <cstddef>
+
+namespace isthmus::inline v0 {
+namespace {
+
+constexpr std::string_view digits = "0123456789abcdef";
+constexpr std::size_t text_length = 36;
+
+bool dash_at(std::size_t place) {
+    return place == 8 || place == 13 || place == 18 || place == 23;
+}
+
+// 16: no digit.
+unsigned digit_of(char c) {
+    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+    const std::size_t found = digits.find(c);
+    return found == std::string_view::npos ? 16 : static_cast<unsigned>(found);
+}
+
+Error no_uuid(std::string_view text) {
+    return {Code::invalid_argument, "'" + std::string(text) + "' is no UUID of a device",
+            "write GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx, or MIG-… for a part of one, as nvidia-smi -L does"};
+}
+
+}  // namespace
+
+std::string Uuid::text() const {
+    std::string text = mig ? "MIG-" : "GPU-";
+    const std::size_t prefix = text.size();
+    for (const std::uint8_t byte : bytes) {
+        if (dash_at(text.size() - prefix)) text += '-';
+        text += digits[byte >> 4];
+        text += digits[byte & 15];
+    }
+    return text;
+}
+
+Result<Uuid> Uuid::parse(std::string_view text) {
+    std::string_view rest = text;
+    Uuid uuid;
+    uuid.mig = rest.substr(0, 4) == "MIG-";
+    if (uuid.mig || rest.substr(0, 4) == "GPU-") rest.remove_prefix(4);
+    if (rest.size() != text_length) return no_uuid(text);
+    std::size_t nibbles = 0;
+    for (std::size_t at = 0; at < text_length; ++at) {
+        if (dash_at(at)) {
+            if (rest[at] != '-') return no_uuid(text);
+            continue;
+        }
+        const unsigned digit = digit_of(rest[at]);
+        if (digit > 15) return no_uuid(text);
+        std::uint8_t& byte = uuid.bytes[nibbles++ / 2];
+        byte = static_cast<std::uint8_t>(byte << 4 | digit);
+    }
+    return uuid;
+}
+
+}  // namespace isthmus::inline v0
