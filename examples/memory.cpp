@@ -203,15 +203,14 @@ void captured(Device& gpu, std::size_t size) {
     // show: captured
     auto data = gpu.allocate<std::uint8_t>(size).value();  // before the capture
     Stream stream = gpu.create_stream().value();
-    auto capture = stream.begin_capture();
-    if (!capture) return say("no captures", capture.error().text());  // the CPU device
-    stream.launch(brighten, size, data, 1).value();                   // recorded, not run
-    auto refused = gpu.allocate<std::uint8_t>(size);                  // would end the capture: the driver is not called
-    isthmus::Graph graph = capture->end().value();
+    auto capture = stream.begin_capture().value();
+    stream.launch(brighten, size, data, 1).value();   // recorded, not run
+    auto refused = gpu.allocate<std::uint8_t>(size);  // would end the capture: the driver is not called
+    isthmus::Graph graph = capture.end().value();
     isthmus::GraphInstance again = graph.instantiate().value();
     for (int i = 0; i < 10; ++i) stream.launch(again).value();  // one driver call each
     // end
-    expect(refused.code() == isthmus::Code::capture_error, "allocating beside the graph is refused");
+    expect(gpu.is_cpu() || refused.code() == isthmus::Code::capture_error, "allocating beside the graph is refused");
     expect(data.release().code() == isthmus::Code::in_use, "the graph holds its buffers");
     expect(stream.synchronize().ok(), "the graph ran");
 }

@@ -80,15 +80,9 @@ Result<UncapturedScope> enter_unrecorded(StreamState& stream) {
     return UncapturedScope::enter(stream, "a copy that the host or another device takes part in was asked for");
 }
 
-Result<void> by_driver(StreamState& stream, const CopyJob& job, const DriverCopy& copy) {
+Result<void> issue_copy(StreamState& stream, const CopyJob& job, const DriverCopy& copy) {
     BufferState* const to = job.to.buffer.get();
     BufferState* const from = job.from.buffer.get();
-    if (from != nullptr) {
-        if (Result<void> ordered = order_before(stream, *from, false); !ordered) return ordered;
-    }
-    if (to != nullptr) {
-        if (Result<void> ordered = order_before(stream, *to, true); !ordered) return ordered;
-    }
     Operation operation(stream, "a copy", nullptr);
     if (to == from) {
         operation.uses(*to, ArgumentUse::read_write, 0);
@@ -103,7 +97,19 @@ Result<void> by_driver(StreamState& stream, const CopyJob& job, const DriverCopy
         }
     }
     Result<std::uint64_t> issued = operation.issue([&] { return give_to_driver(stream, copy, job.shape); });
-    if (!issued) return std::move(issued).error();
+    return issued ? Result<void>() : std::move(issued).error();
+}
+
+Result<void> by_driver(StreamState& stream, const CopyJob& job, const DriverCopy& copy) {
+    BufferState* const to = job.to.buffer.get();
+    BufferState* const from = job.from.buffer.get();
+    if (from != nullptr) {
+        if (Result<void> ordered = order_before(stream, *from, false); !ordered) return ordered;
+    }
+    if (to != nullptr) {
+        if (Result<void> ordered = order_before(stream, *to, true); !ordered) return ordered;
+    }
+    if (Result<void> issued = issue_copy(stream, job, copy); !issued) return issued;
     for (BufferState* const side : {from, to}) {
         if (side == nullptr) continue;
         if (Result<void> ordered = order_after(stream, *side); !ordered) return ordered;
@@ -111,10 +117,24 @@ Result<void> by_driver(StreamState& stream, const CopyJob& job, const DriverCopy
     return {};
 }
 
+// A captured stream of the CPU device: each launch of the graph opens both sides as host views are. Memory of the
+// caller's has to live as long as the graph.
+Result<void> record_on_host(StreamState& stream, const CopyJob& job) {
+    DriverCopy copy;
+    copy.to_host = copy.from_host = true;
+    copy.direction = platform::CopyDirection::host_to_host;
+    copy.to = driver_address(job.to, true) + job.shape.to.offset;
+    copy.from = driver_address(job.from, true) + job.shape.from.offset;
+    return issue_copy(stream, job, copy);
+}
+
 Result<void> carry(StreamState& stream, const CopyJob& job) {
     const rules::CopySideFacts to = facts_of(*stream.device, job.to);
     const rules::CopySideFacts from = facts_of(*stream.device, job.from);
     const rules::CopyPlan plan = rules::plan_copy(stream.device->synchronous, to, from);
+    if (plan.path == CopyPath::on_host && stream.device->synchronous && stream.recording_id() != 0) {
+        return record_on_host(stream, job);
+    }
     const auto far = [&](const CopySide& side) { return side.buffer && foreign(stream, *side.buffer); };
     std::optional<UncapturedScope> uncaptured;
     if (plan.path != CopyPath::driver || far(job.to) || far(job.from)) {

@@ -111,8 +111,10 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
     const bool one_row = shape.rows == 1 && shape.slices == 1;
     const bool in_words = fill.element_bytes == 8 || fill.element_bytes == 16;
     if (fill.pattern.bytes == 0 && (!one_row || !in_words)) return no_such_pattern(fill.element_bytes, !one_row);
-    // Of host memory, too, the device's own address.
-    const std::uint64_t first = buffer.device_address + shape.to.offset;
+    // Of host memory, too, the device's own address; of the CPU device that is the host's, whoever owns the memory.
+    const std::uint64_t first =
+        (stream.device->synchronous ? reinterpret_cast<std::uintptr_t>(buffer.host) : buffer.device_address) +
+        shape.to.offset;
     Operation operation(stream, "a fill", nullptr);
     operation.uses(buffer, writes_whole(buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, 0);
     operation.only(bytes_of(shape, shape.to));
@@ -138,6 +140,8 @@ Result<void> Stream::fill_request(const detail::FillRequest& request) {
     const bool by_host = request.to->host != nullptr && (stream.device->synchronous || owner.synchronous ||
                                                          (rules::is_host_memory(side) && !side.reached));
     if (!by_host && stream.device == request.to->device) return detail::by_driver(stream, fill);
+    // The CPU device keeps it, and each launch of the graph opens the buffer as a host view does.
+    if (by_host && stream.device->synchronous && stream.recording_id() != 0) return detail::by_driver(stream, fill);
     const Result<detail::UncapturedScope> uncaptured =
         detail::UncapturedScope::enter(stream, "a fill by the host or another device was asked for");
     if (!uncaptured) return uncaptured.error();

@@ -226,9 +226,9 @@ Result<void> Stream::launch(const GraphInstance& instance) {
     detail::StreamState& stream = *state_;
     detail::InstanceState& launched = *instance.state();
     if (!stream.device->usable()) return stream.device->unusable("launching a graph");
-    std::vector<detail::ViewScope> scopes;                   // closed without the lock
-    std::vector<detail::InstanceState::Made> ended_earlier;  // let go without it
+    std::vector<detail::InstanceState::Made> ended_earlier;  // let go without the lock
     const std::lock_guard lock(launched.mutex);
+    std::vector<detail::ViewScope> scopes;  // closed with it: who waits for it is not to meet them
     const detail::DriverGraph& graph = *launched.made.from;
     if (std::find(graph.devices.begin(), graph.devices.end(), stream.device) == graph.devices.end()) {
         return Error(Code::wrong_device, "the graph was recorded on another device than this stream's",

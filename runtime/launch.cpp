@@ -25,9 +25,10 @@ bool is_empty(const Extent& extent) {
     return extent.x == 0 || extent.y == 0 || extent.z == 0;
 }
 
-Result<void> launch_on_gpu(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
-                           const LaunchArgument* arguments, std::size_t count, LaunchReport& report,
-                           std::uint32_t* node) {
+// Asynchronous, or recorded.
+Result<void> launch_on_stream(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
+                              const LaunchArgument* arguments, std::size_t count, LaunchReport& report,
+                              std::uint32_t* node) {
     detail::Operation operation(stream, kernel.name, &kernel);
     if (node != nullptr) operation.ask_for_node();
     for (std::uint32_t at = 0; at < count; ++at) {
@@ -49,22 +50,28 @@ Result<void> launch_on_gpu(StreamState& stream, const KernelInfo& kernel, const 
 }
 
 // On the CPU device every buffer is opened as a host view would be, for the length of the launch: a GPU's buffers are
-// waited for and brought up to date, and views on other threads see the conflict.
+// waited for and brought up to date, and views on other threads see the conflict. What is captured is recorded instead,
+// and opened so by each launch of the graph.
 Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
-                           const LaunchArgument* arguments, std::size_t count, LaunchReport& report) {
-    detail::LaunchScopes scopes(kernel, arguments, count);
-    for (std::uint32_t at = 0; at < count; ++at) {
-        if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
-        if (Result<void> opened = scopes.open(at); !opened) return opened;
+                           const LaunchArgument* arguments, std::size_t count, LaunchReport& report,
+                           std::uint32_t* node) {
+    while (!detail::in_capture(stream)) {
+        detail::LaunchScopes scopes(kernel, arguments, count);
+        for (std::uint32_t at = 0; at < count; ++at) {
+            if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
+            if (Result<void> opened = scopes.open(at); !opened) return opened;
+        }
+        const std::lock_guard lock(stream.mutex);
+        if (Result<void> handle = stream.open_handle(); !handle) return handle;
+        if (stream.recording != nullptr) continue;  // another thread has just begun a capture
+        platform::LaunchRequest request{&kernel, platform::FunctionHandle::none, extent, pack, stream.handle};
+        platform::Status status = stream.resolve(kernel, request.function);
+        if (status.ok()) status = stream.device->driver->execution().launch(request);
+        if (!status.ok()) return stream.device->failure(status, kernel.name);
+        report.position = stream.advance(kernel.name);
+        return {};
     }
-    const std::lock_guard lock(stream.mutex);
-    if (Result<void> handle = stream.open_handle(); !handle) return handle;
-    platform::LaunchRequest request{&kernel, platform::FunctionHandle::none, extent, pack, stream.handle};
-    platform::Status status = stream.resolve(kernel, request.function);
-    if (status.ok()) status = stream.device->driver->execution().launch(request);
-    if (!status.ok()) return stream.device->failure(status, kernel.name);
-    report.position = stream.advance(kernel.name);
-    return {};
+    return launch_on_stream(stream, kernel, extent, pack, arguments, count, report, node);
 }
 
 Error no_verify_in_capture(const KernelInfo& kernel) {
@@ -107,11 +114,11 @@ Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, cons
     report.unverified_arguments = judgement.unverified;
     if (done && !is_empty(extent)) {
         if (stream.device->synchronous) {
-            done = launch_on_cpu(stream, kernel, extent, pack, arguments, count, report);
+            done = launch_on_cpu(stream, kernel, extent, pack, arguments, count, report, node);
         } else if (!judgement.staged.empty()) {
             done = detail::launch_staged(stream, kernel, extent, pack, arguments, count, judgement.staged, report);
         } else {
-            done = launch_on_gpu(stream, kernel, extent, pack, arguments, count, report, node);
+            done = launch_on_stream(stream, kernel, extent, pack, arguments, count, report, node);
         }
         if (done && mode == LaunchMode::verify) done = verify(stream, kernel, report.position);
     }

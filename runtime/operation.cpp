@@ -12,6 +12,16 @@
 #include <optional>
 
 namespace isthmus::inline v0::detail {
+namespace {
+
+// The CPU device gives buffers to an operation for recording only: what runs, runs in host scopes.
+Error no_longer_captured() {
+    return {Code::capture_error, "the capture was ended by another thread while this was about to be recorded",
+            "one thread begins, fills and ends a capture"};
+}
+
+}  // namespace
+
 Operation::Operation(StreamState& stream, const char* name, const KernelInfo* kernel)
     : stream_(stream), device_(*stream.device), name_(name), kernel_(kernel) {}
 
@@ -110,6 +120,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (!captured) return std::move(captured).error();
         if (*captured) return record(**captured, action, erased);
     }
+    if (device_.synchronous && count_ != 0) return no_longer_captured();
     OrderedAttempt order;
     if (OrderChecker* checker = device_.books->order.get(); checker != nullptr) {
         if (Result<void> ordered = order.begin(*checker, order_attempt()); !ordered) return std::move(ordered).error();
@@ -153,7 +164,8 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         if (Result<void> here = refuse_graph_memory(entry, recording.id); !here) {
             return std::move(here).error();
         }
-        if (entry.buffer->path != LaunchPath::attach) continue;
+        // The CPU device's launch of the graph opens it as a host view does, and so takes it over.
+        if (entry.buffer->path != LaunchPath::attach || device_.synchronous) continue;
         return Error(Code::capture_error,
                      who(entry.argument) +
                          " is managed memory, which belongs to one side at a time on this machine: "

@@ -1,6 +1,8 @@
-// The CPU as a device: every call has done its work when it returns, and every kind of memory is host memory.
+// The CPU as a device: every call has done its work when it returns, unless its stream is captured, and every kind of
+// memory is host memory.
 #include "cpu_driver.hpp"
 
+#include "cpu_captures.hpp"
 #include "cpu_transfers.hpp"
 
 #include <platform/os.hpp>
@@ -29,7 +31,7 @@ std::uint64_t address_of(void* data) {
 
 class CpuMemory final : public Memory {
 public:
-    explicit CpuMemory(std::uint64_t total_bytes) : total_bytes_(total_bytes) {}
+    CpuMemory(std::uint64_t total_bytes, CpuCaptures& captures) : total_bytes_(total_bytes), captures_(captures) {}
 
     Status allocate(MemoryKind kind, std::size_t bytes, Attachment, StreamHandle, Allocation& out) override {
         if (bytes == 0) return {Code::invalid_argument, EINVAL, "aligned_alloc"};
@@ -53,13 +55,17 @@ public:
     }
     Status unregister_host(void*) override { return done; }
     Status copy(std::uint64_t destination, std::uint64_t source, std::size_t bytes, CopyDirection,
-                StreamHandle) override {
-        if (bytes > 0) std::memmove(pointer(destination), pointer(source), bytes);
-        return done;
+                StreamHandle stream) override {
+        return captures_.run(stream, [=] {
+            if (bytes > 0) std::memmove(pointer(destination), pointer(source), bytes);
+            return done;
+        });
     }
-    Status fill(std::uint64_t destination, std::uint8_t value, std::size_t bytes, StreamHandle) override {
-        if (bytes > 0) std::memset(pointer(destination), value, bytes);
-        return done;
+    Status fill(std::uint64_t destination, std::uint8_t value, std::size_t bytes, StreamHandle stream) override {
+        return captures_.run(stream, [=] {
+            if (bytes > 0) std::memset(pointer(destination), value, bytes);
+            return done;
+        });
     }
     // Nothing runs behind a caller's back, so there is nothing to guard.
     Status attach(const Allocation&, Attachment, StreamHandle) override { return done; }
@@ -76,11 +82,13 @@ public:
 
 private:
     std::uint64_t total_bytes_;  // 0: the system does not say
+    CpuCaptures& captures_;
 };
 
 // Streams and events are numbers that are never used twice, so that a stale one is recognised.
 class CpuExecution final : public Execution {
 public:
+    explicit CpuExecution(CpuCaptures& captures) : captures_(captures) {}
     Status create_stream(int, StreamHandle& out) override {
         const std::lock_guard lock(mutex_);
         out = static_cast<StreamHandle>(++last_id_);
@@ -88,6 +96,7 @@ public:
         return done;
     }
     Status destroy_stream(StreamHandle stream) override {
+        captures_.forget(stream);
         const std::lock_guard lock(mutex_);
         if (streams_.erase(static_cast<std::uintptr_t>(stream)) == 0) {
             return {Code::invalid_handle, EINVAL, "destroy_stream"};
@@ -108,23 +117,25 @@ public:
         return done;
     }
     Status destroy_event(EventHandle event) override {
+        captures_.forget(event);
         const std::lock_guard lock(mutex_);
         if (events_.erase(static_cast<std::uintptr_t>(event)) == 0) {
             return {Code::invalid_handle, EINVAL, "destroy_event"};
         }
         return done;
     }
-    Status record_event(EventHandle event, StreamHandle) override {
+    Status record_event(EventHandle event, StreamHandle stream) override {
         const std::lock_guard lock(mutex_);
         const auto found = events_.find(static_cast<std::uintptr_t>(event));
         if (found == events_.end()) return {Code::invalid_handle, EINVAL, "record_event"};
+        if (captures_.recorded(event, stream)) return done;
         found->second.recorded = true;
         if (found->second.timing) found->second.at = Clock::now();
         return done;
     }
-    Status wait_event(StreamHandle, EventHandle) override { return done; }
-    Status query_event(EventHandle) override { return done; }
-    Status synchronize_event(EventHandle) override { return done; }
+    Status wait_event(StreamHandle stream, EventHandle event) override { return captures_.waited(stream, event); }
+    Status query_event(EventHandle event) override { return captures_.outside(event, "query_event"); }
+    Status synchronize_event(EventHandle event) override { return captures_.outside(event, "synchronize_event"); }
     Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) override {
         const std::lock_guard lock(mutex_);
         const auto first = events_.find(static_cast<std::uintptr_t>(begin));
@@ -143,13 +154,7 @@ public:
         out = static_cast<FunctionHandle>(reinterpret_cast<std::uintptr_t>(&kernel));
         return done;
     }
-    Status launch(const LaunchRequest& request) override {
-        if (!request.kernel || !request.kernel->twin) return {Code::unsupported, ENOEXEC, "launch"};
-        const Extent& extent = request.extent;
-        if (extent.x == 0 || extent.y == 0 || extent.z == 0) return done;
-        request.kernel->twin(extent, 0, outermost(*request.kernel, extent), request.pack);
-        return done;
-    }
+    Status launch(const LaunchRequest& request) override { return captures_.launch(request); }
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -159,15 +164,7 @@ private:
         Clock::time_point at{};
     };
 
-    static std::uint64_t outermost(const KernelInfo& kernel, const Extent& extent) {
-        switch (kernel.rank) {
-            case 1: return extent.x;
-            case 2: return extent.y;
-            case 3: return extent.z;
-            default: return extent.x * extent.y * extent.z;  // blocks, counted through
-        }
-    }
-
+    CpuCaptures& captures_;
     std::mutex mutex_;
     std::uintptr_t last_id_ = 0;
     std::set<std::uintptr_t> streams_;
@@ -176,7 +173,8 @@ private:
 
 class CpuDriver final : public Driver {
 public:
-    explicit CpuDriver(std::uint64_t total_bytes) : memory_(total_bytes) {
+    explicit CpuDriver(std::uint64_t total_bytes)
+        : memory_(total_bytes, captures_), execution_(captures_), transfers_(captures_) {
         facts_.ordinal = -1;
         facts_.name = "CPU";
         facts_.total_memory_bytes = total_bytes;
@@ -185,11 +183,13 @@ public:
     Memory& memory() noexcept override { return memory_; }
     Execution& execution() noexcept override { return execution_; }
     Transfers* transfers() noexcept override { return &transfers_; }
+    Captures* captures() noexcept override { return &captures_; }
     bool synchronous() const noexcept override { return true; }
     Error explain(const Status& status, std::string_view what_was_asked) const override;
 
 private:
     DeviceFacts facts_;
+    CpuCaptures captures_;
     CpuMemory memory_;
     CpuExecution execution_;
     CpuTransfers transfers_;
@@ -219,6 +219,13 @@ Error CpuDriver::explain(const Status& status, std::string_view what_was_asked) 
             message += ": the CPU device knows no such stream or event";
             remedy =
                 "use one that was made on this device and is not destroyed; elapsed times need recorded timing events";
+            break;
+        case Code::capture_error:
+            message += status.driver_code == ECHILD ? ": a stream that joined the capture has not come back"
+                                                    : ": what was asked for would have been the end of the capture";
+            remedy =
+                "a capture ends on its first stream and thread, which has waited for every stream that joined it; "
+                "the host waits for none of them meanwhile";
             break;
         default: message.append(": ").append(name(status.code)); break;
     }

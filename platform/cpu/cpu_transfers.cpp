@@ -1,4 +1,4 @@
-// Loops over rows; whatever is asked is done when the call returns.
+// Loops over rows; whatever is asked is done when the call returns, unless its stream is captured.
 #include "cpu_transfers.hpp"
 
 #include <cerrno>
@@ -29,15 +29,8 @@ bool fillable(std::size_t element_bytes) noexcept {
     return element_bytes == 1 || element_bytes == 2 || element_bytes == 4;
 }
 
-constexpr Status no_other_device(const char* call) noexcept {
-    return {Code::unsupported, ENODEV, call};
-}
-
-}  // namespace
-
 // Rows go upwards or downwards as memmove goes through bytes, so that nothing is overwritten before it was read.
-Status CpuTransfers::copy_shaped(const CopySide& destination, const CopySide& source, const CopyExtent& extent,
-                                 StreamHandle) {
+Status copy_rows(const CopySide& destination, const CopySide& source, const CopyExtent& extent) {
     const std::size_t rows = extent.width_bytes == 0 ? 0 : extent.rows * extent.slices;
     const bool downwards = destination.address > source.address;
     for (std::size_t i = 0; i < rows; ++i) {
@@ -47,6 +40,27 @@ Status CpuTransfers::copy_shaped(const CopySide& destination, const CopySide& so
         std::memmove(row_of(destination, slice, row), row_of(source, slice, row), extent.width_bytes);
     }
     return done;
+}
+
+Status fill_rows(const CopySide& destination, std::uint32_t value, std::size_t element_bytes,
+                 const CopyExtent& extent) {
+    for (std::size_t slice = 0; slice < extent.slices; ++slice) {
+        for (std::size_t row = 0; row < extent.rows; ++row) {
+            fill_row(row_of(destination, slice, row), value, element_bytes, extent.width_bytes / element_bytes);
+        }
+    }
+    return done;
+}
+
+constexpr Status no_other_device(const char* call) noexcept {
+    return {Code::unsupported, ENODEV, call};
+}
+
+}  // namespace
+
+Status CpuTransfers::copy_shaped(const CopySide& destination, const CopySide& source, const CopyExtent& extent,
+                                 StreamHandle stream) {
+    return captures_.run(stream, [=] { return copy_rows(destination, source, extent); });
 }
 
 Status CpuTransfers::copy_between(std::uint64_t destination, int destination_ordinal, std::uint64_t source,
@@ -68,14 +82,9 @@ Status CpuTransfers::fill_elements(std::uint64_t destination, std::uint32_t valu
 }
 
 Status CpuTransfers::fill_shaped(const CopySide& destination, std::uint32_t value, std::size_t element_bytes,
-                                 const CopyExtent& extent, StreamHandle) {
+                                 const CopyExtent& extent, StreamHandle stream) {
     if (!fillable(element_bytes)) return {Code::invalid_argument, EINVAL, "fill_shaped"};
-    for (std::size_t slice = 0; slice < extent.slices; ++slice) {
-        for (std::size_t row = 0; row < extent.rows; ++row) {
-            fill_row(row_of(destination, slice, row), value, element_bytes, extent.width_bytes / element_bytes);
-        }
-    }
-    return done;
+    return captures_.run(stream, [=] { return fill_rows(destination, value, element_bytes, extent); });
 }
 
 Status CpuTransfers::prefetch(std::uint64_t, std::size_t, const Place&, StreamHandle) {

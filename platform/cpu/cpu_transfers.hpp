@@ -3,11 +3,14 @@
 
 #include <platform/driver.hpp>
 
+#include "cpu_captures.hpp"
+
 namespace isthmus::platform::cpu {
 
 // Every address is the host's. Source and destination may overlap where their pitches are equal, as in a plain copy.
 class CpuTransfers final : public Transfers {
 public:
+    explicit CpuTransfers(CpuCaptures& captures) : captures_(captures) {}
     Status copy_shaped(const CopySide& destination, const CopySide& source, const CopyExtent& extent,
                        StreamHandle stream) override;
     // Between the CPU (-1) and itself only.
@@ -24,6 +27,9 @@ public:
     Status advise(std::uint64_t address, std::size_t bytes, Advice advice, const Place& place) override;
     Status can_reach(int other_ordinal, bool& out) override;
     Status set_peer_access(int other_ordinal, bool allowed) override;
+
+private:
+    CpuCaptures& captures_;
 };
 
 }  // namespace isthmus::platform::cpu

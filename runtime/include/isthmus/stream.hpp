@@ -173,8 +173,8 @@ public:
     }
 
     // Records what this stream is given from now on, instead of running it; see graph.hpp.
-    // Errors: unsupported (the CPU device), capture_error (this stream is captured already), in_use (a staged launch or
-    // a copy in pieces is under way here on another thread), device_lost.
+    // Errors: capture_error (this stream is captured already), in_use (a staged launch or a copy in pieces is under way
+    // here on another thread), device_lost.
     Result<Capture> begin_capture();
     // Launches a graph: one driver call, ordered like any operation; its buffers are claimed as a kernel's arguments
     // are. Errors: in_use (a conflicting host view), wrong_device, device_lost, capture_error.

@@ -1,0 +1,92 @@
+// Captures on the CPU device: what a captured stream is given is kept, and run at each launch of the graph.
+#pragma once
+
+#include <platform/driver.hpp>
+
+#include "cpu_graph.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace isthmus::platform::cpu {
+
+// The streams of one capture share one list of steps. An event waits only for what was recorded before it, so that the
+// order in which the steps came is a lawful order of the whole graph, forks and joins included. Codes are those of a
+// CUDA driver: what would end a capture there is refused here, and the capture goes on. Thread-safe.
+class CpuCaptures final : public Captures {
+public:
+    Status begin(StreamHandle stream) override;
+    Status end(StreamHandle stream, GraphHandle& out) override;
+    Status state(StreamHandle stream, CaptureState& out) override;
+    Status info(StreamHandle stream, CaptureState& out, std::uint64_t& id) override;
+    Status last_node(StreamHandle stream, NodeHandle& out) override;
+    Status append(StreamHandle stream, GraphHandle graph) override;
+
+    Status instantiate(GraphHandle graph, GraphInstanceHandle& out) override;
+    // Code::capture_error on a captured stream.
+    Status launch(GraphInstanceHandle instance, StreamHandle stream) override;
+    Status set_kernel_arguments(GraphInstanceHandle instance, NodeHandle node, const LaunchRequest& request) override;
+    Status update(GraphInstanceHandle instance, GraphHandle graph, const char*& why) override;
+    Status destroy(GraphHandle graph) override;
+    Status destroy(GraphInstanceHandle instance) override;
+
+    // Does the work now, or keeps it where the stream is captured. `work`: a Status() that may run again and again, and
+    // owns what it needs.
+    template <class Work>
+    Status run(StreamHandle stream, Work work) {
+        if (open_.load(std::memory_order_acquire) == 0) return work();
+        return keep(stream, Step::of(work)) ? Status{} : work();
+    }
+    // … of a kernel.
+    Status launch(const LaunchRequest& request);
+
+    // What events mean for captures. true: the event stands in the capture of the stream, and nowhere else.
+    bool recorded(EventHandle event, StreamHandle stream);
+    // The stream joins the capture that the event stands in. A capture waits for nothing outside of it.
+    Status waited(StreamHandle stream, EventHandle event);
+    // Code::capture_error for an event that stands in an open capture: nobody can ask for it, nor wait for it.
+    Status outside(EventHandle event, const char* call);
+    void forget(EventHandle event);
+    void forget(StreamHandle stream);
+
+private:
+    // How many steps of each stream come before a point.
+    using Clock = std::map<StreamHandle, std::uint64_t>;
+    struct Branch {
+        Clock before;
+        // What its next step follows: one of its own, none, or, after a wait, perhaps several.
+        NodeHandle last = NodeHandle::none;
+    };
+    struct Capture {
+        StreamHandle origin = StreamHandle::none;
+        std::uint64_t id = 0;
+        std::thread::id thread = std::this_thread::get_id();
+        Steps steps;
+        std::map<StreamHandle, Branch> streams;  // those that take part
+    };
+    struct Mark {
+        std::weak_ptr<Capture> capture;
+        Branch at;
+    };
+
+    std::shared_ptr<Capture> capture_of(StreamHandle stream) const;
+    bool keep(StreamHandle stream, std::shared_ptr<const Step> step);
+    void close(const std::shared_ptr<Capture>& capture);
+    Status steps_of_graph(GraphHandle graph, const char* call, Steps& out) const;
+    std::shared_ptr<Instance> instance_of(GraphInstanceHandle instance) const;
+
+    std::atomic<int> open_{0};
+    mutable std::mutex mutex_;
+    std::map<StreamHandle, std::shared_ptr<Capture>> captured_;
+    std::map<EventHandle, Mark> marks_;
+    std::uintptr_t last_id_ = 0;
+    std::map<GraphHandle, Steps> graphs_;
+    std::map<GraphInstanceHandle, std::shared_ptr<Instance>> instances_;
+};
+
+}  // namespace isthmus::platform::cpu

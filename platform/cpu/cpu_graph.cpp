@@ -1,0 +1,115 @@
+// Steps and instances: kept arguments, runs in order, exchanged kernels.
+#include "cpu_graph.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace isthmus::platform::cpu {
+namespace {
+
+// No parameter asks for more; the pack's type, which could say what it needs, is erased.
+constexpr std::size_t pack_alignment_bytes = 64;
+
+std::uint64_t outermost(const KernelInfo& kernel, const Extent& extent) {
+    switch (kernel.rank) {
+        case 1: return extent.x;
+        case 2: return extent.y;
+        case 3: return extent.z;
+        default: return extent.x * extent.y * extent.z;  // blocks, counted through
+    }
+}
+
+std::uint64_t next_id() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+Status run_kernel(const LaunchRequest& request) {
+    if (!request.kernel || !request.kernel->twin) return {Code::unsupported, ENOEXEC, "launch"};
+    const Extent& extent = request.extent;
+    if (extent.x == 0 || extent.y == 0 || extent.z == 0) return {};
+    request.kernel->twin(extent, 0, outermost(*request.kernel, extent), request.pack);
+    return {};
+}
+
+Status run(const Steps& steps) {
+    for (const std::shared_ptr<const Step>& step : steps) {
+        if (const Status status = step->run(); !status.ok()) return status;
+    }
+    return {};
+}
+
+void Step::Free::operator()(void* pack) const noexcept {
+    std::free(pack);
+}
+
+Step::Step() noexcept : id_(next_id()) {}
+
+std::shared_ptr<const Step> Step::of(const LaunchRequest& kernel) {
+    const std::shared_ptr<Step> step(new Step);
+    step->request_ = kernel;
+    const std::size_t bytes = kernel.kernel->pack_bytes;
+    const std::size_t rounded = (bytes + pack_alignment_bytes) / pack_alignment_bytes * pack_alignment_bytes;
+    step->pack_.reset(std::aligned_alloc(pack_alignment_bytes, rounded));
+    if (step->pack_ && bytes > 0) std::memcpy(step->pack_.get(), kernel.pack, bytes);
+    step->request_.pack = step->pack_.get();
+    return step;
+}
+
+std::shared_ptr<const Step> Step::of(std::function<Status()> work) {
+    const std::shared_ptr<Step> step(new Step);
+    step->work_ = std::move(work);
+    return step;
+}
+
+Status Step::run() const {
+    if (work_) return work_();
+    if (!pack_) return {Code::out_of_memory, ENOMEM, "aligned_alloc"};
+    return run_kernel(request_);
+}
+
+Instance::Instance(Steps steps) : steps_(std::move(steps)) {
+    for (std::size_t at = 0; at < steps_.size(); ++at) {
+        if (steps_[at]->kernel() != nullptr) places_[steps_[at]->id()] = at;
+    }
+}
+
+Steps Instance::steps() const {
+    const std::lock_guard lock(mutex_);
+    return steps_;
+}
+
+Status Instance::run() {
+    const std::lock_guard one_at_a_time(running_);
+    return cpu::run(steps());
+}
+
+Status Instance::set_kernel(std::uint64_t id, const LaunchRequest& request) {
+    const auto place = places_.find(id);
+    if (place == places_.end()) return {Code::invalid_handle, EINVAL, "set_kernel_arguments"};
+    const Extent& extent = request.extent;
+    if (!request.kernel || !request.kernel->twin || extent.x == 0 || extent.y == 0 || extent.z == 0) {
+        return {Code::invalid_argument, EINVAL, "set_kernel_arguments"};
+    }
+    std::shared_ptr<const Step> step = Step::of(request);
+    const std::lock_guard lock(mutex_);
+    steps_[place->second] = std::move(step);
+    return {};
+}
+
+const char* Instance::update(Steps steps) {
+    const std::lock_guard lock(mutex_);
+    if (steps.size() != steps_.size()) return "the graphs have other nodes or edges";
+    for (std::size_t at = 0; at < steps.size(); ++at) {
+        if ((steps[at]->kernel() == nullptr) != (steps_[at]->kernel() == nullptr)) return "a node is of another type";
+    }
+    steps_ = std::move(steps);
+    return "";
+}
+
+}  // namespace isthmus::platform::cpu
