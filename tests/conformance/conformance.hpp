@@ -23,6 +23,12 @@ ISTHMUS_DECLARE_KERNEL(block_sums, isthmus::Block block, isthmus::Out<std::int64
                        isthmus::View<const std::int32_t> in);
 // Goes over the data `rounds` times: as long as one wants.
 ISTHMUS_DECLARE_KERNEL(churn, isthmus::Index i, isthmus::View<std::int32_t> data, std::int32_t rounds);
+// Raises flag number `self`, and waits for those of all parties: met[0] is then 1. 0: flag number `parties` was raised
+// instead, which lets everybody go. The flags stand meeting_stride apart, in memory that all of them see while they
+// run.
+inline constexpr int meeting_stride = 32;
+ISTHMUS_DECLARE_KERNEL(meet, isthmus::Index i, isthmus::View<std::int32_t> met, isthmus::View<std::int32_t> flags,
+                       std::int32_t self, std::int32_t parties);
 
 // One runtime for the whole process, in checked mode.
 isthmus::Runtime& runtime();

@@ -42,4 +42,34 @@ ISTHMUS_KERNEL(churn, Index i, View<std::int32_t> data, std::int32_t rounds) {
     data[i] = static_cast<std::int32_t>(value);
 }
 
+// One writer per flag; the release of each pairs with the acquires of the others.
+ISTHMUS_KERNEL_FUNCTION void raise_flag(std::int32_t& flag) {
+#if defined(__CUDA_ARCH__)
+    __threadfence_system();
+    *const_cast<volatile std::int32_t*>(&flag) = 1;
+#else
+    __atomic_store_n(&flag, 1, __ATOMIC_RELEASE);
+#endif
+}
+ISTHMUS_KERNEL_FUNCTION bool is_raised(const std::int32_t& flag) {
+#if defined(__CUDA_ARCH__)
+    const bool raised = *const_cast<const volatile std::int32_t*>(&flag) != 0;
+    __threadfence_system();
+    return raised;
+#else
+    return __atomic_load_n(&flag, __ATOMIC_ACQUIRE) != 0;
+#endif
+}
+
+ISTHMUS_KERNEL(meet, Index, View<std::int32_t> met, View<std::int32_t> flags, std::int32_t self, std::int32_t parties) {
+    constexpr int stride = 32;  // meeting_stride
+    raise_flag(flags[self * stride]);
+    bool all = false;
+    while (!all && !is_raised(flags[parties * stride])) {
+        all = true;
+        for (std::int32_t party = 0; party < parties; ++party) all = all && is_raised(flags[party * stride]);
+    }
+    met[0] = all ? 1 : 0;
+}
+
 }  // namespace conformance

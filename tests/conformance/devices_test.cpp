@@ -1,0 +1,296 @@
+// Several devices in one process: their names, work that runs on all of them at once, and what is ordered between them.
+#include "conformance.hpp"
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using conformance::add_one;
+using conformance::meet;
+using conformance::on_every_device;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::scale_into;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Capture;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Event;
+using isthmus::Feature;
+using isthmus::GraphInstance;
+using isthmus::LaunchMode;
+using isthmus::MemoryKind;
+using isthmus::Result;
+using isthmus::SharedUse;
+using isthmus::Stream;
+using isthmus::Uuid;
+using isthmus::Verdict;
+using isthmus::View;
+using isthmus::Wait;
+
+constexpr std::size_t count = 300;
+
+std::vector<Device*> devices() {
+    std::vector<Device*> all;
+    for (std::size_t at = 0; at < runtime().device_count(); ++at) all.push_back(runtime().device(at).value());
+    return all;
+}
+std::vector<Device*> gpus() {
+    std::vector<Device*> all = devices();
+    all.pop_back();  // the CPU is the last
+    return all;
+}
+
+Buffer<std::int32_t> shared(Device& device, MemoryKind kind) {
+    SharedUse use;
+    use.kind = kind;
+    return device.allocate_shared<std::int32_t>(count, use).value();
+}
+
+std::int32_t common_value(Buffer<std::int32_t>& buffer) {
+    auto view = buffer.read_on_host().value();
+    for (std::size_t at = 1; at < view.size(); ++at) EXPECT_EQ(view[at], view[0]) << "at " << at;
+    return view[0];
+}
+
+// Where kernels on several devices wait for each other: none of them ends unless all of them run at the same time. The
+// flags are pinned memory, passed as it is, because a buffer would be claimed by one kernel at a time. Where a launch
+// fails, those that wait already are let go.
+class Meeting {
+public:
+    explicit Meeting(std::int32_t parties)
+        : parties_(parties), flags_(pinned(static_cast<std::size_t>(parties + 1) * conformance::meeting_stride)) {
+        auto view = flags_.write_on_host().value();
+        for (std::int32_t& flag : view) flag = 0;
+        data_ = view.data();
+    }
+    Meeting(const Meeting&) = delete;
+    Meeting& operator=(const Meeting&) = delete;
+    ~Meeting() {
+        __atomic_store_n(data_ + parties_ * conformance::meeting_stride, 1, __ATOMIC_RELEASE);
+        for (Device* device : devices()) (void)device->synchronize();
+    }
+    View<std::int32_t> flags() const { return {data_, flags_.size()}; }
+    std::int32_t parties() const { return parties_; }
+
+    // A kernel waits, so that the simulator has to run it beside its caller, and a fault harness would see none end.
+    static bool possible() {
+        const char* mode = std::getenv("ISTHMUS_SIM_MODE");
+        return mode == nullptr || std::string_view(mode) != "seeded";
+    }
+
+private:
+    static Buffer<std::int32_t> pinned(std::size_t size) {
+        SharedUse use;
+        use.kind = MemoryKind::pinned;
+        return runtime().default_device().allocate_shared<std::int32_t>(size, use).value();
+    }
+    std::int32_t parties_;
+    Buffer<std::int32_t> flags_;
+    std::int32_t* data_ = nullptr;
+};
+
+// keeps D1, D8
+TEST(Devices, AreFoundByTheirUuidAndNoTwoHaveTheSame) {
+    on_every_device([](Device& device) {
+        const Uuid uuid = device.facts().uuid;
+        if (device.is_cpu()) {
+            EXPECT_FALSE(uuid);
+            EXPECT_TRUE(refused_as(runtime().device(uuid), Code::invalid_argument));
+            return;
+        }
+        if (!unless_fault(static_cast<bool>(uuid))) return;
+        EXPECT_EQ(runtime().device(uuid).value(), &device);
+        EXPECT_EQ(runtime().device(Uuid::parse(uuid.text()).value()).value(), &device);
+        Uuid other = uuid;
+        other.bytes[0] ^= 0xff;
+        const auto unknown = runtime().device(other);
+        ASSERT_TRUE(refused_as(unknown, Code::invalid_argument));
+        EXPECT_NE(unknown.error().message().find(other.text()), std::string_view::npos);
+    });
+}
+
+// keeps D1, D8, A3
+TEST(Devices, EachAnswersByItsOwnAttributesWhateverTheOthersAre) {
+    Buffer<std::int32_t> plain = runtime().cpu().allocate<std::int32_t>(count, MemoryKind::host).value();
+    runtime().cpu().stream().fill(plain, 0).value();
+    std::int32_t expected = 0;
+    on_every_device([&](Device& device) {
+        const bool reaches = device.is_cpu() || device.capabilities().has(Feature::pageable_access);
+        EXPECT_EQ(device.can_access(plain).verdict, reaches ? Verdict::yes : Verdict::no);
+        const auto launched = device.stream().launch({.mode = LaunchMode::checked}, add_one, count, plain);
+        if (reaches) {
+            EXPECT_TRUE(worked(launched));
+            ++expected;
+        } else {
+            EXPECT_TRUE(refused_as(launched, Code::not_accessible));
+        }
+        EXPECT_EQ(common_value(plain), expected);
+    });
+}
+
+// keeps D8, K6, A7, A8: one managed buffer per device, each by its own rule
+TEST(Devices, ManagedMemoryFollowsTheRuleOfTheDeviceThatMadeIt) {
+    std::vector<Buffer<std::int32_t>> buffers;
+    for (Device* device : gpus()) {
+        if (!device->capabilities().has(Feature::managed)) continue;
+        buffers.push_back(shared(*device, MemoryKind::managed));
+        const auto value = static_cast<std::int32_t>(buffers.size());
+        { (void)buffers.back().write_on_host().value(); }
+        device->stream().fill(buffers.back(), value).value();
+        device->stream().launch(add_one, count, buffers.back()).value();
+    }
+    if (buffers.empty()) GTEST_SKIP() << "no managed memory";
+    for (std::size_t at = 0; at < buffers.size(); ++at) {
+        EXPECT_EQ(common_value(buffers[at]), static_cast<std::int32_t>(at) + 2);
+    }
+}
+
+// One for each device, which has met itself: nothing has to be loaded or opened any more, which might wait for kernels.
+std::vector<Buffer<std::int32_t>> prepared() {
+    std::vector<Buffer<std::int32_t>> met;
+    for (Device* device : devices()) {
+        met.push_back(shared(*device, device->is_cpu() ? MemoryKind::host : MemoryKind::pinned));
+        device->stream().fill_bytes(met.back(), 0).value();
+        device->stream().launch(add_one, count, met.back()).value();
+        const Meeting alone(1);
+        device->stream().launch(meet, 1, met.back(), alone.flags(), 0, alone.parties()).value();
+        device->synchronize().value();
+    }
+    return met;
+}
+
+// keeps S1, S2: launches return although nothing can end before the last one runs
+TEST(Devices, KernelsOfAllDevicesRunAtTheSameTimeFromOneThread) {
+    if (gpus().empty()) GTEST_SKIP() << "no GPU";
+    if (!Meeting::possible()) GTEST_SKIP() << "work goes on inside driver calls alone";
+    std::vector<Buffer<std::int32_t>> met = prepared();
+    const Meeting meeting(static_cast<std::int32_t>(met.size()));  // last: it lets go of those that the others wait for
+    // GPUs first; the CPU device, which is the last, returns when it has met them all.
+    for (Device* device : devices()) {
+        const auto self = static_cast<std::int32_t>(device->index());
+        device->stream().launch(meet, 1, met[device->index()], meeting.flags(), self, meeting.parties()).value();
+    }
+    EXPECT_TRUE(runtime().cpu().stream().finished().value());  // S1: there it is synchronous
+    for (Buffer<std::int32_t>& buffer : met) EXPECT_EQ(buffer.read_on_host().value()[0], 1) << "it was let go alone";
+}
+
+// keeps S2, S14
+TEST(Devices, GraphsOfAllDevicesRunAtTheSameTime) {
+    if (gpus().empty()) GTEST_SKIP() << "no GPU";
+    if (!Meeting::possible()) GTEST_SKIP() << "work goes on inside driver calls alone";
+    std::vector<Buffer<std::int32_t>> met = prepared();
+    std::vector<GraphInstance> graphs;
+    const Meeting meeting(static_cast<std::int32_t>(met.size()));
+    for (Device* device : devices()) {
+        const auto self = static_cast<std::int32_t>(device->index());
+        Stream stream = device->create_stream().value();
+        Capture capture = stream.begin_capture().value();
+        stream.launch(meet, 1, met[device->index()], meeting.flags(), self, meeting.parties()).value();
+        stream.launch(add_one, 1, met[device->index()]).value();
+        graphs.push_back(capture.end().value().instantiate().value());
+    }
+    for (Device* device : devices()) device->stream().launch(graphs[device->index()]).value();
+    for (Buffer<std::int32_t>& buffer : met) EXPECT_EQ(buffer.read_on_host().value()[0], 2);
+}
+
+// keeps S2, K12
+TEST(Devices, AThreadForEachWorksWithoutTheOthers) {
+    std::vector<std::unique_ptr<conformance::Thread>> threads;
+    for (Device* device : devices()) {
+        threads.push_back(std::make_unique<conformance::Thread>([device] {
+            for (int round = 0; round < conformance::rounds(10); ++round) {
+                Stream stream = device->create_stream().value();
+                Buffer<std::int32_t> data = device->allocate<std::int32_t>(count).value();
+                Buffer<std::int32_t> out = device->allocate_shared<std::int32_t>(count).value();
+                stream.fill(data, round).value();
+                stream.launch(add_one, count, data).value();
+                Stream other = device->create_stream().value();
+                other.wait_stream(stream).value();
+                other.launch(scale_into, count, out, data, 2).value();
+                EXPECT_EQ(common_value(out), 2 * (round + 1));
+            }
+        }));
+    }
+    for (auto& thread : threads) thread->join();
+}
+
+// keeps S10, K22: every hop waits for the one before, and the host for the last alone
+TEST(Devices, CopiesGoRoundInTheOrderOfEvents) {
+    const std::vector<Device*> all = devices();
+    std::vector<Buffer<std::int32_t>> buffers;
+    std::vector<Stream> streams;
+    for (Device* device : all) {
+        streams.push_back(device->create_stream().value());
+        buffers.push_back(device->allocate<std::int32_t>(count).value());
+    }
+    streams[0].fill(buffers[0], 0).value();
+    std::int32_t expected = 0;
+    for (int round = 0; round < 3; ++round) {
+        for (std::size_t at = 0; at < all.size(); ++at) {
+            const std::size_t next = (at + 1) % all.size();
+            streams[at].launch(add_one, count, buffers[at]).value();
+            ++expected;
+            Event done = streams[at].record().value();
+            streams[next].wait(done).value();
+            if (next != at) streams[next].copy(buffers[next], buffers[at]).value();
+        }
+    }
+    Buffer<std::int32_t> result = runtime().cpu().allocate<std::int32_t>(count).value();
+    streams[0].copy(result, buffers[0]).value();
+    EXPECT_EQ(common_value(result), expected);
+}
+
+// keeps S10, S11
+TEST(Devices, EventsAreWaitedForAcrossDevicesAndRecordedOnTheirOwn) {
+    const std::vector<Device*> all = devices();
+    if (all.size() < 2) GTEST_SKIP() << "one device only";
+    for (Device* recording : all) {
+        for (Device* waiting : all) {
+            if (recording == waiting) continue;
+            Event event = recording->stream().record().value();
+            EXPECT_TRUE(worked(waiting->stream().wait(event)));
+            EXPECT_TRUE(refused_as(waiting->stream().record(event), Code::wrong_device));
+            event.synchronize().value();
+            EXPECT_TRUE(event.finished().value());
+        }
+    }
+}
+
+// keeps A5, S10
+TEST(Devices, AnOpenedPoolIsUsedByAnotherDeviceBehindAnEvent) {
+    const std::vector<Device*> all = gpus();
+    if (all.size() < 2) GTEST_SKIP() << "one GPU, or none";
+    Device& here = *all[0];
+    Device& there = *all[1];
+    if (!there.capabilities().has(Feature::pools)) GTEST_SKIP() << "no pools";
+    isthmus::MemoryPool pool = there.create_pool().value();
+    Stream stream = there.create_stream().value();
+    Buffer<std::int32_t> data = stream.allocate<std::int32_t>(count, pool.allocator()).value();
+    stream.fill(data, 4).value();
+    EXPECT_EQ(here.can_access(data).verdict, Verdict::no);
+    const auto allowed = pool.allow(here);
+    if (!allowed) {
+        EXPECT_TRUE(refused_as(allowed, Code::unsupported)) << "no link between them";
+        EXPECT_TRUE(refused_as(here.stream().launch(add_one, count, data), Code::not_accessible));
+        return;
+    }
+    EXPECT_EQ(here.can_access(data).verdict, Verdict::yes);
+    Stream user = here.create_stream().value();
+    user.wait(stream.record().value()).value();
+    user.launch(add_one, count, data).value();
+    stream.wait(user.record().value()).value();
+    Buffer<std::int32_t> out = there.allocate_shared<std::int32_t>(count).value();
+    stream.launch(scale_into, count, out, data, 10).value();
+    EXPECT_EQ(common_value(out), 50);
+}
+
+}  // namespace
