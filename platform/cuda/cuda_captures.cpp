@@ -69,8 +69,8 @@ Status CudaCaptures::begin(StreamHandle stream) {
     return status;
 }
 
-// A capture that was lost is over when its end has answered 901; one that is ended on the wrong stream (903) or thread
-// (908) goes on, and so does the care for it.
+// A capture that was lost is over when its end has answered 901; ending it on the wrong stream (903) loses it, ending
+// it on the wrong thread (908) ends it. The care for it goes on for as long as the driver says that it is there.
 Status CudaCaptures::end(StreamHandle stream, GraphHandle& out) {
     CUgraph graph = nullptr;
     const Status status = context_.on_stream(
@@ -151,13 +151,16 @@ Status CudaCaptures::launch(GraphInstanceHandle instance, StreamHandle stream) {
                               [&] { return context_.api().graph_launch(instance_of(instance), stream_of(stream)); });
 }
 
+// Observed on driver 580: with a CUfunction the call crashes on a thread without a current context; with a kernel that
+// belongs to no context, and ours named, it needs none.
 Status CudaCaptures::set_kernel_arguments(GraphInstanceHandle instance, NodeHandle node, const LaunchRequest& request) {
     const LaunchShape shape = launch_shape(*request.kernel, request.extent);
     if (shape.empty || !shape.possible) return {Code::invalid_argument, 0, "cuGraphExecKernelNodeSetParams_v2"};
     // The driver copies the arguments before it returns, as cuLaunchKernel does.
     void* arguments[] = {const_cast<Extent*>(&request.extent), const_cast<void*>(request.pack)};
     CUDA_KERNEL_NODE_PARAMS parameters{};
-    parameters.func = reinterpret_cast<CUfunction>(static_cast<std::uintptr_t>(request.function));
+    if (Status found = modules_.free_of_context(*request.kernel, parameters.kern); !found.ok()) return found;
+    if (Status known = context_.handle(parameters.ctx); !known.ok()) return known;
     parameters.gridDimX = shape.grid[0];
     parameters.gridDimY = shape.grid[1];
     parameters.gridDimZ = shape.grid[2];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "context.hpp"
+#include "kernel_modules.hpp"
 
 #include <vector>
 
@@ -9,7 +10,7 @@ namespace isthmus::platform::cuda {
 
 class CudaCaptures final : public Captures {
 public:
-    explicit CudaCaptures(DeviceContext& context) noexcept : context_(context) {}
+    CudaCaptures(DeviceContext& context, KernelModules& modules) noexcept : context_(context), modules_(modules) {}
     ~CudaCaptures() override;  // captures that were never ended endanger nobody any more
     CudaCaptures(const CudaCaptures&) = delete;
     CudaCaptures& operator=(const CudaCaptures&) = delete;
@@ -33,6 +34,7 @@ private:
     void closed(StreamHandle stream);
 
     DeviceContext& context_;
+    KernelModules& modules_;
     std::mutex mutex_;
     std::vector<StreamHandle> open_;  // begun here and not ended yet; Library::open_captures counts them
 };

@@ -24,7 +24,7 @@ public:
           execution_(context),
           pools_(context),
           transfers_(context),
-          captures_(context) {}
+          captures_(context, execution_.modules()) {}
 
     const DeviceFacts& facts() const noexcept override { return facts_; }
     Memory& memory() noexcept override { return memory_; }

@@ -24,6 +24,7 @@ public:
     Status synchronize_event(EventHandle event) override;
     Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) override;
 
+    KernelModules& modules() noexcept { return modules_; }
     Status resolve(const KernelInfo& kernel, FunctionHandle& out) override { return modules_.resolve(kernel, out); }
     Status launch(const LaunchRequest& request) override;
 

@@ -50,7 +50,11 @@ int register_twin(const Library& library, const KernelInfo& kernel) {
 }
 
 KernelModules::~KernelModules() {
-    if (modules_.empty() || context_.library().forked()) return;
+    if (context_.library().forked()) return;
+    for (const auto& loaded : libraries_) {  // of no context: they outlive one that died
+        const CaptureCare care(context_.library());
+        (void)context_.api().library_unload(loaded.second);
+    }
     for (const auto& loaded : modules_) {
         (void)context_.inside("cuModuleUnload", [&] { return context_.api().module_unload(loaded.second); });
     }
@@ -89,6 +93,32 @@ Status KernelModules::load(const KernelImage& image, CUmodule& module) {
     const Status loaded =
         context_.inside("cuModuleLoadData", [&] { return context_.api().module_load_data(&module, image.data); });
     if (loaded.ok()) modules_.emplace(image.data, module);
+    return loaded;
+}
+
+Status KernelModules::free_of_context(const KernelInfo& kernel, CUkernel& out) {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = kernels_.find(&kernel); known != kernels_.end()) {
+        out = known->second;
+        return {};
+    }
+    CUlibrary library = nullptr;
+    if (Status loaded = load(*kernel.image, library); !loaded.ok()) return loaded;
+    const Status found = context_.anywhere(
+        "cuLibraryGetKernel", [&] { return context_.api().library_get_kernel(&out, library, kernel.symbol); });
+    if (found.ok()) kernels_.emplace(&kernel, out);
+    return found;
+}
+
+Status KernelModules::load(const KernelImage& image, CUlibrary& library) {
+    if (const auto known = libraries_.find(image.data); known != libraries_.end()) {
+        library = known->second;
+        return {};
+    }
+    const Status loaded = context_.anywhere("cuLibraryLoadData", [&] {
+        return context_.api().library_load_data(&library, image.data, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    });
+    if (loaded.ok()) libraries_.emplace(image.data, library);
     return loaded;
 }
 

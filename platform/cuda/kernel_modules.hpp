@@ -19,14 +19,20 @@ public:
     KernelModules& operator=(const KernelModules&) = delete;
 
     Status resolve(const KernelInfo& kernel, FunctionHandle& out);
+    // The same code without a context, of a kernel that resolve() has found: what a node of a graph can be given on
+    // any thread. Loaded apart, on the first use of a kernel of its image.
+    Status free_of_context(const KernelInfo& kernel, CUkernel& out);
 
 private:
     Status load(const KernelImage& image, CUmodule& module);
+    Status load(const KernelImage& image, CUlibrary& library);
 
     DeviceContext& context_;
     std::mutex mutex_;
     std::unordered_map<const KernelInfo*, FunctionHandle> functions_;
     std::unordered_map<const unsigned char*, CUmodule> modules_;  // by the image's data
+    std::unordered_map<const KernelInfo*, CUkernel> kernels_;
+    std::unordered_map<const unsigned char*, CUlibrary> libraries_;
 };
 
 // Tells the simulator which CPU function stands for a kernel. 0, or 1: it knows another kernel of that image and name.

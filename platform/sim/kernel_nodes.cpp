@@ -90,6 +90,13 @@ Result set_in_instance(Driver& d, GraphExec* handle, NodeObject* node, const Wan
     return result::ok;
 }
 
+bool names_function(const KernelNodeParameters& parameters) {
+    return parameters.function != nullptr;
+}
+bool names_function(const KernelNodeParameters2& parameters) {
+    return parameters.launch.function != nullptr;
+}
+
 // Wish: Result(Driver&, Context* current, Wanted&), asked once the parameters are known to be there and the driver's
 // mutex is held. `instance`: null where the graph's own node is meant.
 template <class Parameters, class Wish>
@@ -99,6 +106,9 @@ Result set(CallId id, NodeObject* node, const Parameters* parameters, GraphExec*
         Context* const current = current_context(d);
         const std::lock_guard lock(d.mutex);
         if (!parameters || !d.nodes.alive(node)) return result::invalid_value;
+        if (!current && names_function(*parameters)) {
+            die_like_the_driver("a kernel node given a CUfunction on a thread without a current context");
+        }
         Wanted wanted;
         if (const Result code = wish(d, current, wanted)) return code;
         return instance ? set_in_instance(d, *instance, node, wanted, last) : set_in_graph(d, node, wanted, last);
