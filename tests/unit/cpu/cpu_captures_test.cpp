@@ -50,7 +50,7 @@ protected:
     }
     EventHandle recorded_on(StreamHandle stream) {
         EventHandle event = EventHandle::none;
-        EXPECT_TRUE(execution.create_event(false, event).ok());
+        EXPECT_TRUE(execution.create_event(EventKind::plain, event).ok());
         EXPECT_TRUE(execution.record_event(event, stream).ok());
         return event;
     }

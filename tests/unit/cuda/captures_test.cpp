@@ -114,11 +114,13 @@ TEST_F(CudaCaptureCalls, AGraphIsAppendedAsOneNode) {
 
 // keeps S16: one driver call once the kernel is known, and none for what cannot be launched
 TEST_F(CudaCaptureCalls, ArgumentsOfANodeCostOneCall) {
+    const unsigned char code[4] = {};
+    const KernelImage image{code, sizeof code, "abcd", "k.cpp", true};
     KernelInfo kernel{};
     kernel.name = "k";
     kernel.symbol = "isthmus_k";
     kernel.rank = 1;
-    kernel.image = &gpu_image;
+    kernel.image = &image;
     int pack = 3;
     const GraphInstanceHandle instance{0x10};
     LaunchRequest request{&kernel, FunctionHandle{0x30}, {300, 1, 1}, &pack, StreamHandle::none};
