@@ -14,6 +14,9 @@ extern "C" CUresult cuDeviceGetHostAtomicCapabilities(unsigned*, const CUatomicO
 
 #undef cuDeviceGetUuid  // 13.0 declares its second variant alone
 extern "C" CUresult cuDeviceGetUuid(CUuuid*, CUdevice);
+#if CUDA_VERSION < 12050
+extern "C" CUresult cuCtxRecordEvent(CUcontext, CUevent);
+#endif
 
 // The hints have two variants. Toolkits before 12.2 lack the younger ones; 13.0 does not declare the older ones, which
 // its driver still exports.

@@ -11,11 +11,11 @@ namespace isthmus::platform::cuda {
 // While captures are open, the calling thread's capture mode is RELAXED for as long as this lives. Observed on driver
 // 580: allocations, frees, registrations, queries and waits for other streams, pool and module calls then leave a
 // THREAD_LOCAL capture alone, on its own thread, too; without it they answer 900 and the capture is lost. No driver
-// call while no capture is open.
+// call while no capture is open, and no stream of other code's is wrapped.
 class CaptureCare {
 public:
     explicit CaptureCare(const Library& library) noexcept {
-        if (library.open_captures.load(std::memory_order_relaxed) == 0) return;
+        if (library.maybe_captured.load(std::memory_order_relaxed) == 0) return;
         if (library.api.thread_exchange_capture_mode(&mode_) == result::success) library_ = &library;
     }
     ~CaptureCare() {
@@ -70,12 +70,12 @@ public:
     // Work for a stream: a capturing stream captures it in every mode, so the mode stays as it is.
     template <class F>
     Status on_stream(const char* call, StreamHandle stream, F f) {
-        return stream == StreamHandle::none ? inside(call, f) : directly(call, f);
+        return is_default(stream) ? inside(call, f) : directly(call, f);
     }
     // Queries, waits, allocations, hints: what would end a capture of this thread on another stream.
     template <class F>
     Status beside_captures(const char* call, StreamHandle stream, F f) {
-        if (stream == StreamHandle::none) return inside(call, f);
+        if (is_default(stream)) return inside(call, f);
         const CaptureCare care(library_);
         return directly(call, f);
     }
@@ -103,6 +103,8 @@ public:
     }
 
 private:
+    // No stream, or CU_STREAM_LEGACY: both mean the legacy default stream of whatever context is current.
+    static bool is_default(StreamHandle stream) noexcept { return static_cast<std::uintptr_t>(stream) <= 1; }
     template <class F>
     Status directly(const char* call, F f) {
         if (known_dead()) return destroyed(call);

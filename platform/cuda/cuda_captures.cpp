@@ -44,13 +44,13 @@ const char* difference(CUgraphExecUpdateResult result) noexcept {
 }  // namespace
 
 CudaCaptures::~CudaCaptures() {
-    context_.library().open_captures.fetch_sub(static_cast<int>(open_.size()), std::memory_order_relaxed);
+    Library::count_captures(-static_cast<int>(open_.size()));
 }
 
 void CudaCaptures::opened(StreamHandle stream) {
     const std::lock_guard lock(mutex_);
     open_.push_back(stream);
-    context_.library().open_captures.fetch_add(1, std::memory_order_relaxed);
+    Library::count_captures(1);
 }
 
 void CudaCaptures::closed(StreamHandle stream) {
@@ -58,10 +58,11 @@ void CudaCaptures::closed(StreamHandle stream) {
     const auto found = std::find(open_.begin(), open_.end(), stream);
     if (found == open_.end()) return;  // begun behind our back, or never
     open_.erase(found);
-    context_.library().open_captures.fetch_sub(1, std::memory_order_relaxed);
+    Library::count_captures(-1);
 }
 
 Status CudaCaptures::begin(StreamHandle stream) {
+    const std::lock_guard not_now(Library::beginning);
     const Status status = context_.on_stream("cuStreamBeginCapture_v2", stream, [&] {
         return context_.api().stream_begin_capture(stream_of(stream), capture_mode::thread_local_);
     });

@@ -4,6 +4,14 @@
 #include "launch_shape.hpp"
 
 namespace isthmus::platform::cuda {
+namespace {
+
+// Expects Library::beginning to be held.
+bool capture_is_open() noexcept {
+    return Library::open_captures.load(std::memory_order_relaxed) != 0;
+}
+
+}  // namespace
 
 namespace {
 
@@ -35,6 +43,39 @@ Status CudaExecution::stream_id(StreamHandle stream, std::uint64_t& id) {
                                              [&] { return context_.api().stream_get_id(stream_of(stream), &answer); });
     if (status.ok()) id = answer;
     return status;
+}
+
+// 0 where the device has no priorities: creating a stream then clamped what was asked for.
+Status CudaExecution::stream_priority(StreamHandle stream, int& out) {
+    return context_.on_stream("cuStreamGetPriority", stream,
+                              [&] { return context_.api().stream_get_priority(stream_of(stream), &out); });
+}
+
+// Asked with our context current, whose own the default stream then is.
+Status CudaExecution::foreign_stream(void* native, ForeignStream& out) {
+    const auto stream = native == nullptr ? stream_legacy() : static_cast<CUstream>(native);
+    if (stream == stream_per_thread()) return {Code::unsupported, 0, "cuStreamGetCtx"};
+    CUcontext ours = nullptr;
+    CUcontext its = nullptr;
+    if (Status retained = context_.handle(ours); !retained.ok()) return retained;
+    Status status = context_.inside("cuStreamGetCtx", [&] { return context_.api().stream_get_context(stream, &its); });
+    if (!status.ok()) return status;
+    if (its != ours) return {Code::wrong_device, 0, "cuStreamGetCtx"};
+    unsigned long long id = 0;
+    status = context_.inside("cuStreamGetId", [&] { return context_.api().stream_get_id(stream, &id); });
+    if (!status.ok()) return status;
+    out = {handle_of<StreamHandle>(stream), id};
+    Library::maybe_captured.fetch_add(1, std::memory_order_relaxed);
+    return status;
+}
+
+void CudaExecution::forget_foreign_stream() noexcept {
+    Library::maybe_captured.fetch_sub(1, std::memory_order_relaxed);
+}
+
+Status CudaExecution::call_on_host(StreamHandle stream, void (*function)(void*), void* data) {
+    return context_.on_stream("cuLaunchHostFunc", stream,
+                              [&] { return context_.api().launch_host_function(stream_of(stream), function, data); });
 }
 
 Status CudaExecution::query_stream(StreamHandle stream) {
@@ -82,6 +123,33 @@ Status CudaExecution::elapsed_ms(EventHandle begin, EventHandle end, float& mill
     return context_.anywhere("cuEventElapsedTime", [&] {
         return context_.api().event_elapsed_time(&milliseconds, event_of(begin), event_of(end));
     });
+}
+
+Status CudaExecution::context_in_use(bool& out) {
+    unsigned flags = 0;
+    int active = 0;
+    const Status status = context_.anywhere("cuDevicePrimaryCtxGetState", [&] {
+        return context_.api().primary_context_get_state(context_.device(), &flags, &active);
+    });
+    out = status.ok() && active != 0;
+    return status;
+}
+
+// Where a capture is open in the context, in whatever mode and on whatever thread, it would be lost (900, observed).
+Status CudaExecution::record_context(EventHandle event) {
+    if (!context_.api().context_record_event) return {Code::unsupported, 0, "cuCtxRecordEvent"};
+    const std::lock_guard not_now(Library::beginning);
+    if (capture_is_open()) return {Code::capture_error, 0, "cuCtxRecordEvent"};
+    CUcontext context = nullptr;
+    if (Status retained = context_.handle(context); !retained.ok()) return retained;
+    return context_.inside("cuCtxRecordEvent",
+                           [&] { return context_.api().context_record_event(context, event_of(event)); });
+}
+
+Status CudaExecution::synchronize_context() {
+    const std::lock_guard not_now(Library::beginning);
+    if (capture_is_open()) return {Code::capture_error, 0, "cuCtxSynchronize"};
+    return context_.inside("cuCtxSynchronize", [&] { return context_.api().context_synchronize(); });
 }
 
 Status CudaExecution::launch(const LaunchRequest& request) {

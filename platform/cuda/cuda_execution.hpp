@@ -13,6 +13,11 @@ public:
     Status create_stream(int priority, StreamHandle& out) override;
     Status destroy_stream(StreamHandle stream) override;
     Status stream_id(StreamHandle stream, std::uint64_t& id) override;
+    Status stream_priority(StreamHandle stream, int& out) override;
+    Status foreign_stream(void* native, ForeignStream& out) override;
+    void forget_foreign_stream() noexcept override;
+    void* native_stream(StreamHandle stream) noexcept override { return stream_of(stream); }
+    Status call_on_host(StreamHandle stream, void (*function)(void*), void* data) override;
     Status query_stream(StreamHandle stream) override;
     Status synchronize_stream(StreamHandle stream) override;
 
@@ -23,6 +28,10 @@ public:
     Status query_event(EventHandle event) override;
     Status synchronize_event(EventHandle event) override;
     Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) override;
+
+    Status context_in_use(bool& out) override;
+    Status record_context(EventHandle event) override;
+    Status synchronize_context() override;
 
     KernelModules& modules() noexcept { return modules_; }
     Status resolve(const KernelInfo& kernel, FunctionHandle& out) override { return modules_.resolve(kernel, out); }

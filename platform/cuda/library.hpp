@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,14 @@ struct Library {
     // the calls of all. Relaxed: a capture that is open is endangered by its own thread only (THREAD_LOCAL), and a
     // thread sees its own count.
     static inline std::atomic<int> open_captures{0};
+    // Those, and streams of other code's, on which it may capture at any moment: CaptureCare then takes care.
+    static inline std::atomic<int> maybe_captured{0};
+    static void count_captures(int more) noexcept {
+        open_captures.fetch_add(more, std::memory_order_relaxed);
+        maybe_captured.fetch_add(more, std::memory_order_relaxed);
+    }
+    // Held while a capture begins, and while a call is made that ends every capture of a context, from any thread.
+    static inline std::mutex beginning;
     std::vector<std::unique_ptr<DeviceContext>> contexts;  // by ordinal; null: the device could not be opened
 
     DeviceContext* context(int ordinal) const noexcept;  // null: no such device

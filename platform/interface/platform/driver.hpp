@@ -73,13 +73,36 @@ struct LaunchRequest {
     StreamHandle stream = StreamHandle::none;
 };
 
+// A stream that somebody else made.
+struct ForeignStream {
+    StreamHandle handle = StreamHandle::none;
+    std::uint64_t id = 0;  // the driver's; unlike the handle, never reused
+};
+
 class Execution {
 public:
     virtual ~Execution() = default;
     virtual Status create_stream(int priority, StreamHandle& out) = 0;  // -1 high, 0 low; never blocking
     virtual Status destroy_stream(StreamHandle stream) = 0;
     virtual Status stream_id(StreamHandle stream, std::uint64_t& id) = 0;  // unlike the handle, never reused
-    virtual Status query_stream(StreamHandle stream) = 0;                  // Code::not_ready while work remains
+    // As the driver has it; greater than asked for where the device has fewer of them.
+    virtual Status stream_priority(StreamHandle, int& out) { return out = 0, Status{}; }
+    // The driver's own stream: a CUstream of this device's primary context, or nullptr or CU_STREAM_LEGACY, the legacy
+    // default stream. It exists, because a driver answers for a destroyed one with a crash. Code::wrong_device: it
+    // belongs to another context; Code::unsupported: it cannot be wrapped (the per-thread default stream is as many
+    // streams as there are threads), or this driver knows no streams of others.
+    virtual Status foreign_stream(void*, ForeignStream&) { return {Code::unsupported, 0, "foreign_stream"}; }
+    // Undoes one foreign_stream(): until then calls take care of captures that other code may begin on it.
+    virtual void forget_foreign_stream() noexcept {}
+    // What foreign_stream() takes; nullptr: there is no such thing.
+    virtual void* native_stream(StreamHandle) noexcept { return nullptr; }
+    // Calls function(data) once, behind what the stream was given, on a thread of the driver's (the CPU device: at
+    // once), or, after a sticky error, never. It may call no driver. In a capture: at every launch of the graph.
+    virtual Status call_on_host(StreamHandle stream, void (*function)(void*), void* data) {
+        (void)stream;
+        return function(data), Status{};
+    }
+    virtual Status query_stream(StreamHandle stream) = 0;  // Code::not_ready while work remains
     virtual Status synchronize_stream(StreamHandle stream) = 0;
 
     virtual Status create_event(EventKind kind, EventHandle& out) = 0;
@@ -89,6 +112,15 @@ public:
     virtual Status query_event(EventHandle event) = 0;  // Code::not_ready while work remains
     virtual Status synchronize_event(EventHandle event) = 0;
     virtual Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) = 0;
+
+    // Is there a context that other code may have given work to? Creates none.
+    virtual Status context_in_use(bool& out) { return out = false, Status{}; }
+    // Records an event behind all that the device's context was given, by other code of the process too. A capture that
+    // is open there would end: Code::capture_error without a driver call while one is that began through any runtime
+    // of this library. Code::unsupported: the driver lacks the call (CUDA 12.5).
+    virtual Status record_context(EventHandle) { return {Code::unsupported, 0, "record_context"}; }
+    // Waits for all that, without a deadline; captures as above. One that would begin meanwhile waits for the end.
+    virtual Status synchronize_context() { return {}; }
 
     // Finds the kernel's code for this device, loading its image once. Code::no_gpu_code explains 209 and 222.
     virtual Status resolve(const KernelInfo& kernel, FunctionHandle& out) = 0;

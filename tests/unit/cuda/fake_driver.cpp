@@ -301,6 +301,25 @@ extern "C" CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice pe
     *can = device < peer;
     return fake_answer("cuDeviceCanAccessPeer");
 }
+// Streams from 0xF0000 on are of a context that other code created.
+extern "C" CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+    const bool foreign = reinterpret_cast<std::uintptr_t>(stream) >= 0xF0000;
+    *context = foreign || state().stack.empty() ? reinterpret_cast<CUcontext>(0xEE) : state().stack.back();
+    return fake_answer("cuStreamGetCtx");
+}
+extern "C" CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
+    *id = reinterpret_cast<std::uintptr_t>(stream) + 1000;
+    return fake_answer("cuStreamGetId");
+}
+extern "C" CUresult cuStreamGetPriority(CUstream, int* priority) {
+    *priority = -1;
+    return fake_answer("cuStreamGetPriority");
+}
+extern "C" CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+    *flags = 0;
+    *active = state().primary[device].retained > 0;
+    return fake_answer("cuDevicePrimaryCtxGetState");
+}
 extern "C" CUresult cuCtxPushCurrent_v2(CUcontext context) {
     const CUresult code = fake_answer("cuCtxPushCurrent_v2");
     if (code == 0) state().stack.push_back(context);
