@@ -112,7 +112,7 @@ Result<void> fill_from(BufferState& buffer, const Allocator& allocator, Stream* 
 
 Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
                       std::string_view reason, Stream* stream) {
-    if (device->config->forked()) return device->unusable("an allocation");
+    if (device->barred()) return device->unusable("an allocation");
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
     std::shared_ptr<BufferState> buffer = begin(device, *bytes, allocator.kind(), reason);

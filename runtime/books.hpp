@@ -4,6 +4,7 @@
 
 #include "address_map.hpp"
 #include "hints.hpp"
+#include "host_calls.hpp"
 #include "launch_books.hpp"
 #include "ledger.hpp"
 #include "open_captures.hpp"
@@ -18,6 +19,7 @@ namespace isthmus::inline v0::detail {
 struct Books {
     provenance::AddressMap addresses;  // live allocations by address, foreign ones once they were asked about
     OpenCaptures captures;
+    AfterHostFunctions after_host_functions;
     PeerTable peers;
     HintCounters hints;
     LaunchBooks launches;

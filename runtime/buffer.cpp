@@ -63,6 +63,7 @@ BufferBase::~BufferBase() = default;
 Result<void> BufferBase::release(Wait wait) {
     if (!state_) return empty_buffer("release");
     detail::BufferState& buffer = *state_;
+    if (detail::in_host_function) return buffer.device->unusable("releasing a buffer");
     if (buffer.graphs.load(std::memory_order_relaxed) > 0) {
         return Error(
             Code::in_use, "the buffer cannot be released while a graph uses it: its work has the address",

@@ -16,6 +16,10 @@ namespace isthmus::inline v0::detail {
 
 std::shared_ptr<BufferState> BufferState::make(std::shared_ptr<DeviceState> owner) {
     const auto end = [](BufferState* buffer) {
+        if (in_host_function && !buffer->device->config->forked()) {  // what it needs, the driver refuses there
+            buffer->device->books->after_host_functions.put_off([buffer] { delete buffer; });
+            return;
+        }
         OpenCaptures& captures = buffer->device->books->captures;
         // In a forked child nothing is put off: the end of a buffer does nothing there, and waits for no lock.
         if (!captures.any() || buffer->device->config->forked()) {
@@ -75,7 +79,7 @@ Result<std::shared_ptr<StreamState>> BufferState::gather_uses() {
     const std::vector<Use> running = conflicting(true);
     std::shared_ptr<StreamState> last;
     for (const Use& use : running.empty() ? uses : running) {
-        if (use.stream->device == device) last = use.stream;
+        if (use.stream->device == device && use.stream->takes_work()) last = use.stream;
     }
     if (!last) return last;
     for (const Use& use : running) {

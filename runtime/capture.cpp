@@ -31,6 +31,10 @@ Result<Capture> Stream::begin_capture() {
     if (!open) return std::move(open).error();
     if (*open) return Error(Code::capture_error, "the stream is being captured already", "end that capture first");
     if (Result<void> whole = detail::refuse_in_parts(stream); !whole) return std::move(whole).error();
+    if (stream.captured_elsewhere()) {
+        return Error(Code::capture_error, "code beside the runtime captures this external stream",
+                     "let it end that capture first");
+    }
     // Whoever waits for earlier work finds a fence: none can be recorded while the stream is captured.
     if (Result<void> fenced = stream.fence(); !fenced) return std::move(fenced).error();
     auto recording = std::make_shared<detail::Recording>(state_, stream.handle);
@@ -56,6 +60,9 @@ Result<Graph> Capture::end() {
     auto driver = std::make_shared<detail::DriverGraph>(over->device, handle, over->id);
     driver->devices = std::move(devices);
     driver->allocates = over->allocates;
+    for (const detail::RecordedOperation& operation : over->operations) {
+        if (operation.closure != nullptr) driver->closures.push_back(operation.closure);
+    }
     auto graph = std::make_shared<detail::GraphState>(std::move(driver));
     graph->operations = std::move(over->operations);
     return Graph(std::move(graph));

@@ -53,6 +53,7 @@ Result<void> append_to(detail::StreamState& stream, const detail::GraphState& gr
     detail::Operation operation(stream, "a graph", nullptr);
     std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.operations);
     for (const detail::RecordedUse& use : uses) operation.uses(*use.buffer, use.use, 0);
+    if (!driver.closures.empty()) operation.keeps(graph.driver);
     const std::lock_guard lock(driver.mutex);
     Result<std::uint64_t> issued = operation.issue([&] {
         if (stream.recording == nullptr) return platform::Status{Code::capture_error, 0, "append"};
@@ -65,6 +66,7 @@ Result<void> append_to(detail::StreamState& stream, const detail::GraphState& gr
             perhaps.stream_id = stream.id;
             perhaps.device = stream.device->index;
             perhaps.uses = std::move(uses);
+            perhaps.closure = graph.driver;
             stream.recording->operations.push_back(std::move(perhaps));
         }
         return status;

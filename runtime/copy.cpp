@@ -4,6 +4,7 @@
 #include "access_rules.hpp"
 #include "buffer_state.hpp"
 #include "copy_checks.hpp"
+#include "current_scopes.hpp"
 #include "device_state.hpp"
 #include "memory_pool_state.hpp"
 #include "operation.hpp"
@@ -51,6 +52,7 @@ Result<void> hold_users_back(StreamState& stream, BufferState& buffer) {
         }
     }
     for (const std::shared_ptr<StreamState>& user : users) {
+        if (!user->takes_work()) continue;  // nothing is given to it any more, or to a graph of others'
         if (Result<void> ordered = order_behind(*user, stream); !ordered) return ordered;
     }
     return {};
@@ -222,7 +224,7 @@ std::shared_ptr<StreamState> carrier_stream(DeviceState& device) {
     const std::lock_guard lock(device.copies.mutex);
     std::shared_ptr<StreamState> stream = device.copies.carrier.lock();
     if (!stream) {
-        stream = std::make_shared<StreamState>(device.shared_from_this(), 0);
+        stream = StreamState::make(device.shared_from_this(), 0);
         device.copies.carrier = stream;
         device.add_stream(stream);
     }
@@ -257,9 +259,8 @@ Result<void> run_copy(StreamState& stream, const CopyJob& job) {
 
 Result<Stream> stream_of_destination(const std::shared_ptr<BufferState>& to) {
     if (!to) return copy_of_empty_buffer("a copy");
-    // A device's own stream is the first that it was given, and lives as long as its runtime.
-    const std::vector<std::shared_ptr<StreamState>> streams = to->device->live_streams();
-    return Stream(streams.empty() ? carrier_stream(*to->device) : streams.front());
+    std::optional<Stream> current = current_stream_of(*to->device);
+    return current ? *std::move(current) : Stream(carrier_stream(*to->device));
 }
 
 }  // namespace detail

@@ -5,12 +5,16 @@
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "stream_state.hpp"
+#include "wait_pause.hpp"
+
+#include <memory>
+#include <vector>
 
 namespace isthmus::inline v0 {
 namespace {
 
 std::shared_ptr<detail::StreamState> new_stream(const std::shared_ptr<detail::DeviceState>& device, int priority) {
-    auto stream = std::make_shared<detail::StreamState>(device, priority);
+    std::shared_ptr<detail::StreamState> stream = detail::StreamState::make(device, priority);
     device->add_stream(stream);
     return stream;
 }
@@ -21,6 +25,7 @@ Device::Device(std::shared_ptr<detail::DeviceState> state)
     : state_(std::move(state)),
       allocators_(std::make_shared<detail::DeviceAllocators>(state_)),
       stream_(new_stream(state_, 0)) {
+    state_->first_stream = stream_.state();
     state_->books->launches.devices.add(state_->index, state_);
 }
 
@@ -40,7 +45,7 @@ const DeviceFacts& Device::facts() const noexcept {
     return state_->driver->facts();
 }
 bool Device::healthy() const noexcept {
-    return state_->usable();
+    return !state_->is_lost() && !state_->config->forked();
 }
 Stream& Device::stream() noexcept {
     return stream_;
@@ -65,10 +70,16 @@ LaunchPath Device::launch_path(MemoryKind kind) const noexcept {
 
 Result<void> Device::synchronize(Wait wait) {
     if (!state_->usable()) return state_->unusable("a synchronisation");
-    for (const std::shared_ptr<detail::StreamState>& stream : state_->live_streams()) {
-        if (Result<void> waited = stream->wait_for_all(wait); !waited) return waited;
+    const detail::Deadline deadline(wait, state_->config->wait_timeout);
+    const std::vector<std::shared_ptr<detail::StreamState>> streams = state_->live_streams();
+    Result<void> waited;
+    for (const std::shared_ptr<detail::StreamState>& stream : streams) {
+        if (waited) waited = stream->wait_for_all(deadline.left());
     }
-    return state_->wait_for_ended_streams(wait);
+    if (waited) waited = state_->wait_for_ended_streams(deadline.left());
+    if (waited) waited = state_->wait_for_others(deadline);
+    for (const std::shared_ptr<detail::StreamState>& stream : streams) state_->end_host_functions(stream->host_calls);
+    return waited;
 }
 
 }  // namespace isthmus::inline v0

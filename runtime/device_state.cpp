@@ -7,6 +7,7 @@
 #include "memory_source.hpp"
 #include "process.hpp"
 #include "stream_state.hpp"
+#include "wait_pause.hpp"
 
 #include <algorithm>
 #include <string>
@@ -51,6 +52,7 @@ DeviceState::~DeviceState() {
         process::keep_until_exit(books);  // and with them the memory that the kernel may write
         return;
     }
+    orphaned_calls_.drop_all();  // those that no fence could be recorded behind; all others have run
     copies.bounce.close(*this);
     free_leftovers();
     events.close(execution);
@@ -91,6 +93,11 @@ Error DeviceState::unusable(std::string_view what) const {
     if (config->forked()) {
         return {Code::forked, std::string(what) + " was refused: this runtime was opened before fork()",
                 "open a Runtime in the child itself, or start the child before opening one"};
+    }
+    if (in_host_function) {
+        return {Code::not_permitted,
+                std::string(what) + " was refused: the call came from a host function, where the driver takes none",
+                "let the host function tell another thread, which makes the call"};
     }
     return Error(Code::device_lost,
                  std::string(what) + " was refused: " + std::string(driver->facts().name) +
@@ -133,7 +140,7 @@ Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
     const std::chrono::nanoseconds timeout =
         wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(config->wait_timeout);
     for (FenceEvent* work : works) {
-        if (status.ok() && usable()) status = poll_event(driver->execution(), work->handle, timeout);
+        if (status.ok() && usable()) status = poll_event(*this, work->handle, timeout);
         drop_event(work);
     }
     if (status.ok()) {
@@ -145,10 +152,76 @@ Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
                  "allow a longer wait if its kernels are meant to take that long");
 }
 
+void DeviceState::end_host_functions(HostCalls& calls) {
+    if (is_lost()) {
+        calls.drop_all();
+        orphaned_calls_.drop_all();
+    }
+    calls.reap();
+    orphaned_calls_.reap();
+    books->after_host_functions.drain();
+}
+
+void DeviceState::settle_host_functions() {
+    constexpr int tries = 3;  // a failed call may pass when it is made again; a deadline is not met twice
+    const auto settle = [&](HostCalls& calls, const auto& wait) {
+        for (int attempt = 0; attempt < tries && calls.any() && usable(); ++attempt) {
+            const Result<void> waited = wait();
+            end_host_functions(calls);
+            if (waited.code() == Code::timed_out) return;
+        }
+        end_host_functions(calls);
+    };
+    for (const std::shared_ptr<StreamState>& stream : live_streams()) {
+        settle(stream->host_calls, [&] { return stream->wait_for_all(Wait{}); });
+    }
+    settle(orphaned_calls_, [&] { return wait_for_ended_streams(Wait{}); });
+}
+
+void DeviceState::end_later(HostCalls& calls) {
+    if (calls.any()) orphaned_calls_.take(calls);  // and nothing is ended here, where a buffer's lock may be held
+}
+
+bool DeviceState::external_capture_open() {
+    for (const std::shared_ptr<StreamState>& stream : live_streams()) {
+        if (!stream->external) continue;
+        const std::lock_guard lock(stream->mutex);
+        if (stream->handle == platform::StreamHandle::none) continue;
+        if (const Result<std::uint64_t> capture = stream->foreign_capture(); !capture || *capture != 0) return true;
+    }
+    return false;
+}
+
+Result<void> DeviceState::wait_for_others(const Deadline& deadline) {
+    if (synchronous || books->captures.any() || external_capture_open()) return {};
+    bool in_use = false;
+    if (const platform::Status status = execution.context_in_use(in_use); !status.ok()) {
+        return failure(status, "asking whether a device's context is in use");
+    }
+    if (!in_use) return {};
+    FenceEvent* event = nullptr;
+    if (const platform::Status status = take_event(event); !status.ok()) return failure(status, "creating an event");
+    const Wait wait = deadline.left();
+    platform::Status status = execution.record_context(event->handle);
+    const bool recorded = status.ok();
+    if (recorded) {
+        status = poll_event(*this, event->handle, wait.timeout.value_or(std::chrono::nanoseconds(0)));
+    } else if (status.code == Code::unsupported) {
+        status = wait.refuse ? platform::Status{} : execution.synchronize_context();
+    }
+    drop_event(event);
+    // A capture that another thread began meanwhile: as if it had been open before.
+    if (status.ok() || (status.code == Code::capture_error && status.driver_code == 0)) return {};
+    if (status.code != Code::timed_out) return failure(status, "waiting for a device");
+    return Error(wait.refuse ? Code::not_ready : Code::timed_out,
+                 "work that other code of the process gave to the device is still running",
+                 "allow a longer wait if it is meant to take that long");
+}
+
 bool DeviceState::all_work_ended() {
     for (const FenceEvent* last : last_works_) {
         if (is_lost()) return true;  // nothing runs any more
-        const platform::Status status = poll_event(driver->execution(), last->handle, config->wait_timeout);
+        const platform::Status status = poll_event(*this, last->handle, config->wait_timeout);
         if (status.code == Code::timed_out) return false;
     }
     return true;
@@ -158,7 +231,7 @@ std::shared_ptr<StreamState> DeviceState::download_stream() {
     const std::lock_guard lock(streams_mutex_);
     std::shared_ptr<StreamState> stream = download_stream_.lock();
     if (!stream) {
-        stream = std::make_shared<StreamState>(shared_from_this(), 0);
+        stream = StreamState::make(shared_from_this(), 0);
         download_stream_ = stream;
         streams_.push_back(stream);
     }

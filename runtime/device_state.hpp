@@ -13,6 +13,7 @@
 #include "device_slabs.hpp"
 #include "copy_bounce.hpp"
 #include "event_pool.hpp"
+#include "host_calls.hpp"
 #include "launch_path.hpp"
 #include "memory_budget.hpp"
 #include "memory_pool_state.hpp"
@@ -30,6 +31,7 @@
 
 namespace isthmus::inline v0::detail {
 
+class Deadline;
 struct StreamState;
 
 // What every part of one runtime shares. Immutable after open().
@@ -37,6 +39,7 @@ struct RuntimeConfig {
     MachineFacts machine;
     LaunchMode launch_mode = LaunchMode::relaxed;
     std::chrono::nanoseconds wait_timeout{};
+    WaitPolicy wait_policy = WaitPolicy::adaptive;
     LogCallback log;
     rules::BudgetOptions budget;
     std::uint64_t generation = 0;  // process::generation() at open
@@ -64,8 +67,10 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
 
     bool reaches(MemoryKind kind) const noexcept { return (reachable >> static_cast<unsigned>(kind)) & 1u; }
     bool is_lost() const noexcept { return lost_code_.load(std::memory_order_acquire) != 0; }
-    // Forked child or lost device: answered without a driver call (R2, R3).
-    bool usable() const noexcept { return !is_lost() && !config->forked(); }
+    // Forked child, lost device or host function: answered without a driver call (R2, R3, S20).
+    bool usable() const noexcept { return !is_lost() && !config->forked() && !in_host_function; }
+    // … not even what needs no driver: unusable() says why.
+    bool barred() const noexcept { return config->forked() || in_host_function; }
     Error unusable(std::string_view what) const;
     // The typed error for a Status; latches a sticky one.
     Error failure(const platform::Status& status, std::string_view what);
@@ -73,6 +78,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
     // Is what the context owned gone, with it or with a fault? One cheap driver call while the device is well (K11).
     bool context_gone() { return is_lost() || driver->context_died(); }
 
+    std::weak_ptr<StreamState> first_stream;  // the Device's; set while that is made
     DevicePools pools;
     DeviceSlabs slabs;
     struct Copies {
@@ -81,6 +87,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
         std::weak_ptr<StreamState> carrier;  // carrier_stream()'s
     };
     Copies copies;
+    std::mutex wrapping;  // external streams, one after the other; taken before a stream's mutex
     std::atomic<std::uint64_t> put_off_bytes{0};        // released while a capture was open
     std::atomic<std::uint64_t> budget_credit_bytes{0};  // may be allocated before the system is asked again
     // Asked when nothing else made room (K19): true, try again.
@@ -100,6 +107,17 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
     // Waits for the last work of destroyed streams.
     Result<void> wait_for_ended_streams(Wait wait);
 
+    // Closures: ends those that ran, or, on a lost device, all; and what host functions left to be ended. Expects no
+    // lock: users' code may run.
+    void end_host_functions(HostCalls& calls);
+    // At the end of the runtime: waits for them, because they may hold the streams and buffers that hold them, and
+    // nobody may wait after this.
+    void settle_host_functions();
+    // Takes over the closures of a stream that ends before them.
+    void end_later(HostCalls& calls);
+    // Waits for what other code gave to the device's context, where that can be asked and no capture is open.
+    Result<void> wait_for_others(const Deadline& deadline);
+
     // Where staged content is brought to the host's side: a stream of its own, so that a view waits behind nobody's
     // later work. Lives as long as a buffer that used it.
     std::shared_ptr<StreamState> download_stream();
@@ -108,6 +126,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
 
 private:
     bool all_work_ended();
+    bool external_capture_open();
     void free_leftovers();
 
     std::atomic<int> lost_code_{0};
@@ -115,6 +134,7 @@ private:
     std::shared_ptr<const OutOfMemoryHandler> out_of_memory_handler_;
     std::mutex last_works_mutex_;
     std::vector<FenceEvent*> last_works_;
+    HostCalls orphaned_calls_;
     std::mutex streams_mutex_;
     std::vector<std::weak_ptr<StreamState>> streams_;
     std::weak_ptr<StreamState> download_stream_;

@@ -145,6 +145,7 @@ void InstanceState::adopt(const GraphState& graph) {
     }
     made.uses = std::move(uses);
     as_of = graph.driver;
+    if (!graph.driver->closures.empty()) made.closures_of.push_back(graph.driver);
     operations = instance_operations(graph.operations);
 }
 
@@ -251,7 +252,7 @@ Result<void> Stream::launch(const GraphInstance& instance) {
         return stream.device->driver->captures()->launch(launched.made.handle, stream.handle);
     });
     if (!issued) return std::move(issued).error();
-    launched.made.launched(state_, *issued);
+    launched.made.launched(stream.shared_from_this(), *issued);
     if (!launched.replaced.empty()) ended_earlier = launched.end_replaced();
     return {};
 }

@@ -31,6 +31,8 @@ struct DriverGraph {
     const std::uint64_t id;                             // of the recording; never reused
     std::vector<std::shared_ptr<DeviceState>> devices;  // all that take part; constant once made
     bool allocates = false;                             // constant once made
+    // Of host functions, and graphs that became a part of it; constant once made.
+    std::vector<std::shared_ptr<void>> closures;
 
     std::mutex mutex;  // graphs of a driver are for one thread at a time; guards `instances`, too
     int instances = 0;
@@ -80,6 +82,8 @@ struct InstanceState {
         platform::GraphInstanceHandle handle = platform::GraphInstanceHandle::none;
         GraphUses uses;                          // of all operations
         std::vector<BufferState::Use> launches;  // the last one on each stream
+        // Whose host functions it calls: earlier launches may still call those of before an update.
+        std::vector<std::shared_ptr<DriverGraph>> closures_of;
 
         void launched(const std::shared_ptr<StreamState>& stream, std::uint64_t position);
         bool idle() const;        // have all launches ended, as far as anybody asked?

@@ -60,7 +60,7 @@ Result<void> refuse_gone(const BufferState& buffer) {
 Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, ArgumentUse use, Wait wait) {
     BufferState& buffer = *state;
     const bool writes = use != ArgumentUse::read;
-    if (buffer.device->config->forked()) return buffer.device->unusable("opening a host view");
+    if (buffer.device->barred()) return buffer.device->unusable("opening a host view");
     if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
     if (buffer.host == nullptr && buffer.bytes > 0) {
         const AccessAnswer answer = rules::host_access(buffer.device->capabilities, buffer.kind);
@@ -81,7 +81,7 @@ Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, Argument
 Result<ViewScope> open_salvage(const std::shared_ptr<BufferState>& state) {
     BufferState& buffer = *state;
     if (!buffer.touched_by_loss()) return open_scope(state, ArgumentUse::read, Wait{});
-    if (buffer.device->config->forked()) return buffer.device->unusable("salvaging a buffer");
+    if (buffer.device->barred()) return buffer.device->unusable("salvaging a buffer");
     if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
     if (buffer.host == nullptr && buffer.bytes > 0) {
         return Error(Code::device_lost, "the buffer's content was in device memory and is lost with the device",

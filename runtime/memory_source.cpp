@@ -54,9 +54,20 @@ platform::Status release_pooled(DeviceState& device, const Piece& piece, StreamS
         // at any moment.
         const std::lock_guard lock(after->mutex);
         const Result<HeldCapture> captured = after->capture();
-        if (captured && !*captured && after->open_handle()) return memory.release(piece.allocation, after->handle);
+        if (captured && !*captured && after->open_handle() && !after->captured_elsewhere())
+            return memory.release(piece.allocation, after->handle);
     }
     return memory.release(piece.allocation, own_order(device, *piece.pool, after));
+}
+
+// Is it asked for in a capture that code beside the runtime began on an external stream?
+bool captured_elsewhere(const AllocationRequest& request) {
+    if (request.stream == nullptr || !request.stream->state()->external) return false;
+    StreamState& stream = *request.stream->state();
+    const std::lock_guard lock(stream.mutex);
+    if (!stream.open_handle() || stream.recording != nullptr) return false;
+    const Result<std::uint64_t> capture = stream.foreign_capture();
+    return capture && *capture != 0;
 }
 
 }  // namespace
@@ -124,7 +135,7 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
                      "check the size for an overflow or a negative number");
     }
     if (is_system(kind_)) {
-        if (device.config->forked()) return device.unusable("an allocation");
+        if (device.barred()) return device.unusable("an allocation");
         return {};  // no driver: on a lost device, and inside a capture
     }
     if (!device.usable()) return device.unusable("an allocation");
@@ -133,7 +144,7 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
         return Error(Code::wrong_device, "memory of one device's pool was asked for on a stream of another device",
                      "name a stream of the device that the pool belongs to");
     }
-    if (device.books->captures.here()) {
+    if (device.books->captures.here() || captured_elsewhere(request)) {
         const bool ready = pool_ != nullptr || (is_pooled(kind_) && device.pools.has_own(kind_));
         if (!ready || request.stream == nullptr)
             return in_capture("allocating " + std::string(name(kind_)) + " memory");
@@ -205,7 +216,18 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
         if (Result<void> opened = stream.open_handle(); !opened) return opened;
         Result<HeldCapture> captured = stream.capture();
         if (!captured) return std::move(captured).error();
+        std::uint64_t elsewhere = 0;  // the capture of other code that the allocation becomes part of
+        if (stream.external && !*captured) {
+            Result<std::uint64_t> foreign = stream.foreign_capture();
+            if (!foreign) return std::move(foreign).error();
+            elsewhere = *foreign;
+        }
         status = take(stream.handle);
+        if (elsewhere != 0) {
+            if (!status.ok()) return device.failure(status, allocating(request.bytes, asked_));
+            piece.allocation.kind = MemoryKind::graph;
+            return {};
+        }
         if (*captured) {
             if (!status.ok()) return device.failure(status, allocating(request.bytes, asked_));
             (*captured)->graph_memory.emplace_back(&device, piece.allocation);
@@ -217,6 +239,7 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
             return {};
         }
         (void)stream.advance("a pool allocation");
+        if (status.ok()) stream.fence_external();
     } else {
         Result<platform::StreamHandle> own = pool->own_stream(device);
         if (!own) return std::move(own).error();
@@ -284,10 +307,12 @@ Result<void> MemorySource::from_slabs(std::size_t bytes, MemoryBlock& block, Pie
 
 Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
     DeviceState& device = *device_;
-    if (device.config->forked()) return device.unusable("releasing memory");
+    if (device.barred()) return device.unusable("releasing memory");
     Result<Piece> piece = device.books->ledger.take(block, device.index);
     if (!piece) return std::move(piece).error();
-    return free_piece(device, std::move(piece).value(), after != nullptr ? after->state() : nullptr);
+    // The state itself: what a user of an external stream holds would keep that in use.
+    return free_piece(device, std::move(piece).value(),
+                      after != nullptr ? after->state()->shared_from_this() : nullptr);
 }
 
 Result<void> free_piece(DeviceState& device, Piece piece, std::shared_ptr<StreamState> after) {

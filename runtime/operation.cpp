@@ -120,6 +120,11 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (!captured) return std::move(captured).error();
         if (*captured) return record(**captured, action, erased);
     }
+    if (stream_.external) {
+        Result<std::uint64_t> capture = stream_.foreign_capture();
+        if (!capture) return std::move(capture).error();
+        if (*capture != 0) return record_elsewhere(action, erased, *capture);
+    }
     if (device_.synchronous && count_ != 0) return no_longer_captured();
     OrderedAttempt order;
     if (OrderChecker* checker = device_.books->order.get(); checker != nullptr) {
@@ -145,6 +150,31 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (at < tail.size() && tail[at] == viewable[at]) continue;  // as depart() found it: no search
         if (std::find(tail.begin(), tail.end(), viewable[at]) == tail.end()) tail.push_back(viewable[at]);
     }
+    if (stream_.external) stream_.fence_external();
+    return true;
+}
+
+// In a capture that code beside the runtime began: nobody tells when its graph is launched, so that nothing can be done
+// around a launch, and nothing is claimed.
+Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint64_t capture) {
+    for (std::size_t at = 0; at < count_; ++at) {
+        const Entry& entry = entries()[at];
+        if (Result<void> here = refuse_graph_memory(entry, capture); !here) return std::move(here).error();
+        if (entry.buffer->path != LaunchPath::attach && entry.buffer->path != LaunchPath::stage) continue;
+        return Error(Code::capture_error,
+                     who(entry.argument) +
+                         " is memory that the runtime hands over or copies around each launch, and "
+                         "it does not see the launches of a graph that other code captures",
+                     "use pinned or device memory there, or capture with begin_capture()");
+    }
+    if (!makers_.empty()) {
+        return Error(
+            Code::capture_error,
+            "memory that another stream allocates would be used, and a capture cannot wait for work outside it",
+            "use it on the stream, or synchronize the other one, before the capture");
+    }
+    const platform::Status status = action(erased);
+    if (!status.ok()) return device_.failure(status, name_);
     return true;
 }
 
@@ -192,6 +222,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         operation.uses.emplace_back(entry.buffer->shared_from_this(), entry.use, entry.argument);
         operation.uses.back().range = range_of(at);
     }
+    operation.closure = std::move(closure_);
     if (asks_for_node_) {  // of a node without a name the arguments cannot be set, and that is all
         const platform::Status told = device_.driver->captures()->last_node(stream_.handle, operation.node);
         if (!told.ok()) (void)device_.failure(told, "asking which node a launch became");  // latches a sticky error

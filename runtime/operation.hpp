@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,8 @@ public:
 
     // The buffer named last is touched only there; without this all of it is. For the order checker (OrderBook).
     void only(const rules::ByteRange& range);
+    // What a graph has to hold besides buffers, should this be recorded.
+    void keeps(std::shared_ptr<void> closure) { closure_ = std::move(closure); }
 
     // Calls action(), a platform::Status(), with the stream's lock held and its handle open. Returns the position.
     template <class Action>
@@ -86,6 +89,7 @@ private:
     Result<void> order_first_use(BufferState& buffer);
     Result<bool> claim();
     Result<bool> record(Recording& recording, Action action, void* erased);
+    Result<bool> record_elsewhere(Action action, void* erased, std::uint64_t capture);
     Result<void> refuse_graph_memory(const Entry& entry, std::uint64_t recording) const;
     Result<bool> claim_staged(BufferState& buffer, ArgumentUse use);
     Result<bool> wait_for_upload(const BufferState& buffer);
@@ -121,6 +125,7 @@ private:
     std::uint64_t position_ = 0;
     bool asks_for_node_ = false;
     std::uint32_t recorded_at_ = 0;
+    std::shared_ptr<void> closure_;
 };
 
 }  // namespace isthmus::inline v0::detail

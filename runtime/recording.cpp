@@ -208,7 +208,9 @@ void leave_recording(StreamState& stream) {
     std::vector<CaptureBranch> left;
     const std::lock_guard lock(recording->mutex);
     if (recording->state == Recording::State::ended) return;
-    if (!recording->device->is_lost()) (void)recording->end_given_up(left);
+    // Its owner may have destroyed an external stream: that has ended the capture.
+    const bool there = stream.handle != platform::StreamHandle::none;
+    if (there && !recording->device->is_lost()) (void)recording->end_given_up(left);
     // Where it could not be ended, the destruction of its origin ends it: the other streams find that out.
     recording->state = Recording::State::ended;
     for (CaptureBranch& branch : recording->branches) left.push_back(std::move(branch));
@@ -234,13 +236,21 @@ std::uint64_t StreamState::recording_id() {
     const std::lock_guard lock(mutex);
     Result<HeldCapture> held = capture();  // where this thread can, what was given up is ended
     if (!held) return recording->id;
-    return *held ? (*held)->id : 0;
+    if (*held) return (*held)->id;
+    if (!external || handle == platform::StreamHandle::none) return 0;
+    const Result<std::uint64_t> elsewhere = foreign_capture();
+    return elsewhere ? *elsewhere : 0;
 }
 
 Result<void> StreamState::refuse_captured(const char* what) {
     Result<HeldCapture> held = capture();
     if (!held) return std::move(held).error();
-    if (!*held) return {};
+    if (!*held) {
+        if (!external || handle == platform::StreamHandle::none) return {};
+        Result<std::uint64_t> elsewhere = foreign_capture();
+        if (!elsewhere) return std::move(elsewhere).error();
+        if (*elsewhere == 0) return {};
+    }
     return Error(Code::capture_error, std::string(what) + " while the stream is captured",
                  "end the capture first; launches, copies between buffers and fills are recorded");
 }

@@ -44,6 +44,7 @@ struct RecordedOperation {
     std::vector<std::uint32_t> after;                        // operations that it directly follows; all before it
     std::vector<RecordedUse> uses;                           // by argument; not of memory that is the graph's own
     platform::NodeHandle node = platform::NodeHandle::none;  // the driver's, where somebody asked for it
+    std::shared_ptr<void> closure;                           // of a host function: each launch calls it
 };
 
 // A stream that takes part in a capture.

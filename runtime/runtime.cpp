@@ -3,8 +3,10 @@
 
 #include <platform/driver_list.hpp>
 
+#include "current_scopes.hpp"
 #include "device_state.hpp"
 #include "process.hpp"
+#include "wait_pause.hpp"
 
 #include <string>
 #include <vector>
@@ -17,6 +19,14 @@ struct RuntimeState {
     std::shared_ptr<Books> books;
     std::optional<Error> cuda_absence;
     std::vector<std::unique_ptr<Device>> devices;  // the CPU is the last
+
+    RuntimeState() = default;
+    RuntimeState(const RuntimeState&) = delete;
+    RuntimeState& operator=(const RuntimeState&) = delete;
+    ~RuntimeState() {
+        if (config->forked()) return;
+        for (const std::unique_ptr<Device>& device : devices) device->state()->settle_host_functions();
+    }
 };
 
 }  // namespace detail
@@ -32,6 +42,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     config->machine = std::move(opened.machine);
     config->launch_mode = options.launch_mode;
     config->wait_timeout = options.wait_timeout;
+    config->wait_policy = options.wait_policy;
     config->log = options.log;
     config->budget.reserve_bytes = options.host_reserve_bytes;
     config->budget.reserve_permille = options.host_reserve_permille;
@@ -63,6 +74,15 @@ Device& Runtime::default_device() noexcept {
     return cpu();
 }
 
+Device& Runtime::current_device() noexcept {
+    for (const detail::DeviceState* const scoped : detail::scoped_devices()) {
+        for (const std::unique_ptr<Device>& device : state_->devices) {
+            if (device->state().get() == scoped) return *device;
+        }
+    }
+    return default_device();
+}
+
 Device& Runtime::cpu() noexcept {
     return *state_->devices.back();
 }
@@ -86,6 +106,16 @@ Result<Device*> Runtime::device(const Uuid& uuid) {
     }
     return Error(Code::invalid_argument, "no device of this process is " + uuid.text(),
                  "ask each device's facts(); CUDA_VISIBLE_DEVICES, or the container, may hide it");
+}
+
+Result<void> Runtime::synchronize(Wait wait) {
+    const detail::Deadline deadline(wait, state_->config->wait_timeout);
+    Result<void> all;
+    for (const std::unique_ptr<Device>& device : state_->devices) {
+        Result<void> one = device->synchronize(deadline.left());
+        if (all && !one) all = std::move(one);
+    }
+    return all;
 }
 
 const MachineFacts& Runtime::machine() const noexcept {

@@ -168,8 +168,7 @@ void StagedLaunch::give_back() {
 
 Result<void> StagedLaunch::wait_for_upload() {
     if (uploaded_ == nullptr) return {};
-    const platform::Status status =
-        poll_event(device_.driver->execution(), uploaded_->handle, device_.config->wait_timeout);
+    const platform::Status status = poll_event(device_, uploaded_->handle, device_.config->wait_timeout);
     if (status.ok()) return {};
     if (status.code != Code::timed_out) return device_.failure(status, "copying staged arguments to the device");
     return Error(Code::timed_out, "the stream has not come to copying a staged launch's arguments yet",

@@ -34,8 +34,12 @@ Result<void> Stream::record(Event& event) {
     Result<bool> captured = detail::record_in_capture(stream, *event.state());
     if (!captured) return std::move(captured).error();
     if (*captured) return {};
+    if (stream.external) {
+        if (Result<void> refused = stream.refuse_captured("an event was to be recorded"); !refused) return refused;
+    }
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
-    return event.state()->record_on(state_);
+    // Not what the users of an external stream hold.
+    return event.state()->record_on(stream.shared_from_this());
 }
 
 Result<void> Stream::wait(const Event& event) {
@@ -53,6 +57,9 @@ Result<void> Stream::wait(const Event& event) {
         lock.unlock();
         return event.synchronize();
     }
+    if (stream.external) {
+        if (Result<void> refused = stream.refuse_captured("an event was to be waited for"); !refused) return refused;
+    }
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
     // Views of what was used so far do not wait for the event.
     if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
@@ -62,6 +69,7 @@ Result<void> Stream::wait(const Event& event) {
     // What the stream does from here on ends after the event: an operation of its own, so that a synchronise of this
     // stream covers it.
     stream.advance("a wait for an event");
+    stream.fence_external();
     return {};
 }
 
@@ -95,6 +103,29 @@ Result<void> Stream::synchronize(Wait wait) {
 std::uint64_t Stream::id() const noexcept {
     return state_->id;
 }
+
+Result<int> Stream::priority() const {
+    DeviceState& device = *state_->device;
+    if (!device.usable()) return device.unusable("asking for a stream's priority");
+    const std::lock_guard lock(state_->mutex);
+    if (Result<void> opened = state_->open_handle(); !opened) return std::move(opened).error();
+    int priority = 0;
+    const platform::Status status = device.execution.stream_priority(state_->handle, priority);
+    if (!status.ok()) return device.failure(status, "asking for a stream's priority");
+    return priority;
+}
+
+Result<void*> Stream::native_handle() const {
+    DeviceState& device = *state_->device;
+    if (!device.usable()) return device.unusable("asking for a driver's stream");
+    if (device.synchronous) {
+        return Error(Code::unsupported, "the CPU device's streams are not a driver's", "use a stream of a GPU");
+    }
+    const std::lock_guard lock(state_->mutex);
+    if (Result<void> opened = state_->open_handle(); !opened) return std::move(opened).error();
+    return device.execution.native_stream(state_->handle);
+}
+
 void Stream::set_launch_mode(LaunchMode mode) noexcept {
     state_->mode.store(mode, std::memory_order_relaxed);
 }

@@ -96,7 +96,7 @@ Result<void> StreamState::poll_fences() {
 
 // Behind the last fence. What is captured does not run; what ran before was fenced as the capture began.
 Result<void> StreamState::poll_rest() {
-    if (handle == platform::StreamHandle::none) return {};
+    if (handle == platform::StreamHandle::none || captured_elsewhere()) return {};
     if (const Result<HeldCapture> captured = capture(); !captured || *captured) return {};
     if (!tail.empty()) {
         if (Result<void> fenced = fence(); !fenced) return fenced;

@@ -3,6 +3,7 @@
 
 #include "buffer_state.hpp"
 #include "recording.hpp"
+#include "wait_pause.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +13,14 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
+void end_of_stream(StreamState* stream) {
+    if (in_host_function && !stream->device->config->forked()) {
+        stream->device->books->after_host_functions.put_off([stream] { delete stream; });
+    } else {
+        delete stream;
+    }
+}
+
 std::uint64_t next_id() noexcept {
     static std::atomic<std::uint64_t> last{0};
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -19,47 +28,58 @@ std::uint64_t next_id() noexcept {
 
 }  // namespace
 
-// Queries the event until it is done or the time is up. Queries cost about 0.1 µs, so the first hundred microseconds
-// spin (short kernels), later ones sleep (long ones leave the core to others).
-platform::Status poll_event(platform::Execution& execution, platform::EventHandle event,
-                            std::chrono::nanoseconds timeout) {
+platform::Status poll_event(const DeviceState& device, platform::EventHandle event, std::chrono::nanoseconds timeout) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
-    auto pause = std::chrono::microseconds(20);
     for (;;) {
-        const platform::Status status = execution.query_event(event);
+        const platform::Status status = device.execution.query_event(event);
         if (status.code != Code::not_ready) return status;
-        const auto waited = Clock::now() - begin;
+        const std::chrono::nanoseconds waited = Clock::now() - begin;
         if (waited >= timeout) return {Code::timed_out, 0, ""};
-        if (waited > std::chrono::microseconds(100)) {
-            std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, timeout - waited));
-            pause = std::min(pause * 2, std::chrono::microseconds(500));
-        }
+        const std::chrono::nanoseconds pause = pause_after(device.config->wait_policy, waited);
+        if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, timeout - waited));
     }
 }
 
-StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority)
+std::shared_ptr<StreamState> StreamState::make(std::shared_ptr<DeviceState> owner, int wanted_priority) {
+    return {new StreamState(std::move(owner), wanted_priority), end_of_stream};
+}
+
+std::shared_ptr<StreamState> StreamState::make(std::shared_ptr<DeviceState> owner,
+                                               const platform::ForeignStream& foreign) {
+    return {new StreamState(std::move(owner), 0, &foreign), end_of_stream};
+}
+
+StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority,
+                         const platform::ForeignStream* foreign)
     : device(std::move(owner)),
       priority(std::clamp(wanted_priority, -1, 0)),
       id(next_id()),
+      external(foreign != nullptr),
+      external_id(foreign != nullptr ? foreign->id : 0),
       mode(device->config->launch_mode) {}
 
 StreamState::~StreamState() {
     if (device->config->forked()) return;
     if (device->books->order != nullptr) device->books->order->ended(*this);
     tail.clear();  // its buffers hold the stream: they are gone
+    device->end_later(host_calls);
     leave_recording(*this);
-    if (handle != platform::StreamHandle::none && !device->is_lost() && !reached(issued)) {
+    if (!device->is_lost() && !reached(issued)) {
         if (Result<Fence> last = covering_fence(issued); last.ok() && last->event != nullptr) {
             device->outlive(last->event);
         }
     }
     for (const Fence& fence : fences_) device->drop_event(fence.event);
-    if (handle == platform::StreamHandle::none) return;
+    if (handle == platform::StreamHandle::none || external) return;
     (void)device->driver->execution().destroy_stream(handle);  // its work goes on; the driver frees it afterwards
 }
 
 Result<void> StreamState::open_handle() {
+    if (external && handle == platform::StreamHandle::none) {
+        return Error(Code::invalid_handle, "an external stream was to be used of which no Stream is left",
+                     "keep a Stream of it for as long as it is used");
+    }
     if (recording != nullptr) {
         if (Result<HeldCapture> held = capture(); !held) return std::move(held).error();
     }
@@ -76,6 +96,14 @@ Result<void> StreamState::fence() {
         tail.clear();
         return {};
     }
+    if (external) {
+        if (Result<void> opened = open_handle(); !opened) return opened;
+        if (Result<void> refused = refuse_captured("a fence was to be recorded"); !refused) return refused;
+    }
+    return record_fence();
+}
+
+Result<void> StreamState::record_fence() {
     FenceEvent* event = nullptr;
     if (const platform::Status status = device->take_event(event); !status.ok()) {
         return device->failure(status, "creating an event");
@@ -122,6 +150,8 @@ std::uint64_t StreamState::advance(const char* operation) noexcept {
 platform::Status StreamState::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
     // Never cached while the order is checked: launch_at_once(), which knows of no check, then finds nothing.
     if (device->books->order != nullptr) return device->driver->execution().resolve(kernel, out);
+    // Nor on external streams, each of whose operations asks whether others capture them.
+    if (external) return device->driver->execution().resolve(kernel, out);
     CachedFunction& cached = functions_[slot(kernel)];
     if (cached.kernel != &kernel) {
         platform::FunctionHandle function = platform::FunctionHandle::none;
@@ -164,10 +194,12 @@ Result<void> StreamState::wait_behind(platform::EventHandle event, StreamState& 
     if (!status.ok()) return device->failure(status, "ordering a stream behind another");
     if (device->books->order != nullptr) device->books->order->waits(*this, other, position);
     advance("a wait for another stream");  // an operation of its own, so that a synchronise of this stream covers it
+    fence_external();
     return {};
 }
 
 Result<void> StreamState::wait_until(std::uint64_t position, Wait wait) {
+    if (device->is_lost()) device->end_host_functions(host_calls);
     if (reached(position)) return {};
     if (!device->usable()) return device->unusable("waiting for a stream");
     Fence fence{};
@@ -181,8 +213,11 @@ Result<void> StreamState::wait_until(std::uint64_t position, Wait wait) {
     Result<void> waited = wait_for(fence.event->handle, position, wait);
     device->drop_event(fence.event);
     if (!waited) return waited;
-    const std::lock_guard lock(mutex);
-    note_reached(fence.position);
+    {
+        const std::lock_guard lock(mutex);
+        note_reached(fence.position);
+    }
+    device->end_host_functions(host_calls);
     return {};
 }
 
@@ -198,7 +233,7 @@ Result<void> StreamState::wait_for_all(Wait wait) {
 Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t position, Wait wait) {
     const std::chrono::nanoseconds timeout =
         wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(device->config->wait_timeout);
-    const platform::Status status = poll_event(device->driver->execution(), event, timeout);
+    const platform::Status status = poll_event(*device, event, timeout);
     if (status.ok()) {
         if (device->books->order != nullptr) device->books->order->seen(*this, position);
         return {};

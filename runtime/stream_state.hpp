@@ -10,6 +10,7 @@
 #include <platform/driver.hpp>
 
 #include "device_state.hpp"
+#include "host_calls.hpp"
 
 #include <array>
 #include <atomic>
@@ -26,8 +27,7 @@ class HeldCapture;
 struct Recording;
 
 // Queries the event until it is done, or answers Code::timed_out.
-platform::Status poll_event(platform::Execution& execution, platform::EventHandle event,
-                            std::chrono::nanoseconds timeout);
+platform::Status poll_event(const DeviceState& device, platform::EventHandle event, std::chrono::nanoseconds timeout);
 
 // Operations are numbered from 1 in the order in which they were given to the driver (`issued`). A fence is a pooled
 // event recorded behind a position. The departure fence: operations in a row that use the same buffers share one
@@ -35,17 +35,28 @@ platform::Status poll_event(platform::Execution& execution, platform::EventHandl
 // use of its buffer and for nothing behind it, and a launch costs one driver call otherwise.
 // Locks: a stream's mutex is taken before a buffer's, never two streams' at once.
 struct StreamState : std::enable_shared_from_this<StreamState> {
-    StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority);
+    // The end of one that a host function lets go of is put off.
+    static std::shared_ptr<StreamState> make(std::shared_ptr<DeviceState> owner, int wanted_priority);
+    static std::shared_ptr<StreamState> make(std::shared_ptr<DeviceState> owner,
+                                             const platform::ForeignStream& foreign);
+    StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority,
+                const platform::ForeignStream* foreign = nullptr);
     ~StreamState();
 
     const std::shared_ptr<DeviceState> device;
     const int priority;
-    const std::uint64_t id;  // of the runtime; never reused
+    const std::uint64_t id;           // of the runtime; never reused
+    const bool external;              // made by other code: Device::wrap_stream
+    const std::uint64_t external_id;  // the driver's id of one that others made; 0: an own one
     std::atomic<LaunchMode> mode;
     std::atomic<long> standing{0};  // in how many buffers' uses: where nobody else holds it, no more work can come
 
-    std::mutex mutex;                                              // guards what follows, but `completed`
-    platform::StreamHandle handle = platform::StreamHandle::none;  // made by the first use
+    HostCalls host_calls;  // thread-safe
+
+    std::mutex mutex;  // guards what follows, but `completed`
+    // Made by the first use; of an external stream none while no wrapper of it is left: it may have gone.
+    platform::StreamHandle handle = platform::StreamHandle::none;
+    int wrappers = 0;  // of an external stream: what users hold
     std::uint64_t issued = 0;
     Allocator pool_memory;  // of the device's own pool; made by the first allocation on this stream
     // The capture that this stream takes part in, which may have ended meanwhile: capture() says.
@@ -63,6 +74,14 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     std::uint64_t recording_id();  // expects `mutex` not to be held; 0: the stream is not captured
     // For what cannot be recorded: refuses while the stream is captured, and the capture goes on.
     Result<void> refuse_captured(const char* what);
+    // The capture that code beside the runtime has open on this external stream; 0: none. One driver call; own streams
+    // are not asked. A lost one is an error, and so is a default stream that stands in the way of another's (906).
+    Result<std::uint64_t> foreign_capture();
+    bool captured_elsewhere();
+    // For what only own captures record. Expects `mutex` not to be held; nothing is asked on own streams.
+    Result<void> refuse_captured_elsewhere(const char* what);
+    // Behind each operation of an external stream, because no fence can be recorded once it is captured or gone.
+    void fence_external() noexcept;
     // Before an operation on `uses`: a fence where it leaves a buffer of the tail.
     Result<void> depart(BufferState* const* uses, std::size_t count);
     // Numbers the operation just given to the driver (or refused by it) and remembers its name for messages.
@@ -102,6 +121,8 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     // Expects `mutex`. Records a user's event. true: it serves as the fence that the stream owes, if it owes one.
     Result<bool> record_user_event(FenceEvent& event);
     void forget(const BufferState* buffer) noexcept;
+    // Can it be given more? Not an external stream of which no wrapper is left. Expects `mutex` not to be held.
+    bool takes_work();
 
 private:
     struct Fence {
@@ -121,6 +142,7 @@ private:
     Result<void> poll_fences();
     Result<void> poll_rest();
     void add_fence(FenceEvent* event);
+    Result<void> record_fence();
     void thin_fences();
 
     std::atomic<std::uint64_t> completed_{0};

@@ -155,6 +155,12 @@ public:
         return done;
     }
     Status launch(const LaunchRequest& request) override { return captures_.launch(request); }
+    Status call_on_host(StreamHandle stream, void (*function)(void*), void* data) override {
+        return captures_.run(stream, [=] {
+            function(data);
+            return done;
+        });
+    }
 
 private:
     using Clock = std::chrono::steady_clock;

@@ -52,7 +52,39 @@ public:
     bool healthy() const noexcept;  // false after a sticky error (R2)
 
     Stream& stream() noexcept;  // there from the start (S4)
+    // What this thread's calls use here where they name no stream: that of its innermost ScopedStream on this device,
+    // else stream(). See current.hpp.
+    Stream current_stream() const;
+    // On the current stream, as its members of the same names.
+    template <class Space, class... P, class... A>
+    Result<LaunchReport> launch(const Kernel<void(Space, P...)>& kernel,
+                                typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
+        return current_stream().launch(kernel, extent, std::forward<A>(arguments)...);
+    }
+    template <class T>
+    Result<void> copy(Buffer<T>& to, const Buffer<T>& from) {
+        return current_stream().copy(to, from);
+    }
+    template <class T>
+    Result<void> fill(Buffer<T>& to, const std::type_identity_t<T>& value) {
+        return current_stream().fill(to, value);
+    }
+    Result<Event> record() { return current_stream().record(); }
+
     Result<Stream> create_stream(StreamOptions options = {});
+    // A stream that other code made (S5): a CUstream of this device's primary context, or nullptr for the legacy
+    // default stream of that context. Its owner destroys it, not before the last Stream, Capture or scope of it has
+    // gone: drivers crash on a destroyed one. Events and buffers that it was used with may stay. Wrapped again it is
+    // the same stream, id and all (S17); the native_handle() of an own stream gives that one.
+    // Each operation costs two more driver calls, about 0.1 µs: whether code beside the runtime captures the stream,
+    // and a fence. In such a capture launches, fills and copies between buffers are recorded and nothing else: when
+    // that graph runs nobody tells, so that nothing waits for it, and buffers are not held. Refused there, before it
+    // could be harmed (capture_error): what Capture refuses, staged buffers, pool memory that another stream allocated,
+    // call_on_host, and allocating from a pool that was not there before (the remedy: pool()). Memory allocated there
+    // is the graph's, whose owner frees it.
+    // Errors: wrong_device (another context's), unsupported (the CPU device; the per-thread default stream, which is
+    // another one on each thread), device_lost.
+    Result<Stream> wrap_stream(void* native);
     // Errors: unsupported (interprocess, where Feature::ipc_events is not), invalid_argument (EventOptions),
     // device_lost.
     Result<Event> create_event(EventOptions options = {});
@@ -172,7 +204,12 @@ public:
     Result<HintReport> advise(const BufferBase& buffer, Advice advice);
     // What became of all hints of this device's runtime, prefetches too.
     HintCounts hint_counts() const noexcept;
-    // Waits for all work that this runtime gave to the device, stream by stream.
+    // Waits for all that the device was given: by this runtime, stream by stream, and then by other code of the
+    // process, in the device's primary context. The latter is asked with cuCtxRecordEvent. Drivers before CUDA 12.5
+    // have only a wait that no deadline bounds, cuCtxSynchronize: there it is left out under Wait::never(). While a
+    // capture is open that was begun through a runtime, other code's work is not waited for, because both calls would
+    // end the capture (S19); captures that other code began in the context, and that this runtime cannot know, end
+    // (900). Errors: timed_out, not_ready (Wait::never()), capture_error, device_lost.
     Result<void> synchronize(Wait wait = {});
 
     const std::shared_ptr<detail::DeviceState>& state() const noexcept { return state_; }

@@ -9,6 +9,7 @@
 #include <isthmus/capability.hpp>
 #include <isthmus/completions.hpp>
 #include <isthmus/copy.hpp>
+#include <isthmus/current.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/event.hpp>
 #include <isthmus/facts.hpp>

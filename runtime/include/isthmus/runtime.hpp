@@ -9,6 +9,7 @@
 #include <isthmus/order_check.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/uuid.hpp>
+#include <isthmus/wait.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -31,6 +32,7 @@ struct RuntimeOptions {
     LaunchMode launch_mode = LaunchMode::relaxed;
     OrderCheck order_check = OrderCheck::off;  // while debugging: memory used before it is ordered (S7)
     std::chrono::nanoseconds wait_timeout = std::chrono::seconds(60);  // for waits that name none
+    WaitPolicy wait_policy = WaitPolicy::adaptive;                     // of every wait for device work
     // What allocations leave of the host's memory, on machines where CPU and GPU share one DRAM: the larger of both
     // (K20).
     std::uint64_t host_reserve_bytes = std::uint64_t{64} << 20;
@@ -62,11 +64,16 @@ public:
 
     Device& default_device() noexcept;  // the first healthy GPU, else the CPU
     Device& cpu() noexcept;
+    // What this thread chose with its innermost ScopedDevice or ScopedStream of this runtime, else default_device().
+    Device& current_device() noexcept;
     std::size_t device_count() const noexcept;           // the CPU is the last
     Result<Device*> device(std::size_t index) noexcept;  // invalid_argument outside; owned by the runtime
     // The GPU, or MIG instance, of this name (Uuid::parse reads what nvidia-smi -L prints). invalid_argument: not among
     // this process's devices, as CUDA_VISIBLE_DEVICES and the container leave them.
     Result<Device*> device(const Uuid& uuid);
+
+    // Waits for every device, as Device::synchronize; also for the others where one has failed, whose error it then is.
+    Result<void> synchronize(Wait wait = {});
 
     const MachineFacts& machine() const noexcept;
     // Why there is no CUDA device, or why some are missing; nothing where all is well.

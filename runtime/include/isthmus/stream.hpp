@@ -10,6 +10,7 @@
 #include <isthmus/export.hpp>
 #include <isthmus/graph.hpp>
 #include <isthmus/hints.hpp>
+#include <isthmus/host_function.hpp>
 #include <isthmus/kernel.hpp>
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/launch_argument.hpp>
@@ -185,6 +186,18 @@ public:
     // that is not there), device_lost. What cannot be done is no error: the report says so, and it is counted.
     Result<HintReport> prefetch(const BufferBase& buffer, HintPlace place = HintPlace::on_device());
 
+    // Calls function() on the CPU, behind what the stream was given and before what it is given next: on a thread of
+    // the driver's, or, on the CPU device, at once. It must be noexcept. What it calls of this library is refused
+    // (not_permitted), so that buffers and streams it lets go of end later. The runtime destroys it after it has run,
+    // when somebody waits, or at the end of the device, or, where the device was lost, unrun: nothing that has to
+    // happen may depend on it (S20). In a capture it is called at every launch, by one thread per instance, and
+    // destroyed with the graph.
+    // Errors: device_lost, capture_error (captured by code beside the runtime).
+    template <class F>
+    Result<void> call_on_host(F function) {
+        return call_erased(std::make_shared<detail::HostFunctionOf<F>>(std::move(function)));
+    }
+
     // None of these four blocks the host (S10). On a captured stream an event of the capture is recorded, and a stream
     // that waits for it joins: see Capture.
     // A fresh event: one driver call, but for the first of them. Errors: unsupported and invalid_argument
@@ -208,6 +221,12 @@ public:
     Result<std::uint64_t> mark();
 
     std::uint64_t id() const noexcept;  // never reused, unlike a driver's handle (S17)
+    // As the driver has it: −1 high, 0 low (S13); 0 where the device knows none. External ones may have others.
+    Result<int> priority() const;
+    bool external() const noexcept;  // made by other code: Device::wrap_stream
+    // The CUstream, for other code to use; it lives as long as a Stream of it. Errors: unsupported (the CPU device),
+    // device_lost.
+    Result<void*> native_handle() const;
     // The mode of launches on this stream from now on (L10).
     void set_launch_mode(LaunchMode mode) noexcept;
     LaunchMode launch_mode() const noexcept;
@@ -215,6 +234,7 @@ public:
     const std::shared_ptr<detail::StreamState>& state() const noexcept { return state_; }
 
 private:
+    Result<void> call_erased(std::shared_ptr<detail::HostFunction> function);
     // Apart from launch(), which most launches do not leave: what is not run stays out of the way.
     template <class Space, class... P, class... A>
     [[gnu::noinline]] Result<LaunchReport> launch_described(const LaunchOptions& options, const KernelInfo& kernel,
@@ -250,11 +270,16 @@ namespace detail {
 ISTHMUS_API Result<Stream> stream_of_destination(const std::shared_ptr<BufferState>& to);
 }
 
-// Without a stream: on the first stream of the device that made the destination.
+// Without a stream: on the current stream of the device that made the destination (K22). With one: on that, whichever
+// device it belongs to.
 template <class T>
 Result<void> copy(Buffer<T>& to, const Buffer<T>& from) {
     Result<Stream> stream = detail::stream_of_destination(to.state());
     return stream ? stream->copy(to, from) : std::move(stream).error();
+}
+template <class T>
+Result<void> copy(Buffer<T>& to, const Buffer<T>& from, Stream& stream) {
+    return stream.copy(to, from);
 }
 
 }  // namespace isthmus::inline v0

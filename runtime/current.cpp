@@ -1,0 +1,73 @@
+// Scopes of the current device and stream, and what asks for them.
+#include <isthmus/current.hpp>
+#include <isthmus/device.hpp>
+
+#include "current_scopes.hpp"
+#include "device_state.hpp"
+#include "stream_state.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace isthmus::inline v0 {
+namespace detail {
+namespace {
+
+std::vector<std::weak_ptr<CurrentScope>>& scopes() {
+    thread_local std::vector<std::weak_ptr<CurrentScope>> open;  // the innermost last; those that ended are empty
+    return open;
+}
+
+}  // namespace
+
+std::shared_ptr<CurrentScope> begin_scope(const std::shared_ptr<DeviceState>& device, std::optional<Stream> stream) {
+    auto scope = std::make_shared<CurrentScope>(CurrentScope{device, device.get(), std::move(stream)});
+    std::vector<std::weak_ptr<CurrentScope>>& open = scopes();
+    std::erase_if(open, [](const std::weak_ptr<CurrentScope>& known) { return known.expired(); });
+    open.push_back(scope);
+    return scope;
+}
+
+std::vector<const DeviceState*> scoped_devices() {
+    std::vector<const DeviceState*> devices;
+    for (auto known = scopes().rbegin(); known != scopes().rend(); ++known) {
+        if (const std::shared_ptr<CurrentScope> scope = known->lock()) devices.push_back(scope->device);
+    }
+    return devices;
+}
+
+std::optional<Stream> current_stream_of(const DeviceState& device) {
+    for (auto known = scopes().rbegin(); known != scopes().rend(); ++known) {
+        const std::shared_ptr<CurrentScope> scope = known->lock();
+        if (scope && scope->stream && scope->device == &device) return scope->stream;
+    }
+    if (std::shared_ptr<StreamState> first = device.first_stream.lock()) return Stream(std::move(first));
+    return std::nullopt;
+}
+
+}  // namespace detail
+
+ScopedDevice::ScopedDevice(const Device& device) : scope_(detail::begin_scope(device.state(), std::nullopt)) {}
+ScopedDevice::~ScopedDevice() = default;
+
+ScopedStream::ScopedStream(std::shared_ptr<detail::CurrentScope> scope) noexcept : scope_(std::move(scope)) {}
+ScopedStream::ScopedStream(ScopedStream&&) noexcept = default;
+ScopedStream& ScopedStream::operator=(ScopedStream&&) noexcept = default;
+ScopedStream::~ScopedStream() = default;
+
+Result<ScopedStream> ScopedStream::enter(const Stream& stream) {
+    Stream entered = stream;
+    const std::shared_ptr<detail::DeviceState>& device = entered.state()->device;
+    if (!device->usable()) return device->unusable("making a stream the current one");
+    if (std::optional<Stream> before = detail::current_stream_of(*device)) {
+        if (Result<void> ordered = entered.wait_stream(*before); !ordered) return std::move(ordered).error();
+    }
+    return ScopedStream(detail::begin_scope(device, std::move(entered)));
+}
+
+Stream Device::current_stream() const {
+    std::optional<Stream> current = detail::current_stream_of(*state_);
+    return current ? *std::move(current) : stream_;
+}
+
+}  // namespace isthmus::inline v0

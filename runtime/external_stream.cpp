@@ -1,0 +1,149 @@
+// External streams: wrapping what other code made, letting go of it in time, and captures that other code begins on it.
+#include <isthmus/device.hpp>
+#include <isthmus/stream.hpp>
+
+#include "device_state.hpp"
+#include "recording.hpp"
+#include "stream_state.hpp"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0 {
+namespace detail {
+namespace {
+
+// What the users of an external stream hold together. The state stays for as long as buffers and events name it; with
+// the last wrapper the stream's owner may destroy it, and it is not touched any more.
+class StreamWrapper {
+public:
+    explicit StreamWrapper(std::shared_ptr<StreamState> wrapped) noexcept : stream_(std::move(wrapped)) {}
+    StreamWrapper(const StreamWrapper&) = delete;
+    StreamWrapper& operator=(const StreamWrapper&) = delete;
+    ~StreamWrapper() {
+        if (stream_->device->config->forked()) return;
+        stream_->device->execution.forget_foreign_stream();
+        const std::lock_guard lock(stream_->mutex);
+        if (--stream_->wrappers > 0) return;
+        if (stream_->device->usable()) {
+            (void)stream_->capture();  // ends one that was given up
+            (void)stream_->fence();    // mostly there: fence_external()
+        }
+        stream_->handle = platform::StreamHandle::none;
+    }
+
+private:
+    const std::shared_ptr<StreamState> stream_;
+};
+
+// Numbers of captures of the driver beside those of Recording.
+constexpr std::uint64_t not_ours = std::uint64_t{1} << 63;
+
+Error not_wrapped(const DeviceState& device, const platform::Status& status) {
+    const std::string name(device.driver->facts().name);
+    if (status.code == Code::wrong_device) {
+        return {
+            Code::wrong_device, "the stream belongs to another context than the primary one of " + name,
+            "wrap it with the device whose primary context it was made in; streams of other contexts cannot be used"};
+    }
+    return {Code::unsupported,
+            device.synchronous ? "the CPU device has no streams that other code could make"
+                               : "the per-thread default stream was to be wrapped, which is another one on each thread",
+            device.synchronous ? "use its own stream()" : "make a stream, and wrap that"};
+}
+
+std::shared_ptr<StreamState> own_stream_of(DeviceState& device, const void* native) {
+    if (native == nullptr) return nullptr;
+    for (const std::shared_ptr<StreamState>& stream : device.live_streams()) {
+        if (stream->external) continue;
+        const std::lock_guard lock(stream->mutex);
+        if (stream->handle != platform::StreamHandle::none &&
+            device.execution.native_stream(stream->handle) == native) {
+            return stream;
+        }
+    }
+    return nullptr;
+}
+
+// The state of this very stream, by the driver's id: a handle's value may be a later stream's by now (S17).
+std::shared_ptr<StreamState> state_of(DeviceState& device, const platform::ForeignStream& foreign) {
+    for (std::shared_ptr<StreamState>& known : device.live_streams()) {
+        if (known->external && known->external_id == foreign.id) return std::move(known);
+    }
+    std::shared_ptr<StreamState> made = StreamState::make(device.shared_from_this(), foreign);
+    device.add_stream(made);
+    return made;
+}
+
+}  // namespace
+
+Result<std::uint64_t> StreamState::foreign_capture() {
+    platform::Captures* const captures = device->driver->captures();
+    if (!external || captures == nullptr) return std::uint64_t{0};
+    platform::CaptureState state = platform::CaptureState::none;
+    std::uint64_t capture = 0;
+    const platform::Status status = captures->info(handle, state, capture);
+    if (!status.ok()) return device->failure(status, "asking whether an external stream is captured");
+    if (state == platform::CaptureState::lost) {
+        return Error(Code::capture_error, "the external stream is in a capture that was lost",
+                     "end that capture where it was begun; the stream then works again");
+    }
+    return state == platform::CaptureState::open ? capture | not_ours : 0;
+}
+
+// A failure passes: the next operation tries again, and so does whoever waits, for as long as there is a wrapper.
+void StreamState::fence_external() noexcept {
+    if (!external || recording != nullptr || reached(issued)) return;
+    if (!return_attached()) return;
+    if (fences_.empty() || fences_.back().position < issued) (void)record_fence();
+}
+
+bool StreamState::takes_work() {
+    if (!external) return true;
+    const std::lock_guard lock(mutex);
+    return handle != platform::StreamHandle::none && !captured_elsewhere();
+}
+
+Result<void> StreamState::refuse_captured_elsewhere(const char* what) {
+    if (!external) return {};
+    const std::lock_guard lock(mutex);
+    if (const Result<HeldCapture> own = capture(); own && *own) return {};
+    return refuse_captured(what);
+}
+
+bool StreamState::captured_elsewhere() {
+    if (!external) return false;
+    const Result<std::uint64_t> capture = foreign_capture();
+    return !capture || *capture != 0;  // one that was lost is one, too
+}
+
+}  // namespace detail
+
+Result<Stream> Device::wrap_stream(void* native) {
+    detail::DeviceState& device = *state_;
+    if (!device.usable()) return device.unusable("wrapping a stream");
+    if (std::shared_ptr<detail::StreamState> own = detail::own_stream_of(device, native)) return Stream(std::move(own));
+    platform::ForeignStream foreign;
+    const platform::Status status = device.execution.foreign_stream(native, foreign);
+    if (!status.ok()) {
+        if (status.driver_code == 0) return detail::not_wrapped(device, status);
+        return device.failure(status, "wrapping a stream");
+    }
+    const std::lock_guard one_at_a_time(device.wrapping);
+    std::shared_ptr<detail::StreamState> state = detail::state_of(device, foreign);
+    {
+        const std::lock_guard lock(state->mutex);
+        state->handle = foreign.handle;
+        ++state->wrappers;
+    }
+    auto wrapper = std::make_shared<detail::StreamWrapper>(state);
+    return Stream(std::shared_ptr<detail::StreamState>(std::move(wrapper), state.get()));
+}
+
+bool Stream::external() const noexcept {
+    return state_->external;
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,38 @@
+// How a wait for device work spends its time, and what is left of it.
+#pragma once
+
+#include <isthmus/wait.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+namespace isthmus::inline v0::detail {
+
+// How long a wait that has lasted `waited` pauses before it asks again; 0: not at all. Asking costs about 0.1 µs.
+// Adaptive: short kernels are met by spinning, long ones leave the core to others, at a tenth of what they take.
+constexpr std::chrono::nanoseconds pause_after(WaitPolicy policy, std::chrono::nanoseconds waited) noexcept {
+    constexpr std::chrono::nanoseconds least = std::chrono::microseconds(20);
+    constexpr std::chrono::nanoseconds most = std::chrono::microseconds(500);
+    if (policy == WaitPolicy::spin) return {};
+    if (policy == WaitPolicy::adaptive && waited <= std::chrono::microseconds(100)) return {};
+    return std::clamp(waited / 10, least, most);
+}
+
+// One deadline for several waits.
+class Deadline {
+public:
+    Deadline(const Wait& wait, std::chrono::nanoseconds otherwise) noexcept
+        : refuse_(wait.refuse), timeout_(wait.timeout.value_or(otherwise)) {}
+    Wait left() const noexcept {
+        if (refuse_) return Wait::never();
+        const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - begin_;
+        return Wait::at_most(waited < timeout_ ? timeout_ - waited : std::chrono::nanoseconds(0));
+    }
+
+private:
+    const bool refuse_;
+    const std::chrono::nanoseconds timeout_;
+    const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace isthmus::inline v0::detail

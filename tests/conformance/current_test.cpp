@@ -1,0 +1,181 @@
+// What is current on a thread: the device, its streams, and the calls that name neither.
+#include "conformance.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace {
+
+using conformance::add_one;
+using conformance::churn;
+using conformance::on_every_device;
+using conformance::rounds;
+using conformance::runtime;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Device;
+using isthmus::Runtime;
+using isthmus::ScopedDevice;
+using isthmus::ScopedStream;
+using isthmus::Stream;
+
+constexpr std::size_t count = 1 << 10;
+
+// keeps S4
+TEST(Current, ThereIsADeviceAndAStreamWithoutAnyScope) {
+    EXPECT_EQ(&runtime().current_device(), &runtime().default_device());
+    on_every_device([](Device& device) { EXPECT_EQ(device.current_stream().id(), device.stream().id()); });
+}
+
+// keeps S4, S6
+TEST(Current, AScopedStreamCarriesItsDeviceAndRestoresWhatWas) {
+    on_every_device([](Device& device) {
+        Device& before = runtime().current_device();
+        Stream outer = device.create_stream().value();
+        Stream inner = device.create_stream().value();
+        {
+            const ScopedStream first = ScopedStream::enter(outer).value();
+            EXPECT_EQ(&runtime().current_device(), &device);
+            EXPECT_EQ(device.current_stream().id(), outer.id());
+            {
+                const ScopedStream second = ScopedStream::enter(inner).value();
+                EXPECT_EQ(device.current_stream().id(), inner.id());
+            }
+            EXPECT_EQ(device.current_stream().id(), outer.id());
+        }
+        EXPECT_EQ(device.current_stream().id(), device.stream().id());
+        EXPECT_EQ(&runtime().current_device(), &before);
+    });
+}
+
+// keeps S4: a scope says nothing about other devices' streams, nor about other threads
+TEST(Current, ScopesConcernOneDeviceAndOneThread) {
+    on_every_device([](Device& device) {
+        Stream mine = device.create_stream().value();
+        const ScopedStream scope = ScopedStream::enter(mine).value();
+        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
+            Device& other = *runtime().device(at).value();
+            if (&other == &device) continue;
+            EXPECT_EQ(other.current_stream().id(), other.stream().id());
+            const ScopedDevice chosen(other);
+            EXPECT_EQ(&runtime().current_device(), &other);
+            EXPECT_EQ(device.current_stream().id(), mine.id());
+        }
+        EXPECT_EQ(&runtime().current_device(), &device);
+        conformance::Thread([&] {
+            EXPECT_EQ(&runtime().current_device(), &runtime().default_device());
+            EXPECT_EQ(device.current_stream().id(), device.stream().id());
+        }).join();
+    });
+}
+
+struct Left {};
+
+// keeps S6
+TEST(Current, EveryWayOutOfAScopeRestores) {
+    on_every_device([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Stream other = device.create_stream().value();
+        try {
+            const ScopedStream scope = ScopedStream::enter(stream).value();
+            throw Left{};
+        } catch (const Left&) {
+            EXPECT_EQ(device.current_stream().id(), device.stream().id());
+        }
+        // Moved, ended in another order than they began, and by another thread.
+        std::optional<ScopedStream> first = ScopedStream::enter(stream).value();
+        std::optional<ScopedStream> second = ScopedStream::enter(other).value();
+        first.reset();
+        EXPECT_EQ(device.current_stream().id(), other.id());
+        first = std::move(second);
+        second.reset();
+        EXPECT_EQ(device.current_stream().id(), other.id());
+        conformance::Thread([&] { first.reset(); }).join();
+        EXPECT_EQ(device.current_stream().id(), device.stream().id());
+    });
+}
+
+// keeps S6: what is given to the new stream comes behind what the previous one was given
+TEST(Current, AScopedStreamWaitsForTheOneThatWasCurrent) {
+    on_every_device([](Device& device) {
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> seen = device.allocate_shared<std::int32_t>(count).value();
+        Stream outer = device.create_stream().value();
+        Stream inner = device.create_stream().value();
+        for (std::int32_t round = 1; round <= rounds(5); ++round) {
+            const ScopedStream first = ScopedStream::enter(outer).value();
+            (void)device.launch(churn, count, data, 200).value();
+            EXPECT_TRUE(worked(device.fill(data, round)));
+            {
+                const ScopedStream second = ScopedStream::enter(inner).value();
+                EXPECT_TRUE(worked(device.copy(seen, data)));
+            }
+            EXPECT_TRUE(worked(outer.wait_stream(inner)));
+            ASSERT_EQ(seen.read_on_host().value()[count - 1], round);
+        }
+    });
+}
+
+// keeps S8
+TEST(Current, AStreamThatIsNamedWinsOverTheCurrentDevice) {
+    on_every_device([](Device& device) {
+        const ScopedDevice elsewhere(runtime().cpu());
+        Stream named = device.create_stream().value();
+        Stream scoped = device.create_stream().value();
+        const ScopedStream scope = ScopedStream::enter(scoped).value();
+        Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count).value();
+        Buffer<std::int32_t> copied = device.allocate_shared<std::int32_t>(count).value();
+        EXPECT_TRUE(worked(named.fill(data, 4)));
+        (void)named.launch(add_one, count, data).value();
+        EXPECT_TRUE(worked(isthmus::copy(copied, data, named)));
+        EXPECT_TRUE(worked(named.synchronize()));
+        EXPECT_TRUE(scoped.finished().value()) << "nothing was given to it";
+        EXPECT_EQ(copied.read_on_host().value()[count - 1], 5);
+    });
+}
+
+// keeps K22, S8: launches have positions on their stream, and so has what lies between them
+TEST(Current, ACopyWithoutAStreamGoesToTheDestinationDevicesCurrentOne) {
+    on_every_device([](Device& device) {
+        if (device.is_cpu()) return;  // its copies are done at once, on whichever stream
+        Stream stream = device.create_stream().value();
+        const ScopedStream scope = ScopedStream::enter(stream).value();
+        const ScopedDevice elsewhere(runtime().cpu());
+        Buffer<std::int32_t> from = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> to = device.allocate<std::int32_t>(count).value();
+        EXPECT_TRUE(worked(stream.fill_bytes(from, 0)));
+        EXPECT_TRUE(worked(stream.fill_bytes(to, 0)));
+        const std::uint64_t before = device.launch(add_one, count, from).value().position;
+        EXPECT_TRUE(worked(isthmus::copy(to, from)));
+        const std::uint64_t behind = stream.launch(add_one, count, from).value().position;
+        EXPECT_TRUE(unless_fault(behind == before + 2)) << before << " and " << behind;
+        const std::uint64_t first = device.stream().launch(add_one, count, to).value().position;
+        EXPECT_TRUE(worked(device.stream().synchronize()));
+        EXPECT_TRUE(worked(isthmus::copy(to, from)));
+        const std::uint64_t next = device.stream().launch(add_one, count, to).value().position;
+        EXPECT_TRUE(unless_fault(next == first + 1)) << first << " and " << next;
+        EXPECT_TRUE(worked(device.synchronize()));
+    });
+}
+
+// keeps S4, R4
+TEST(Current, AScopeMayOutliveItsRuntimeAndItsThread) {
+    std::optional<Runtime> another = Runtime::open().value();
+    std::optional<ScopedStream> stream;
+    std::optional<ScopedDevice> device;
+    conformance::Thread([&] {
+        stream = ScopedStream::enter(another->default_device().create_stream().value()).value();
+        device.emplace(another->default_device());
+    }).join();
+    const ScopedStream here = ScopedStream::enter(another->default_device().stream()).value();
+    const ScopedDevice chosen(another->cpu());
+    EXPECT_EQ(&another->current_device(), &another->cpu());
+    EXPECT_EQ(&runtime().current_device(), &runtime().default_device()) << "each runtime has its own";
+    another.reset();
+    EXPECT_EQ(&runtime().current_device(), &runtime().default_device());
+    on_every_device([](Device& each) { EXPECT_EQ(each.current_stream().id(), each.stream().id()); });
+}
+
+}  // namespace

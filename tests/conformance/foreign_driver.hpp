@@ -1,0 +1,102 @@
+// The driver in the hands of other code: streams, memory, captures and graphs that the runtime did not make, through
+// the same library that it uses. Planned faults meet these calls too, and then end the scenario.
+#pragma once
+
+#include "conformance.hpp"
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace conformance {
+
+// nullptr: the library has no such function, or there is none.
+template <class Signature>
+Signature* driver_function(const char* name) {
+    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return library == nullptr ? nullptr : reinterpret_cast<Signature*>(dlsym(library, name));
+}
+
+// Calls it; an answer but `wanted` is a failure, and after a planned fault the end of the scenario.
+template <class... A>
+void driver_call(int wanted, const char* name, A... arguments) {
+    auto* const function = driver_function<int(A...)>(name);
+    if (function == nullptr) {
+        ADD_FAILURE() << name << " is not there";
+        throw ScenarioEnded{};
+    }
+    const int code = function(arguments...);
+    if (code == wanted) return;
+    if (!fault_happened()) ADD_FAILURE() << name << " answered " << code;
+    throw ScenarioEnded{};
+}
+
+// A reference to the primary context of a device: without one, and before the runtime has used the device, the context
+// would go, and with it what was made there.
+class RetainedContext {
+public:
+    explicit RetainedContext(const isthmus::Device& device) : ordinal_(device.facts().ordinal) {
+        driver_call(0, "cuDevicePrimaryCtxRetain", &context_, ordinal_);
+    }
+    RetainedContext(const RetainedContext&) = delete;
+    RetainedContext& operator=(const RetainedContext&) = delete;
+    ~RetainedContext() { (void)driver_function<int(int)>("cuDevicePrimaryCtxRelease_v2")(ordinal_); }
+    void* get() const noexcept { return context_; }
+
+private:
+    const int ordinal_;
+    void* context_ = nullptr;
+};
+
+// The primary context of a device, current while this lives.
+class ForeignContext {
+public:
+    explicit ForeignContext(const isthmus::Device& device) : context_(device) {
+        driver_call(0, "cuCtxPushCurrent_v2", context_.get());
+    }
+    ForeignContext(const ForeignContext&) = delete;
+    ForeignContext& operator=(const ForeignContext&) = delete;
+    ~ForeignContext() {
+        void* popped = nullptr;
+        (void)driver_function<int(void**)>("cuCtxPopCurrent_v2")(&popped);
+    }
+
+private:
+    const RetainedContext context_;
+};
+
+// A stream that other code made in the device's primary context, and destroys.
+class ForeignStream {
+public:
+    explicit ForeignStream(const isthmus::Device& device) : context_(device) {
+        const ForeignContext context(device);
+        driver_call(0, "cuStreamCreate", &stream_, 1U);  // non-blocking
+    }
+    ForeignStream(const ForeignStream&) = delete;
+    ForeignStream& operator=(const ForeignStream&) = delete;
+    ~ForeignStream() { destroy(); }
+    void* get() const noexcept { return stream_; }
+    void destroy() noexcept {
+        if (stream_ != nullptr) (void)driver_function<int(void*)>("cuStreamDestroy_v2")(stream_);
+        stream_ = nullptr;
+    }
+
+private:
+    const RetainedContext context_;
+    void* stream_ = nullptr;
+};
+
+// Runs the body for every GPU, or skips the test.
+template <class Body>
+void on_every_gpu(Body body) {
+    bool any = false;
+    on_every_device([&](isthmus::Device& device) {
+        if (device.is_cpu()) return;
+        any = true;
+        body(device);
+    });
+    if (!any) GTEST_SKIP() << "no GPU";
+}
+
+}  // namespace conformance

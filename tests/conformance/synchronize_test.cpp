@@ -1,0 +1,178 @@
+// Waiting for everything, for a device with what other code gave it, and for streams; priorities; ends with work left.
+#include "foreign_driver.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using conformance::add_one;
+using conformance::churn;
+using conformance::driver_call;
+using conformance::ForeignContext;
+using conformance::ForeignStream;
+using conformance::on_every_device;
+using conformance::on_every_gpu;
+using conformance::refused_as;
+using conformance::rounds;
+using conformance::runtime;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Capture;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Feature;
+using isthmus::Runtime;
+using isthmus::RuntimeOptions;
+using isthmus::Stream;
+using isthmus::Wait;
+using isthmus::WaitPolicy;
+
+constexpr std::size_t count = 1 << 12;
+
+// keeps S9
+TEST(Synchronize, TheRuntimeWaitsForEveryDevice) {
+    std::vector<Stream> streams;
+    std::vector<Buffer<std::int32_t>> buffers;
+    on_every_device([&](Device& device) {
+        for (int each = 0; each < 2; ++each) {
+            streams.push_back(device.create_stream().value());
+            buffers.push_back(device.allocate<std::int32_t>(count).value());
+            (void)streams.back().launch(churn, count, buffers.back(), 200).value();
+        }
+    });
+    EXPECT_TRUE(worked(runtime().synchronize()));
+    for (Stream& stream : streams) EXPECT_TRUE(stream.finished().value());
+}
+
+// keeps S9: work that the runtime never saw, on a stream that it does not know
+TEST(Synchronize, ADeviceWaitsForWorkThatOtherCodeGaveIt) {
+    on_every_gpu([](Device& device) {
+        constexpr std::size_t bytes = std::size_t{4} << 20;
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(bytes / 4).value();
+        ForeignStream foreign(device);
+        for (int round = 0; round < rounds(20); ++round) {
+            driver_call(0, "cuMemsetD8Async", static_cast<unsigned long long>(data.device_address()),
+                        static_cast<unsigned char>(round), bytes, foreign.get());
+        }
+        EXPECT_TRUE(worked(device.synchronize()));
+        driver_call(0, "cuStreamQuery", foreign.get());
+    });
+}
+
+// keeps S9, R5: one deadline for all of it
+TEST(Synchronize, EveryWaitHasADeadline) {
+    on_every_gpu([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        const bool simulated = conformance::driver_calls() >= 0;
+        (void)stream.launch(churn, count, data, rounds(simulated ? 4000 : 2000000)).value();
+        const auto refused = device.synchronize(Wait::never());
+        if (!refused) {
+            EXPECT_TRUE(refused_as(refused, Code::not_ready));
+        }
+        const auto late = runtime().synchronize(Wait::at_most(std::chrono::microseconds(1)));
+        if (!late) {
+            EXPECT_TRUE(refused_as(late, Code::timed_out));
+        }
+        EXPECT_TRUE(worked(runtime().synchronize()));
+        EXPECT_TRUE(worked(device.synchronize(Wait::never())));
+    });
+}
+
+// keeps S19: what would end the capture is left out
+TEST(Synchronize, OfDevicesLeavesCapturesAlone) {
+    on_every_gpu([](Device& device) {
+        Stream captured = device.create_stream().value();
+        Stream other = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count).value();
+        for (std::int32_t& one : data.write_on_host().value()) one = 0;
+        Buffer<std::int32_t> busy = device.allocate<std::int32_t>(count).value();
+        Capture capture = captured.begin_capture().value();
+        (void)captured.launch(add_one, count, data).value();
+        (void)other.launch(churn, count, busy, 200).value();
+        EXPECT_TRUE(worked(device.synchronize()));
+        EXPECT_TRUE(other.finished().value());
+        conformance::Thread([] { EXPECT_TRUE(worked(runtime().synchronize())); }).join();
+        // Another runtime of the process knows of it, too.
+        Runtime another = Runtime::open().value();
+        EXPECT_TRUE(worked(another.synchronize()));
+        const auto instance = capture.end().value().instantiate().value();
+        EXPECT_TRUE(worked(captured.launch(instance)));
+        EXPECT_EQ(data.read_on_host().value()[count - 1], 1);
+    });
+}
+
+// keeps S9
+TEST(Synchronize, EveryWaitPolicyWaits) {
+    for (const WaitPolicy policy : {WaitPolicy::adaptive, WaitPolicy::spin, WaitPolicy::sleep}) {
+        RuntimeOptions options;
+        options.wait_policy = policy;
+        Runtime runtime = Runtime::open(options).value();
+        Device& device = runtime.default_device();
+        Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count).value();
+        for (std::int32_t& one : data.write_on_host().value()) one = 1;
+        (void)device.launch(churn, count, data, 100).value();
+        EXPECT_TRUE(worked(device.fill(data, 6)));
+        EXPECT_EQ(data.read_on_host().value()[0], 6);
+        EXPECT_TRUE(worked(runtime.synchronize()));
+    }
+}
+
+// keeps S13
+TEST(Priorities, AreClampedAndReadBack) {
+    on_every_device([](Device& device) {
+        const int low = device.create_stream({.priority = 0}).value().priority().value();
+        const int high = device.create_stream({.priority = -1}).value().priority().value();
+        EXPECT_EQ(low, 0);
+        EXPECT_TRUE(high == -1 || high == 0) << high;
+        EXPECT_EQ(device.create_stream({.priority = 9}).value().priority().value(), low);
+        EXPECT_EQ(device.create_stream({.priority = -9}).value().priority().value(), high);
+        EXPECT_EQ(device.stream().priority().value(), 0);
+    });
+    EXPECT_EQ(runtime().cpu().create_stream({.priority = -1}).value().priority().value(), 0);
+}
+
+// keeps S18
+TEST(Streams, HaveANativeHandleWhereThereIsADriver) {
+    on_every_device([](Device& device) {
+        Stream stream = device.create_stream().value();
+        const auto native = stream.native_handle();
+        if (device.is_cpu()) {
+            EXPECT_TRUE(refused_as(native, Code::unsupported));
+            return;
+        }
+        EXPECT_TRUE(worked(native));
+        driver_call(0, "cuStreamQuery", native.value());
+    });
+}
+
+// keeps S18, S3, K10: frees behind the work of streams that are destroyed, also those that a capture puts off
+TEST(Streams, MayBeDestroyedWithWorkAndFreesBehindThem) {
+    on_every_device([](Device& device) {
+        for (int round = 0; round < rounds(10); ++round) {
+            Stream behind = device.create_stream().value();
+            std::vector<Buffer<std::int32_t>> kept;
+            {
+                Stream stream = device.create_stream().value();
+                for (int each = 0; each < 3; ++each) {
+                    const bool pooled = device.capabilities().has(Feature::pools);
+                    Buffer<std::int32_t> data = pooled ? stream.allocate<std::int32_t>(count).value()
+                                                       : device.allocate<std::int32_t>(count).value();
+                    (void)stream.launch(churn, count, data, 200).value();
+                    if (each == 0) kept.push_back(std::move(data));
+                }
+            }
+            if (device.is_cpu()) continue;
+            Stream captured = device.create_stream().value();
+            Capture capture = captured.begin_capture().value();
+            kept.clear();  // put off until the capture has ended, behind a stream that is gone
+            (void)capture.end().value();
+        }
+        EXPECT_TRUE(worked(device.synchronize()));
+    });
+}
+
+}  // namespace

@@ -1,0 +1,37 @@
+// How waits spend their time, over every policy.
+#include "wait_pause.hpp"
+
+#include <gtest/gtest.h>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+// keeps S9
+TEST(WaitPolicies, DecideWhoSpinsAndWhoSleeps) {
+    for (const std::chrono::nanoseconds waited : {0ns, 100000ns, 100001ns, 1000000ns, 60000000000ns}) {
+        EXPECT_EQ(pause_after(WaitPolicy::spin, waited), 0ns);
+        EXPECT_EQ(pause_after(WaitPolicy::adaptive, waited) == 0ns, waited <= 100us);
+        EXPECT_GE(pause_after(WaitPolicy::sleep, waited), 20us);
+        EXPECT_LE(pause_after(WaitPolicy::sleep, waited), 500us);
+    }
+    EXPECT_EQ(pause_after(WaitPolicy::adaptive, 1ms), 100us) << "a tenth of what it has lasted";
+}
+
+// keeps S9
+TEST(Deadlines, AreOneForSeveralWaits) {
+    const Deadline refusing(Wait::never(), 1h);
+    EXPECT_TRUE(refusing.left().refuse);
+    const Deadline over(Wait::at_most(0ns), 1h);
+    EXPECT_FALSE(over.left().refuse);
+    EXPECT_EQ(over.left().timeout, 0ns);
+    const Deadline otherwise(Wait{}, 1h);
+    EXPECT_LE(otherwise.left().timeout, 1h);
+    EXPECT_GT(otherwise.left().timeout, 30min);
+    const Deadline endless(Wait::at_most(std::chrono::nanoseconds::max()), 1h);
+    EXPECT_GT(endless.left().timeout, 24h);
+}
+
+}  // namespace
+}  // namespace isthmus::inline v0::detail
