@@ -79,7 +79,8 @@ std::vector<InstanceOperation> instance_operations(const std::vector<RecordedOpe
     made.reserve(recorded.size());
     for (const RecordedOperation& one : recorded) {
         InstanceOperation operation{one.name, one.kernel, one.device, one.node, one.after, {}};
-        for (const RecordedUse& use : one.uses) operation.uses.push_back({use.buffer.get(), use.use, use.argument});
+        for (const RecordedUse& use : one.uses)
+            operation.uses.push_back({use.buffer.get(), use.use, use.argument, use.range});
         made.push_back(std::move(operation));
     }
     return made;
@@ -244,6 +245,17 @@ Result<void> Stream::launch(const GraphInstance& instance) {
     if (!stream.device->synchronous) {
         for (const detail::GraphUses::Entry& entry : launched.made.uses.entries()) {
             operation.uses(*entry.held.buffer, entry.held.use, 0);
+        }
+        if (stream.device->books->order != nullptr) {
+            for (const detail::InstanceOperation& inside : launched.operations) {
+                for (const detail::InstanceOperation::Use& use : inside.uses) {
+                    operation.within({use.buffer, use.use, use.argument, use.range, inside.name, inside.kernel});
+                }
+            }
+            // A launch comes behind the earlier ones of its instance, on whatever streams (cuGraphLaunch).
+            for (const detail::BufferState::Use& launch : launched.made.launches) {
+                operation.driver_orders_behind(*launch.stream, launch.last);
+            }
         }
     }
     Result<std::uint64_t> issued = operation.issue([&] {

@@ -59,6 +59,7 @@ struct InstanceOperation {
         BufferState* buffer;  // GraphUses holds it
         ArgumentUse use;
         std::uint32_t argument;
+        rules::ByteRange range{};  // for the order checker
     };
     const char* name = "";
     const KernelInfo* kernel = nullptr;

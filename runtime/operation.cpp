@@ -103,11 +103,13 @@ Result<void> Operation::order_first_use(BufferState& buffer) {
 OrderChecker::Attempt Operation::order_attempt() {
     OrderChecker& order = *device_.books->order;
     OrderChecker::Attempt attempt{stream_, name_, kernel_};
-    for (std::size_t at = 0; at < count_; ++at) {
+    attempt.uses = within_;
+    for (std::size_t at = 0; at < count_ && within_.empty(); ++at) {
         const Entry& entry = entries()[at];
         attempt.uses.push_back({entry.buffer, entry.use, entry.argument, range_of(at)});
     }
     for (const Maker& maker : makers_) attempt.behind.join(order.before(*maker.stream, maker.position));
+    for (const auto& [other, position] : behind_) attempt.behind.join(order.before(*other, position));
     for (const Upload& wait : waits_) attempt.behind.join(order.before(*wait.stream, wait.position));
     return attempt;
 }
@@ -129,6 +131,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     OrderedAttempt order;
     if (OrderChecker* checker = device_.books->order.get(); checker != nullptr) {
         if (Result<void> ordered = order.begin(*checker, order_attempt()); !ordered) return std::move(ordered).error();
+        for (const auto& [other, position] : behind_) checker->waits(stream_, *other, position);
     }
     BufferState* const* viewable = many_viewable_.empty() ? few_viewable_.data() : many_viewable_.data();
     if (!stream_.tail.empty()) {

@@ -48,6 +48,11 @@ public:
     void only(const rules::ByteRange& range);
     // What a graph has to hold besides buffers, should this be recorded.
     void keeps(std::shared_ptr<void> closure) { closure_ = std::move(closure); }
+    // What an operation within this one does: the order checker looks at these, where there are any, and not at what
+    // uses() said of all of them together.
+    void within(const OrderChecker::Use& use) { within_.push_back(use); }
+    // The driver itself puts the operation behind this one of another stream, which the caller keeps. For the checker.
+    void driver_orders_behind(StreamState& other, std::uint64_t position) { behind_.emplace_back(&other, position); }
 
     // Calls action(), a platform::Status(), with the stream's lock held and its handle open. Returns the position.
     template <class Action>
@@ -120,6 +125,8 @@ private:
     std::vector<Maker> makers_;  // streams that allocated what this operation uses first
     std::vector<Sides> sides_;
     std::vector<std::pair<std::size_t, rules::ByteRange>> ranges_;
+    std::vector<OrderChecker::Use> within_;
+    std::vector<std::pair<StreamState*, std::uint64_t>> behind_;
     std::uint64_t staged_bytes_ = 0;
     std::uint32_t unordered_ = 0;
     std::uint64_t position_ = 0;

@@ -21,6 +21,18 @@ void OrderChecker::know(StreamState& stream) {
     streams_.emplace(stream.id, &stream);
 }
 
+OrderUse OrderChecker::entered(const Attempt& attempt, const Use& use, std::uint64_t position) {
+    OrderUse entry;
+    entry.stream = attempt.stream.id;
+    entry.position = position;
+    entry.range = use.range;
+    entry.writes = writes(use.use);
+    entry.name = use.name != nullptr ? use.name : attempt.name;
+    entry.kernel = use.name != nullptr ? use.kernel : attempt.kernel;
+    entry.argument = use.argument;
+    return entry;
+}
+
 Result<void> OrderChecker::begin(Attempt& attempt) {
     StreamState& stream = attempt.stream;
     std::optional<Error> refused;
@@ -29,8 +41,7 @@ Result<void> OrderChecker::begin(Attempt& attempt) {
     std::erase_if(attempt.uses, [](const Use& entry) { return entry.range.width == 0; });
     for (const Use& entry : attempt.uses) {
         OrderHistory& history = entry.buffer->order;
-        OrderUse use{stream.id, stream.issued + 1, entry.range,    writes(entry.use),
-                     true,      attempt.name,      attempt.kernel, entry.argument};
+        const OrderUse use = entered(attempt, entry, stream.issued + 1);
         bool unordered = false;
         book_.conflicts(history, use, attempt.behind, [&](const OrderUse& earlier) {
             unordered = true;
@@ -43,8 +54,15 @@ Result<void> OrderChecker::begin(Attempt& attempt) {
         return *std::move(refused);
     }
     for (const Use& entry : attempt.uses) {
-        book_.add(entry.buffer->order, {stream.id, stream.issued + 1, entry.range, writes(entry.use), true,
-                                        attempt.name, attempt.kernel, entry.argument});
+        OrderUse use = entered(attempt, entry, stream.issued + 1);
+        use.pending = true;
+        OrderHistory& history = entry.buffer->order;
+        // A graph does the same to the same bytes again and again: once is enough.
+        const bool known = std::any_of(history.uses.begin(), history.uses.end(), [&](const OrderUse& other) {
+            return other.pending && other.stream == stream.id && (other.writes || !use.writes) &&
+                   rules::contains(other.range, use.range);
+        });
+        if (!known) book_.add(history, use);
     }
     return {};
 }
@@ -83,8 +101,7 @@ Result<void> OrderChecker::judge_recorded(Recording& recording, Attempt& attempt
     const std::lock_guard lock(mutex_);
     know(attempt.stream);
     for (const Use& entry : attempt.uses) {
-        OrderUse use{attempt.stream.id, 0, entry.range, writes(entry.use), false, attempt.name, attempt.kernel,
-                     entry.argument};
+        const OrderUse use = entered(attempt, entry, 0);
         bool unordered = false;
         for (std::size_t at = 0; at < before.size(); ++at) {
             if (before[at]) continue;

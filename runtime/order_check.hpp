@@ -37,6 +37,9 @@ public:
         ArgumentUse use;
         std::uint32_t argument;
         rules::ByteRange range;
+        // Of an operation within this one, which messages then call; nullptr: of the attempt itself.
+        const char* name = nullptr;
+        const KernelInfo* kernel = nullptr;
     };
     // An operation that is about to be given to the driver, at the position behind `stream.issued`.
     struct Attempt {
@@ -76,6 +79,7 @@ private:
     void found(Attempt& attempt, const OrderUse& earlier, const OrderUse& later, std::optional<Error>& refused);
     std::string text(const OrderUse& use) const;
     std::string stream_text(std::uint64_t stream) const;
+    static OrderUse entered(const Attempt& attempt, const Use& use, std::uint64_t position);
     Error refusal(const OrderUse& earlier, const OrderUse& later, const OrderClock& besides) const;
     bool first_time(const OrderUse& earlier, const OrderUse& later);
 

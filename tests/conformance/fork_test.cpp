@@ -349,6 +349,7 @@ TEST(Forks, AStreamThatIsDestroyedWhileItTakesPartStaysUntilTheEnd) {
     on_every_gpu([](Device& device) {
         Stream stream = device.create_stream().value();
         Buffer<std::int32_t> data = shared(device);
+        Buffer<std::int32_t> apart = shared(device);
         write(data, 0);
         for (const bool comes_back : {true, false}) {
             Capture capture = stream.begin_capture().value();
@@ -360,7 +361,7 @@ TEST(Forks, AStreamThatIsDestroyedWhileItTakesPartStaysUntilTheEnd) {
                 brief.launch(add_one, count, data).value();
                 if (comes_back) stream.wait_stream(brief).value();
             }
-            stream.launch(add_one, count, data).value();
+            stream.launch(add_one, count, comes_back ? data : apart).value();
             const Result<Graph> graph = capture.end();
             if (comes_back) {
                 stream.launch(graph.value().instantiate().value()).value();

@@ -241,7 +241,7 @@ TEST(Order, WhatTheHostHasSeenComplete) {  // keeps S7
     });
 }
 
-TEST(Order, AGraphCountsAsOneUseOfAllThatItUses) {  // keeps S7
+TEST(Order, AGraphUsesWhatItsOperationsUse) {  // keeps S7
     on_every_checked_device([](Device& device, bool mended) -> Result<void> {
         Stream earlier = device.create_stream().value();
         Stream later = device.create_stream().value();
@@ -253,6 +253,63 @@ TEST(Order, AGraphCountsAsOneUseOfAllThatItUses) {  // keeps S7
         later.fill(data, 7).value();
         if (mended) earlier.wait_stream(later).value();
         return earlier.launch(instance);
+    });
+}
+
+TEST(Order, LaunchesOfOneInstanceComeOneAfterTheOther) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) -> Result<void> {
+        if (device.is_cpu()) return {};
+        Stream first = device.create_stream().value();
+        Stream second = device.create_stream().value();
+        Stream third = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Capture capture = first.begin_capture().value();
+        (void)first.launch(add_one, count, data).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        first.launch(instance).value();
+        second.launch(instance).value();  // the driver's own order
+        third.wait_stream(mended ? second : first).value();
+        return third.fill(data, 7);
+    });
+}
+
+TEST(Order, PartsThatGraphsCopyAreToldApart) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) -> Result<void> {
+        if (device.is_cpu()) return {};
+        Stream left = device.create_stream().value();
+        Stream right = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> from = device.allocate<std::int32_t>(count).value();
+        left.fill(from, 7).value();
+        right.wait_stream(left).value();
+        const auto copying = [&](Stream& stream, std::size_t at) {
+            Capture capture = stream.begin_capture().value();
+            stream.copy(data, at, from, at, half).value();
+            return capture.end().value().instantiate().value();
+        };
+        const GraphInstance first = copying(left, 0);
+        const GraphInstance second = copying(right, mended ? half : half - 1);
+        left.launch(first).value();
+        return right.launch(second);
+    });
+}
+
+TEST(Order, BranchesOfACaptureThatWereNotJoinedInBetween) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) -> Result<void> {
+        if (device.is_cpu()) return {};
+        Stream origin = device.create_stream().value();
+        Stream branch = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> out = device.allocate<std::int32_t>(count).value();
+        Capture capture = origin.begin_capture().value();
+        origin.fill(data, 7).value();
+        branch.wait_stream(origin).value();
+        (void)origin.launch(add_one, count, data).value();
+        if (mended) branch.wait_stream(origin).value();
+        Result<void> last = without_report(branch.launch(scale_into, count, out, data, 2));
+        origin.wait_stream(branch).value();
+        (void)capture.end().value();
+        return last;
     });
 }
 

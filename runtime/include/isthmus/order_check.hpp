@@ -13,8 +13,8 @@ namespace isthmus::inline v0 {
 //   - a scoped stream that was left without anybody waiting for it;
 //   - memory allocated and filled in the order of one stream, and used on another one behind its allocation alone (the
 //     runtime orders the allocation itself);
-//   - launches of graphs, as one use of all that the graph uses, and branches of one capture that were not joined in
-//     between.
+//   - launches of graphs, by all that their operations use, and branches of one capture that were not joined in
+//   between.
 // Not found: what the runtime is not told of (raw views, kernels that touch other memory than their arguments, CUDA
 // code beside it), and what it cannot tell apart (parts of a buffer that kernels share by agreement, atomics: give such
 // kernels raw views, or order them). What other code orders with CUDA's own calls is not seen; uses on wrapped streams
