@@ -99,8 +99,9 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     if (const platform::Status found = device.driver->execution().resolve(kernel, request.function); !found.ok()) {
         return device.failure(found, kernel.name);
     }
-    const platform::Status status = instance.made.from->device->driver->captures()->set_kernel_arguments(
-        instance.made.handle, operation.node, request);
+    // By the driver of the node's device: its context is where the kernel runs.
+    const platform::Status status =
+        device.driver->captures()->set_kernel_arguments(instance.made.handle, operation.node, request);
     if (!status.ok()) return device.failure(status, "setting the arguments of a graph's kernel");
     std::vector<InstanceOperation::Use> uses = uses_of(kernel, arguments, count);
     for (const InstanceOperation::Use& use : uses) instance.made.uses.add(*use.buffer, use.use);

@@ -350,6 +350,7 @@ TEST(Forks, AStreamThatIsDestroyedWhileItTakesPartStaysUntilTheEnd) {
         Stream stream = device.create_stream().value();
         Buffer<std::int32_t> data = shared(device);
         Buffer<std::int32_t> apart = shared(device);
+        Buffer<std::int32_t> beside = shared(device);
         write(data, 0);
         for (const bool comes_back : {true, false}) {
             Capture capture = stream.begin_capture().value();
@@ -358,7 +359,7 @@ TEST(Forks, AStreamThatIsDestroyedWhileItTakesPartStaysUntilTheEnd) {
                 Stream brief = device.create_stream().value();
                 id = brief.id();
                 brief.wait_stream(stream).value();
-                brief.launch(add_one, count, data).value();
+                brief.launch(add_one, count, comes_back ? data : beside).value();
                 if (comes_back) stream.wait_stream(brief).value();
             }
             stream.launch(add_one, count, comes_back ? data : apart).value();

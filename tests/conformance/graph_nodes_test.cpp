@@ -111,6 +111,7 @@ TEST(GraphNodes, ChangingKNodesAndLaunchingCostsKPlusOneDriverCalls) {
             }
             GraphInstance instance = capture.end().value().instantiate().value();
             stream.launch(instance).value();
+            instance.set_arguments(nodes[7], count, out, in, 7).value();  // the first one loads the kernel's code
             const long before = driver_calls();
             for (std::size_t at = 0; at < changed; ++at) {
                 instance.set_arguments(nodes[at], count, in, out, 1).value();
