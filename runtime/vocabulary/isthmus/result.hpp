@@ -110,12 +110,13 @@ public:
 
     T& value() & { return require(), *std::get_if<0>(&state_); }
     const T& value() const& { return require(), *std::get_if<0>(&state_); }
-    T&& value() && { return require(), std::move(*std::get_if<0>(&state_)); }
+    // By value: `for (auto& pixel : frame.write_on_host().value())` keeps the view for as long as the loop lasts.
+    T value() && { return require(), std::move(*std::get_if<0>(&state_)); }
     T* operator->() { return &value(); }
     const T* operator->() const { return &value(); }
     T& operator*() & { return value(); }
     const T& operator*() const& { return value(); }
-    T&& operator*() && { return std::move(*this).value(); }
+    T operator*() && { return std::move(*this).value(); }
 
     // Only on failure; undefined otherwise (as std::optional's operator*).
     const Error& error() const& noexcept { return *std::get_if<1>(&state_); }

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace {
@@ -48,6 +49,16 @@ TEST(Results, HoldAValueOrAnError) {
     const Result<void> fine;
     EXPECT_TRUE(fine.ok());
     EXPECT_EQ(Result<void>(refused()).code(), Code::out_of_memory);
+}
+
+// What a temporary Result gives away lives on by itself: nothing dangles in a loop over it.
+TEST(Results, OfATemporaryComesTheValueItself) {
+    static_assert(std::is_same_v<decltype(std::declval<Result<std::string>>().value()), std::string>);
+    static_assert(std::is_same_v<decltype(*std::declval<Result<std::string>>()), std::string>);
+    const auto made = [] { return Result<std::string>("abc"); };
+    std::string seen;
+    for (const char one : made().value()) seen += one;
+    EXPECT_EQ(seen, "abc");
 }
 
 TEST(Results, ThrowWhenAFailureIsAssertedToBeAValue) {
