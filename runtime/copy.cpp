@@ -42,18 +42,32 @@ Result<void> wait_for_users(StreamState& stream, BufferState& buffer, bool write
     return {};
 }
 
+// Streams of the buffer's own device that used it.
+std::vector<std::shared_ptr<StreamState>> own_users(StreamState& stream, BufferState& buffer) {
+    std::vector<std::shared_ptr<StreamState>> users;
+    const std::lock_guard lock(buffer.mutex);
+    for (const BufferState::Use& use : buffer.uses) {
+        if (use.stream.get() != &stream && use.stream->device == buffer.device) users.push_back(use.stream);
+    }
+    return users;
+}
+
 // What is given to the buffer's own device from now on, on streams that used it, comes behind the copy.
 Result<void> hold_users_back(StreamState& stream, BufferState& buffer) {
-    std::vector<std::shared_ptr<StreamState>> users;
-    {
-        const std::lock_guard lock(buffer.mutex);
-        for (const BufferState::Use& use : buffer.uses) {
-            if (use.stream.get() != &stream && use.stream->device == buffer.device) users.push_back(use.stream);
-        }
-    }
-    for (const std::shared_ptr<StreamState>& user : users) {
+    for (const std::shared_ptr<StreamState>& user : own_users(stream, buffer)) {
         if (!user->takes_work()) continue;  // nothing is given to it any more, or to a graph of others'
         if (Result<void> ordered = order_behind(*user, stream); !ordered) return ordered;
+    }
+    return {};
+}
+
+// Before anything has changed: a stream that is captured cannot be held back.
+Result<void> refuse_captured_users(StreamState& stream, BufferState& buffer) {
+    for (const std::shared_ptr<StreamState>& user : own_users(stream, buffer)) {
+        if (!user->takes_work()) continue;
+        const std::lock_guard lock(user->mutex);
+        Result<void> free = user->refuse_captured("a stream that used memory of a copy between devices had to wait");
+        if (!free) return free;
     }
     return {};
 }
@@ -105,6 +119,10 @@ Result<void> issue_copy(StreamState& stream, const CopyJob& job, const DriverCop
 Result<void> by_driver(StreamState& stream, const CopyJob& job, const DriverCopy& copy) {
     BufferState* const to = job.to.buffer.get();
     BufferState* const from = job.from.buffer.get();
+    for (BufferState* const side : {from, to}) {
+        if (side == nullptr || !foreign(stream, *side)) continue;
+        if (Result<void> free = refuse_captured_users(stream, *side); !free) return free;
+    }
     if (from != nullptr) {
         if (Result<void> ordered = order_before(stream, *from, false); !ordered) return ordered;
     }
@@ -248,7 +266,9 @@ Result<void> run_copy(StreamState& stream, const CopyJob& job) {
         return {};
     };
     Result<void> ordered =
-        on_owners_side([&](BufferState& buffer, bool writes) { return wait_for_users(*own, buffer, writes); });
+        on_owners_side([&](BufferState& buffer, bool) { return refuse_captured_users(*own, buffer); });
+    if (!ordered) return ordered;
+    ordered = on_owners_side([&](BufferState& buffer, bool writes) { return wait_for_users(*own, buffer, writes); });
     if (ordered) ordered = order_behind(*own, stream);
     if (!ordered) return ordered;
     if (Result<void> carried = carry(*own, job); !carried) return carried;
