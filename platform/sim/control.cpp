@@ -71,6 +71,10 @@ __attribute__((visibility("default"))) int isthmus_sim_set_memory_bytes(int devi
     return 0;
 }
 
+__attribute__((visibility("default"))) int isthmus_sim_set_seed(std::uint64_t seed) {
+    return driver() && driver()->engine().set_seed(seed) ? 0 : 1;
+}
+
 __attribute__((visibility("default"))) const char* isthmus_sim_protection() {
     return driver() ? driver()->protection.means() : "off";
 }

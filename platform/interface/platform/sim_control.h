@@ -40,6 +40,10 @@ typedef int64_t (*isthmus_sim_live_fn)(const char* what);
  * Returns 0, or 1 before cuInit and for a device that is not there. */
 typedef int (*isthmus_sim_set_memory_bytes_fn)(int device, uint64_t bytes);
 
+/* In the seeded mode (ISTHMUS_SIM_MODE=seeded): from here on the order of work is drawn from this seed, as if the
+ * process had begun with it. Returns 0, or 1 before cuInit and in the other mode. */
+typedef int (*isthmus_sim_set_seed_fn)(uint64_t seed);
+
 /* How memory is closed to CPU threads: "keys", "pages" (closed only while no GPU work runs) or "off". */
 typedef const char* (*isthmus_sim_protection_fn)(void);
 

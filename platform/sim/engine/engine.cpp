@@ -59,6 +59,13 @@ void Engine::progress() {
     while (core_->ready_count + core_->sleeping.size() != 0 && core_->next_random() % 2 != 0) core_->step(lock);
 }
 
+bool Engine::set_seed(std::uint64_t seed) {
+    if (core_->options.mode != Mode::seeded) return false;
+    Core::Lock lock(*core_);
+    core_->random_state = seed;
+    return true;
+}
+
 std::uint64_t Engine::now_ns() const {
     Core::Lock lock(*core_);
     return core_->now_ns();

@@ -97,6 +97,7 @@ public:
 
     // --- progress, time, observation
     void progress();                          // seeded: runs some ready work; threads: nothing
+    bool set_seed(std::uint64_t seed);        // seeded: draws from it from here on; threads: false
     std::uint64_t now_ns() const;             // seeded: virtual
     static bool in_host_function() noexcept;  // this thread runs user code for the engine: answer 800
     // Whether the host has not yet observed, by a synchronisation or a successful query, the end of some GPU work of

@@ -1,0 +1,647 @@
+// The reference model: see model.hpp for what it says.
+#include "model.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace exploration {
+
+using isthmus::Code;
+
+namespace {
+
+constexpr std::uint64_t bit(Code code) {
+    return std::uint64_t{1} << static_cast<int>(code);
+}
+Expectation skipped() {
+    Expectation expected;
+    expected.skip = true;
+    return expected;
+}
+Expectation answers(std::uint64_t codes) {
+    Expectation expected;
+    expected.codes = codes;
+    return expected;
+}
+bool is_kernel(Act act) {
+    return act == Act::bump || act == Act::mix || act == Act::join || act == Act::look;
+}
+bool is_copy(Act act) {
+    return act == Act::copy || act == Act::copy_half;
+}
+
+}  // namespace
+
+Model::Model(const MachineFacts& machine) : machine_(machine) {
+    for (std::size_t device = 0; device < machine.gpus; ++device) {
+        streams_[device] = std::make_shared<Stream>(Stream{device, {}, nullptr, {}, false});
+    }
+}
+
+// --- what a step names
+
+std::optional<Model::Work> Model::work_of(const Step& step) const {
+    if (!streams_[step.at] || !buffers_[step.with]) return std::nullopt;
+    const std::shared_ptr<Buffer>& first = buffers_[step.with];
+    Work work{step.act, step.value, next_mark_, {}};
+    switch (step.act) {
+        case Act::bump:
+        case Act::fill: work.uses = {{first, true}}; return work;
+        case Act::look: work.uses = {{first, false}}; return work;
+        case Act::mix:
+        case Act::join:
+        case Act::copy:
+        case Act::copy_half: break;
+        default: return std::nullopt;
+    }
+    if (!buffers_[step.other] || buffers_[step.other] == first) return std::nullopt;
+    work.uses = {{first, true}, {buffers_[step.other], false}};
+    return work;
+}
+
+bool Model::any_capture() const {
+    return std::any_of(captures_.begin(), captures_.end(), [](const auto& capture) { return capture != nullptr; });
+}
+
+bool Model::held_by_graph(const Buffer& buffer) const {
+    const auto uses = [&](const std::vector<Recorded>& recorded) {
+        for (const Recorded& one : recorded) {
+            for (const Use& use : one.work.uses) {
+                if (use.buffer.get() == &buffer) return true;
+            }
+        }
+        return false;
+    };
+    for (const auto& capture : captures_) {
+        if (capture && uses(capture->recorded)) return true;
+    }
+    for (const auto& graph : graphs_) {
+        if (graph && uses(graph->recorded)) return true;
+    }
+    for (const auto& instance : instances_) {
+        if (instance && uses(instance->graph->recorded)) return true;
+    }
+    return false;
+}
+
+std::size_t Model::stream_device(std::size_t slot) const {
+    return streams_[slot]->device;
+}
+std::size_t Model::buffer_device(std::size_t slot) const {
+    return buffers_[slot]->device;
+}
+
+// --- order
+
+Past Model::closure(const Past& nodes) const {
+    Past all = nodes;
+    for (Node node = 0; node < nodes_.size(); ++node) {
+        if (nodes[node]) all |= nodes_[node].before;
+    }
+    return all;
+}
+
+Past Model::conflicts(const Buffer& buffer, bool writes) const {
+    Past found;
+    for (const Access& access : buffer.accesses) {
+        if (writes || access.writes) found.set(access.node);
+    }
+    return found;
+}
+
+Past Model::past_of(const Stream& stream, const Work& work) const {
+    Past past = stream.past | host_;
+    for (const Use& use : work.uses) {
+        past |= use.buffer->made;
+        if (is_copy(work.act) && use.buffer->device != stream.device)
+            past |= closure(conflicts(*use.buffer, use.writes));
+    }
+    return past;
+}
+
+std::string Model::race(const Past& past, const Work& work) const {
+    for (const Use& use : work.uses) {
+        const Past unordered = conflicts(*use.buffer, use.writes) & ~past;
+        if (unordered.any()) return "operation " + std::to_string(unordered._Find_first());
+    }
+    return {};
+}
+
+std::string Model::recorded_race(const Stream& stream, const Work& work) const {
+    for (std::size_t at = 0; at < stream.capture->recorded.size(); ++at) {
+        if (stream.recorded_past[at]) continue;
+        for (const Use& earlier : stream.capture->recorded[at].work.uses) {
+            for (const Use& use : work.uses) {
+                if (use.buffer == earlier.buffer && (use.writes || earlier.writes)) {
+                    return "recorded operation " + std::to_string(at);
+                }
+            }
+        }
+    }
+    return {};
+}
+
+// Operations may be carried out here in the order in which they were issued: it is one that the order allows, because
+// nothing comes before what was issued earlier, and uses that conflict are ordered.
+Model::Node Model::happen(const std::shared_ptr<Stream>& stream, const Work& work, const Past& before) {
+    const Node node = nodes_.size();
+    Happened happened{stream->device, before, is_kernel(work.act), work.mark, 0, std::nullopt, nullptr};
+    if (happened.kernel) happened.run = runs_of_[work.mark]++;
+    change(work, happened.digest);
+    for (const Use& use : work.uses) {
+        use.buffer->accesses.push_back({node, use.writes, stream});
+        stream->works_unasked |= use.buffer->facts.turns || use.buffer->facts.pooled;
+    }
+    nodes_.push_back(std::move(happened));
+    return node;
+}
+
+void Model::change(const Work& work, std::optional<std::uint32_t>& digest) {
+    if (work.uses.empty()) return;
+    Buffer& first = *work.uses[0].buffer;
+    const Buffer& second = *work.uses.back().buffer;
+    const bool known = (work.act == Act::mix || first.known) && second.known;
+    std::uint32_t read = 0;
+    for (std::size_t i = 0; i < elements; ++i) {
+        switch (work.act) {
+            case Act::bump:
+                read = digest_step(read, first.values[i]);
+                first.values[i] = bumped(first.values[i], work.value);
+                break;
+            case Act::mix:
+                read = digest_step(read, second.values[i]);
+                first.values[i] = mixed(second.values[i], work.value);
+                break;
+            case Act::join:
+                first.values[i] = joined(first.values[i], second.values[i]);
+                read = digest_step(read, first.values[i]);
+                break;
+            case Act::look: read = digest_step(read, first.values[i]); break;
+            case Act::fill: first.values[i] = work.value; break;
+            case Act::copy: first.values[i] = second.values[i]; break;
+            case Act::copy_half:
+                if (i >= elements / 2) first.values[i] = second.values[i - elements / 2];
+                break;
+            default: break;
+        }
+    }
+    if (is_kernel(work.act) && known) digest = read;
+    if (work.act == Act::fill) {
+        first.known = true;
+    } else if (work.act == Act::mix || work.act == Act::copy) {
+        first.known = second.known;
+    } else {
+        first.known = known;
+    }
+}
+
+// --- expectations
+
+Expectation Model::expect(const Step& step) const {
+    if (nodes_.size() + 64 > most_nodes) return skipped();
+    switch (step.act) {
+        case Act::open_stream:
+        case Act::close_stream:
+        case Act::stream_finished:
+        case Act::stream_sync:
+        case Act::device_sync:
+        case Act::wait_stream: return expect_stream(step);
+        case Act::record:
+        case Act::drop_event:
+        case Act::wait_event:
+        case Act::event_finished:
+        case Act::event_sync: return expect_event(step);
+        case Act::allocate:
+        case Act::release:
+        case Act::drop_buffer: return expect_memory(step);
+        case Act::open_view:
+        case Act::close_view: return expect_view(step);
+        case Act::begin_capture:
+        case Act::end_capture:
+        case Act::drop_capture:
+        case Act::instantiate:
+        case Act::drop_graph:
+        case Act::drop_instance: return expect_capture(step);
+        case Act::launch_graph: return expect_graph_launch(step);
+        default: return expect_work(step);
+    }
+}
+
+Expectation Model::expect_stream(const Step& step) const {
+    if (step.act == Act::open_stream) {
+        return streams_[step.at] || step.with >= machine_.gpus ? skipped() : Expectation();
+    }
+    if (step.act == Act::device_sync) return step.at < machine_.gpus ? Expectation() : skipped();
+    if (!streams_[step.at]) return skipped();
+    switch (step.act) {
+        case Act::close_stream: return step.at < machine_.gpus ? skipped() : Expectation();
+        case Act::wait_stream:
+            if (!streams_[step.with]) return skipped();
+            if (step.at == step.with) return Expectation();
+            return captured(step.at) || captured(step.with) ? answers(bit(Code::capture_error)) : Expectation();
+        default: return captured(step.at) ? answers(bit(Code::capture_error)) : Expectation();
+    }
+}
+
+Expectation Model::expect_event(const Step& step) const {
+    if (step.act == Act::record) {
+        const bool again = step.value != 0;
+        if (!streams_[step.with] || events_[step.at].has_value() != again) return skipped();
+        std::uint64_t codes = captured(step.with) ? bit(Code::capture_error) : 0;
+        if (again && events_[step.at]->device != streams_[step.with]->device) codes |= bit(Code::wrong_device);
+        return codes != 0 ? answers(codes) : Expectation();
+    }
+    if (step.act == Act::wait_event) {
+        if (!streams_[step.at] || !events_[step.with]) return skipped();
+        return captured(step.at) ? answers(bit(Code::capture_error)) : Expectation();
+    }
+    return events_[step.at] ? Expectation() : skipped();
+}
+
+Expectation Model::expect_memory(const Step& step) const {
+    if (step.act != Act::allocate) {
+        if (!buffers_[step.at]) return skipped();
+        const Buffer& buffer = *buffers_[step.at];
+        const bool used = buffer.readers > 0 || buffer.writer || held_by_graph(buffer);
+        return step.act == Act::release && used ? answers(bit(Code::in_use)) : Expectation();
+    }
+    if (buffers_[step.at] || step.other >= kind_count) return skipped();
+    const bool in_order = static_cast<Kind>(step.other) == Kind::stream_pool;
+    if (in_order && (static_cast<std::size_t>(step.value) >= most_streams || !streams_[step.value])) return skipped();
+    const std::size_t device = in_order ? streams_[step.value]->device : step.with;
+    if (device >= machine_.gpus || (in_order && captured(step.value))) return skipped();
+    if (!machine_.kinds[device][step.other].there) return answers(bit(Code::unsupported) | bit(Code::capture_error));
+    if (!any_capture()) return Expectation();
+    // In the order of a stream it goes on, where the pool was made before the capture; and plain host memory may be
+    // what both sides share.
+    const bool may_go_on = in_order || static_cast<Kind>(step.other) == Kind::shared;
+    return answers(bit(Code::capture_error) | (may_go_on ? bit(Code::ok) : 0));
+}
+
+Expectation Model::expect_view(const Step& step) const {
+    if (step.act == Act::close_view) return views_[step.at] ? Expectation() : skipped();
+    if (views_[step.at] || !buffers_[step.with] || (step.other & 3) > 2) return skipped();
+    const Buffer& buffer = *buffers_[step.with];
+    if (!buffer.facts.viewable) return answers(bit(Code::not_accessible));
+    const bool writes = static_cast<ViewUse>(step.other & 3) != ViewUse::read;
+    if (buffer.writer || (writes && buffer.readers > 0)) return answers(bit(Code::in_use));
+    if ((step.other & view_never_waits) == 0) return Expectation();
+    // What is known to be over needs no wait; where the memory is two memories, a copy may be needed all the same.
+    const bool over = (conflicts(buffer, writes) & ~host_).none();
+    return over && buffer.facts.plain ? Expectation() : answers(bit(Code::ok) | bit(Code::not_ready));
+}
+
+Expectation Model::expect_capture(const Step& step) const {
+    switch (step.act) {
+        case Act::begin_capture:
+            if (captures_[step.at] || !streams_[step.with]) return skipped();
+            return captured(step.with) ? answers(bit(Code::capture_error)) : Expectation();
+        case Act::end_capture:
+            if (!captures_[step.at] || graphs_[step.with]) return skipped();
+            return unjoined(*captures_[step.at]) ? answers(bit(Code::capture_error)) : Expectation();
+        case Act::drop_capture: return captures_[step.at] ? Expectation() : skipped();
+        case Act::instantiate: return !graphs_[step.with] || instances_[step.at] ? skipped() : Expectation();
+        case Act::drop_graph: return graphs_[step.at] ? Expectation() : skipped();
+        default: return instances_[step.at] ? Expectation() : skipped();
+    }
+}
+
+bool Model::refused_by_view(const Use& use) const {
+    const bool excludes_readers = use.writes || use.buffer->facts.turns;
+    return use.buffer->writer || (excludes_readers && use.buffer->readers > 0);
+}
+
+Expectation Model::expect_graph_launch(const Step& step) const {
+    if (!streams_[step.at] || !instances_[step.with] || captured(step.at)) return skipped();
+    const Instance& instance = *instances_[step.with];
+    const Stream& stream = *streams_[step.at];
+    if (instance.graph->device != stream.device) return answers(bit(Code::wrong_device));
+    Expectation expected;
+    for (const Recorded& one : instance.graph->recorded) {
+        if (std::any_of(one.work.uses.begin(), one.work.uses.end(),
+                        [&](const Use& use) { return refused_by_view(use); })) {
+            return answers(bit(Code::in_use));
+        }
+        const std::string unordered = race(past_of(stream, one.work) | instance.launched, one.work);
+        if (!unordered.empty()) expected.race = unordered;
+    }
+    return expected;
+}
+
+Expectation Model::expect_work(const Step& step) const {
+    const std::optional<Work> work = work_of(step);
+    if (!work) return skipped();
+    const Stream& stream = *streams_[step.at];
+    bool foreign = false;
+    bool turns = false;
+    bool plain = true;
+    bool viewed = false;
+    for (const Use& use : work->uses) {
+        foreign |= use.buffer->device != stream.device;
+        turns |= use.buffer->facts.turns;
+        plain &= use.buffer->facts.plain;
+        viewed |= refused_by_view(use);
+    }
+    Expectation expected;
+    if (stream.capture) {
+        if (turns) return answers(bit(Code::capture_error) | (foreign ? bit(Code::wrong_device) : 0));
+        if (is_copy(work->act) && foreign) return answers(bit(Code::capture_error));
+        if (!is_kernel(work->act) && foreign) expected.codes |= bit(Code::capture_error);
+        if (!is_kernel(work->act) && !plain) expected.codes |= bit(Code::capture_error) | bit(Code::unsupported);
+    } else {
+        if (viewed) expected.codes = bit(Code::in_use);
+        if (turns) expected.codes |= bit(Code::in_use);  // another stream may still have it
+    }
+    if (foreign && !is_copy(work->act)) {
+        expected.codes |= bit(Code::wrong_device) | bit(Code::not_accessible) | bit(Code::unsupported);
+    }
+    // A stream that would have to wait for the copy may be captured, or memory to carry it may not be had.
+    if (!is_kernel(work->act) && (foreign || !plain) && any_capture()) expected.codes |= bit(Code::capture_error);
+    if (expected.may(Code::ok)) {
+        expected.race = stream.capture ? recorded_race(stream, *work) : race(past_of(stream, *work), *work);
+    }
+    return expected;
+}
+
+bool Model::unjoined(const Capture& capture) const {
+    return std::any_of(capture.members.begin(), capture.members.end(), [&](const auto& member) {
+        return (member->recorded_past & ~capture.origin->recorded_past).any();
+    });
+}
+
+// --- answers
+
+std::string Model::judge(const Step& step, const Answer& answer, const std::vector<Run>& ran) const {
+    if (answer.code != Code::ok) return {};
+    Past claimed;  // that the answer says to be over
+    switch (step.act) {
+        case Act::event_finished:
+            if (answer.flag) claimed = events_[step.at]->past;
+            if (!answer.flag && (events_[step.at]->past & ~host_).none())
+                return "false, although it is known to be over";
+            break;
+        case Act::stream_finished:
+            if (answer.flag) claimed = streams_[step.at]->past;
+            if (!answer.flag && !streams_[step.at]->works_unasked && (streams_[step.at]->past & ~host_).none()) {
+                return "false, although it is known to be over";
+            }
+            break;
+        case Act::event_sync: claimed = events_[step.at]->past; break;
+        case Act::stream_sync: claimed = streams_[step.at]->past; break;
+        case Act::device_sync:
+            for (Node node = 0; node < nodes_.size(); ++node) claimed[node] = nodes_[node].device == step.at;
+            break;
+        case Act::open_view: {
+            const Buffer& buffer = *buffers_[step.with];
+            claimed = conflicts(buffer, static_cast<ViewUse>(step.other & 3) != ViewUse::read);
+            if (answer.read && buffer.known && *answer.read != buffer.values) return "the view shows other values";
+            break;
+        }
+        case Act::close_view:
+            if (answer.read && views_[step.at]->buffer->known && *answer.read != views_[step.at]->buffer->values) {
+                return "the values changed under the view";
+            }
+            break;
+        case Act::drop_instance: claimed = instances_[step.at]->launched; break;
+        default: break;
+    }
+    claimed = closure(claimed);
+    std::map<std::uint32_t, std::size_t> count;
+    for (const Run& run : ran) ++count[run.mark];
+    for (Node node = 0; node < nodes_.size(); ++node) {
+        if (!claimed[node] || !nodes_[node].kernel || count[nodes_[node].mark] > nodes_[node].run) continue;
+        return "over, it says, but kernel " + std::to_string(nodes_[node].mark) + " has not run yet";
+    }
+    return {};
+}
+
+std::string Model::judge_runs(const std::vector<Run>& ran) const {
+    std::map<std::uint32_t, std::vector<std::size_t>> at;  // by mark
+    for (std::size_t index = 0; index < ran.size(); ++index) at[ran[index].mark].push_back(index);
+    std::vector<std::size_t> place(nodes_.size(), 0);
+    std::size_t expected = 0;
+    for (Node node = 0; node < nodes_.size(); ++node) {
+        const Happened& one = nodes_[node];
+        if (!one.kernel) continue;
+        ++expected;
+        const std::string name = "kernel " + std::to_string(one.mark);
+        if (at[one.mark].size() <= one.run) return name + " never ran";
+        place[node] = at[one.mark][one.run];
+        if (one.digest && ran[place[node]].digest != *one.digest) return name + " read other values than it had to";
+        if (one.graph && one.graph->instances > 1) continue;
+        for (Node before = 0; before < node; ++before) {
+            const Happened& earlier = nodes_[before];
+            if (!one.before[before] || !earlier.kernel || (earlier.graph && earlier.graph->instances > 1)) continue;
+            if (place[before] > place[node]) {
+                return name + " ran before kernel " + std::to_string(earlier.mark) + ", which it comes after";
+            }
+        }
+    }
+    return expected == ran.size() ? "" : "a kernel ran that was not to run";
+}
+
+std::optional<Values> Model::contents(std::size_t buffer) const {
+    if (!buffers_[buffer] || !buffers_[buffer]->known) return std::nullopt;
+    return buffers_[buffer]->values;
+}
+
+std::optional<Step> Model::mend(const Step& step) const {
+    if (!streams_[step.at] || captured(step.at)) return std::nullopt;
+    std::vector<Work> works;
+    if (step.act == Act::launch_graph) {
+        for (const Recorded& one : instances_[step.with]->graph->recorded) works.push_back(one.work);
+    } else if (const std::optional<Work> work = work_of(step)) {
+        works.push_back(*work);
+    }
+    for (const Work& work : works) {
+        const Past past = past_of(*streams_[step.at], work);
+        for (const Use& use : work.uses) {
+            const Past unordered = conflicts(*use.buffer, use.writes) & ~past;
+            for (std::size_t slot = 0; slot < most_streams; ++slot) {
+                if (unordered.none() || !streams_[slot] || captured(slot)) continue;
+                if ((streams_[slot]->past & unordered).none()) continue;
+                return Step{Act::wait_stream, step.at, static_cast<std::uint8_t>(slot), 0, 0};
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+// --- effects
+
+void Model::apply(const Step& step, const Answer& answer) {
+    // An end that was refused for an unjoined stream has ended the capture all the same.
+    if (answer.code != Code::ok && step.act != Act::end_capture) return;
+    switch (step.act) {
+        case Act::allocate:
+        case Act::release:
+        case Act::drop_buffer: return apply_memory(step);
+        case Act::open_view:
+        case Act::close_view: return apply_view(step);
+        case Act::begin_capture:
+        case Act::end_capture:
+        case Act::drop_capture:
+        case Act::instantiate:
+        case Act::drop_graph:
+        case Act::drop_instance: return apply_capture(step, answer);
+        case Act::launch_graph: return apply_graph_launch(step);
+        case Act::bump:
+        case Act::mix:
+        case Act::join:
+        case Act::look:
+        case Act::fill:
+        case Act::copy:
+        case Act::copy_half: return apply_work(step);
+        default: return apply_stream(step, answer);
+    }
+}
+
+void Model::apply_stream(const Step& step, const Answer& answer) {
+    switch (step.act) {
+        case Act::open_stream:
+            streams_[step.at] = std::make_shared<Stream>(Stream{step.with, {}, nullptr, {}, false});
+            break;
+        case Act::close_stream: streams_[step.at].reset(); break;
+        case Act::record:
+            events_[step.at] = Event{streams_[step.with]->device, streams_[step.with]->past | host_, nullptr};
+            break;
+        case Act::drop_event: events_[step.at].reset(); break;
+        case Act::wait_event: streams_[step.at]->past |= events_[step.with]->past; break;
+        case Act::wait_stream: streams_[step.at]->past |= streams_[step.with]->past; break;
+        case Act::event_finished:
+            if (answer.flag) host_ |= events_[step.at]->past;
+            break;
+        case Act::event_sync: host_ |= events_[step.at]->past; break;
+        case Act::stream_finished:
+            if (answer.flag) host_ |= streams_[step.at]->past;
+            break;
+        case Act::stream_sync: host_ |= streams_[step.at]->past; break;
+        case Act::device_sync: {
+            Past all;
+            for (Node node = 0; node < nodes_.size(); ++node) all[node] = nodes_[node].device == step.at;
+            host_ |= closure(all);
+            break;
+        }
+        default: break;
+    }
+}
+
+void Model::apply_memory(const Step& step) {
+    if (step.act != Act::allocate) return buffers_[step.at].reset();
+    const bool in_order = static_cast<Kind>(step.other) == Kind::stream_pool;
+    const std::size_t device = in_order ? streams_[step.value]->device : step.with;
+    auto buffer = std::make_shared<Buffer>();
+    buffer->device = device;
+    buffer->facts = machine_.kinds[device][step.other];
+    if (in_order) {
+        Stream& stream = *streams_[step.value];
+        stream.works_unasked = true;
+        const Past before = stream.past | host_;
+        const Node node = happen(streams_[step.value], Work{Act::allocate, 0, 0, {}}, before);
+        stream.past = before;
+        stream.past.set(node);
+        buffer->made = stream.past;
+    }
+    buffers_[step.at] = std::move(buffer);
+}
+
+void Model::apply_view(const Step& step) {
+    if (step.act == Act::close_view) {
+        View& view = *views_[step.at];
+        if (view.writes) {
+            view.buffer->writer = false;
+        } else {
+            --view.buffer->readers;
+        }
+        return views_[step.at].reset();
+    }
+    const std::shared_ptr<Buffer>& buffer = buffers_[step.with];
+    const bool writes = static_cast<ViewUse>(step.other & 3) != ViewUse::read;
+    host_ |= closure(conflicts(*buffer, writes));
+    views_[step.at] = View{buffer, writes};
+    if (!writes) {
+        ++buffer->readers;
+        return;
+    }
+    buffer->writer = true;
+    buffer->known = true;  // the player writes every element at once
+    for (std::size_t i = 0; i < elements; ++i) buffer->values[i] = step.value + static_cast<std::int32_t>(i);
+}
+
+void Model::close(std::shared_ptr<Capture> capture) {
+    for (const std::shared_ptr<Stream>& member : capture->members) {
+        member->capture.reset();
+        member->recorded_past.reset();
+    }
+}
+
+void Model::apply_capture(const Step& step, const Answer& answer) {
+    switch (step.act) {
+        case Act::begin_capture: {
+            const std::shared_ptr<Stream>& stream = streams_[step.with];
+            captures_[step.at] = std::make_shared<Capture>(Capture{stream, {}, {stream}});
+            stream->capture = captures_[step.at];
+            break;
+        }
+        case Act::end_capture: {
+            const std::shared_ptr<Capture> capture = std::exchange(captures_[step.at], nullptr);
+            if (answer.code == Code::ok) {
+                graphs_[step.with] = std::make_shared<Graph>(Graph{capture->origin->device, capture->recorded, 0});
+            }
+            close(capture);
+            break;
+        }
+        case Act::drop_capture: close(std::exchange(captures_[step.at], nullptr)); break;
+        case Act::instantiate:
+            ++graphs_[step.with]->instances;
+            instances_[step.at] = std::make_shared<Instance>(Instance{graphs_[step.with], {}});
+            break;
+        case Act::drop_graph: graphs_[step.at].reset(); break;
+        case Act::drop_instance:
+            host_ |= closure(instances_[step.at]->launched);
+            instances_[step.at].reset();
+            break;
+        default: break;
+    }
+}
+
+void Model::apply_work(const Step& step) {
+    const Work work = *work_of(step);
+    const std::shared_ptr<Stream>& stream = streams_[step.at];
+    ++next_mark_;
+    if (stream->capture) {
+        std::vector<Recorded>& recorded = stream->capture->recorded;
+        recorded.push_back({work, stream->recorded_past});
+        stream->recorded_past.set(recorded.size() - 1);
+        return;
+    }
+    const Past before = past_of(*stream, work);
+    const Node node = happen(stream, work, before);
+    stream->past = before;
+    stream->past.set(node);
+    if (!is_copy(work.act)) return;
+    for (const Use& use : work.uses) {
+        if (use.buffer->device == stream->device) continue;
+        for (const Access& access : use.buffer->accesses) {
+            if (access.stream->device == use.buffer->device) access.stream->past |= stream->past;
+        }
+    }
+}
+
+void Model::apply_graph_launch(const Step& step) {
+    const std::shared_ptr<Stream>& stream = streams_[step.at];
+    Instance& instance = *instances_[step.with];
+    const std::size_t first = nodes_.size();
+    Past before = stream->past | host_ | instance.launched;
+    for (const Recorded& one : instance.graph->recorded) before |= past_of(*stream, one.work);
+    Past all = before;
+    for (const Recorded& one : instance.graph->recorded) {
+        const Node node = happen(stream, one.work, before | one.after << first);
+        nodes_[node].graph = instance.graph;
+        all.set(node);
+    }
+    stream->past = all;
+    instance.launched = all;
+}
+
+}  // namespace exploration

@@ -1,0 +1,204 @@
+// The reference model: what every call has to answer, and what every kernel has to read. It knows no stream position,
+// fence or driver: an operation is a node, and what comes before it is a set of nodes.
+//
+// The whole of order, as the public headers promise it:
+//   * a stream has a past: what ends before its next operation begins. An operation joins the past of its stream;
+//   * an event keeps the past that its stream had when it was recorded; wait(event) adds that to the waiter's past;
+//   * the host has a past: what it waited for, or was told to be over. What is issued later comes after it;
+//   * memory that a stream allocated in its order is there before anybody's use of it;
+//   * a copy that meets memory of another device comes behind what uses it there, and what that device's streams, as
+//     far as they used it, are given later comes behind the copy;
+//   * a launch of a graph comes after its stream's past and after the instance's last launch; inside it, operations
+//     are ordered as the pasts of the captured streams were.
+#pragma once
+
+#include "kernels.hpp"
+#include "steps.hpp"
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace exploration {
+
+inline constexpr std::size_t most_nodes = 512;
+using Past = std::bitset<most_nodes>;
+using Values = std::array<std::int32_t, elements>;
+
+// What the model has to be told of the machine: which kinds of memory a device hands out, and how it uses them.
+struct KindFacts {
+    bool there = false;
+    bool viewable = false;  // the host may look at it
+    bool turns = false;     // it belongs to one side, and one stream, at a time (89=0)
+    bool pooled = false;    // given back in the order of a stream
+    bool plain = false;     // used in place, and copied by the driver: the host takes no part
+};
+struct MachineFacts {
+    std::size_t gpus = 1;
+    bool peers = false;  // every GPU was given access to the others' memory
+    std::array<std::array<KindFacts, kind_count>, 2> kinds;
+};
+
+struct Expectation {
+    bool skip = false;        // an object that the step names is not there, or it would leave the model's bounds
+    std::string race;         // not empty: two uses of a buffer that nothing orders, and which
+    std::uint64_t codes = 1;  // one bit per Code that may be answered
+    bool may(isthmus::Code code) const { return (codes >> static_cast<int>(code) & 1) != 0; }
+};
+
+struct Answer {
+    isthmus::Code code = isthmus::Code::ok;
+    std::string text;            // of the error
+    bool flag = false;           // finished()
+    std::optional<Values> read;  // what a host view showed
+};
+
+class Model {
+public:
+    explicit Model(const MachineFacts& machine);
+
+    Expectation expect(const Step& step) const;
+    // Is the answer lawful? Nothing: yes; otherwise what is wrong. `ran`: what the kernels say so far.
+    std::string judge(const Step& step, const Answer& answer, const std::vector<Run>& ran) const;
+    void apply(const Step& step, const Answer& answer);
+
+    std::uint32_t next_mark() const { return next_mark_; }  // what a kernel of the next step is to be launched with
+    // A wait_stream() that would order what `step` uses behind what races with it.
+    std::optional<Step> mend(const Step& step) const;
+    // After the last synchronisation: did every kernel run once per launch, after all that comes before it, and read
+    // what it had to?
+    std::string judge_runs(const std::vector<Run>& ran) const;
+    // What a buffer holds; nothing: it was never written, or there is no such buffer.
+    std::optional<Values> contents(std::size_t buffer) const;
+    bool has_buffer(std::size_t slot) const { return buffers_[slot] != nullptr; }
+    bool has_stream(std::size_t slot) const { return streams_[slot] != nullptr; }
+    std::size_t stream_device(std::size_t slot) const;
+    std::size_t buffer_device(std::size_t slot) const;
+    bool has_view(std::size_t slot) const { return views_[slot].has_value(); }
+    bool has_capture(std::size_t slot) const { return captures_[slot] != nullptr; }
+
+private:
+    using Node = std::size_t;
+    struct Stream;
+    struct Access {
+        Node node;
+        bool writes;
+        std::shared_ptr<Stream> stream;
+    };
+    struct Buffer {
+        std::size_t device;
+        KindFacts facts;
+        Values values{};
+        bool known = false;
+        std::vector<Access> accesses;
+        int readers = 0;
+        bool writer = false;
+        Past made;  // memory in the order of a stream: its allocation, and what that came after
+    };
+    struct Use {
+        std::shared_ptr<Buffer> buffer;
+        bool writes;
+    };
+    // What a step gives to a stream.
+    struct Work {
+        Act act;
+        std::int32_t value;
+        std::uint32_t mark;
+        std::vector<Use> uses;  // in the order of the step's arguments
+    };
+    struct Recorded {
+        Work work;
+        Past after;  // indices of earlier ones of this capture
+    };
+    struct Capture {
+        std::shared_ptr<Stream> origin;
+        std::vector<Recorded> recorded;
+        std::vector<std::shared_ptr<Stream>> members;
+    };
+    struct Stream {
+        std::size_t device;
+        Past past;
+        std::shared_ptr<Capture> capture;
+        Past recorded_past;          // as `past`, of the capture's own operations
+        bool works_unasked = false;  // it may give memory back, to the host or to a pool, in its own order
+    };
+    struct Event {
+        std::size_t device;
+        Past past;
+        std::shared_ptr<Capture> capture;
+    };
+    struct Graph {
+        std::size_t device;
+        std::vector<Recorded> recorded;
+        int instances = 0;  // ever made: marks do not tell their runs apart
+    };
+    struct Instance {
+        std::shared_ptr<Graph> graph;
+        Past launched;
+    };
+    struct View {
+        std::shared_ptr<Buffer> buffer;
+        bool writes;
+    };
+    struct Happened {
+        std::size_t device;
+        Past before;
+        bool kernel;
+        std::uint32_t mark;
+        std::size_t run;  // the how manieth run of its mark
+        std::optional<std::uint32_t> digest;
+        std::shared_ptr<Graph> graph;
+    };
+
+    // --- what a step names
+    std::optional<Work> work_of(const Step& step) const;
+    bool captured(std::size_t stream) const { return streams_[stream]->capture != nullptr; }
+    bool any_capture() const;
+    bool held_by_graph(const Buffer& buffer) const;
+    // --- order
+    Past past_of(const Stream& stream, const Work& work) const;
+    std::string race(const Past& past, const Work& work) const;
+    std::string recorded_race(const Stream& stream, const Work& work) const;
+    Past conflicts(const Buffer& buffer, bool writes) const;
+    Past closure(const Past& nodes) const;
+    Node happen(const std::shared_ptr<Stream>& stream, const Work& work, const Past& before);
+    void change(const Work& work, std::optional<std::uint32_t>& digest);
+    // --- expectations
+    Expectation expect_stream(const Step& step) const;
+    Expectation expect_event(const Step& step) const;
+    Expectation expect_memory(const Step& step) const;
+    Expectation expect_view(const Step& step) const;
+    Expectation expect_capture(const Step& step) const;
+    Expectation expect_graph_launch(const Step& step) const;
+    Expectation expect_work(const Step& step) const;
+    bool refused_by_view(const Use& use) const;
+    // --- effects
+    void apply_stream(const Step& step, const Answer& answer);
+    void apply_memory(const Step& step);
+    void apply_view(const Step& step);
+    void apply_capture(const Step& step, const Answer& answer);
+    void apply_work(const Step& step);
+    void apply_graph_launch(const Step& step);
+    void close(std::shared_ptr<Capture> capture);
+    bool unjoined(const Capture& capture) const;
+
+    MachineFacts machine_;
+    std::vector<Happened> nodes_;
+    std::map<std::uint32_t, std::size_t> runs_of_;  // by mark, of those that have to run
+    std::uint32_t next_mark_ = 1;
+    Past host_;
+    std::array<std::shared_ptr<Stream>, most_streams> streams_;
+    std::array<std::optional<Event>, most_events> events_;
+    std::array<std::shared_ptr<Buffer>, most_buffers> buffers_;
+    std::array<std::optional<View>, most_views> views_;
+    std::array<std::shared_ptr<Capture>, most_captures> captures_;
+    std::array<std::shared_ptr<Graph>, most_graphs> graphs_;
+    std::array<std::shared_ptr<Instance>, most_instances> instances_;
+};
+
+}  // namespace exploration

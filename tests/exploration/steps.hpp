@@ -1,0 +1,87 @@
+// What a sequence consists of: steps that name their objects by slot, so that any of them can be left out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace exploration {
+
+inline constexpr std::size_t most_streams = 6;  // the first are the devices' own
+inline constexpr std::size_t most_events = 4;
+inline constexpr std::size_t most_buffers = 5;
+inline constexpr std::size_t most_views = 2;
+inline constexpr std::size_t most_captures = 2;
+inline constexpr std::size_t most_graphs = 2;
+inline constexpr std::size_t most_instances = 3;
+inline constexpr std::size_t elements = 8;  // of every buffer
+
+// The arguments of a step are `at`, `with` and `other`: slots, in the order of the words below.
+enum class Act : std::uint8_t {
+    open_stream,     // stream, device
+    close_stream,    // stream
+    record,          // event, stream; value: into the event that is there, if there is one
+    drop_event,      // event
+    wait_event,      // stream, event
+    wait_stream,     // stream, stream
+    event_finished,  // event
+    event_sync,      // event
+    stream_finished,
+    stream_sync,
+    device_sync,
+    allocate,       // buffer, device, kind; value: the stream, for memory in the order of one
+    release,        // buffer
+    drop_buffer,    // buffer
+    bump,           // stream, buffer: a kernel that reads and writes it
+    mix,            // stream, buffer that is written, buffer that is read: a kernel
+    join,           // stream, buffer that is read and written, buffer that is read: a kernel
+    look,           // stream, buffer: a kernel that reads it
+    fill,           // stream, buffer
+    copy,           // stream, to, from
+    copy_half,      // stream, to, from: the first half into the second
+    open_view,      // view, buffer, how (ViewUse, and 4: without waiting)
+    close_view,     // view
+    begin_capture,  // capture, stream
+    end_capture,    // capture, graph
+    drop_capture,   // capture
+    instantiate,    // instance, graph
+    drop_graph,     // graph
+    drop_instance,  // instance
+    launch_graph,   // stream, instance
+};
+inline constexpr std::size_t act_count = static_cast<std::size_t>(Act::launch_graph) + 1;
+
+enum class Kind : std::uint8_t { device, pinned, shared, managed, pool, stream_pool };
+inline constexpr std::size_t kind_count = 6;
+enum class ViewUse : std::uint8_t { read, write, read_write };
+inline constexpr std::uint8_t view_never_waits = 4;
+
+struct Step {
+    Act act = Act::look;
+    std::uint8_t at = 0;
+    std::uint8_t with = 0;
+    std::uint8_t other = 0;
+    std::int32_t value = 0;
+};
+using Sequence = std::vector<Step>;
+
+std::string text(const Step& step);  // as a person would write the call
+
+// The same numbers with every standard library (splitmix64).
+class Numbers {
+public:
+    explicit Numbers(std::uint64_t seed) : state_(seed) {}
+    std::uint64_t next() {
+        std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        return z ^ (z >> 31);
+    }
+    std::size_t below(std::size_t limit) { return static_cast<std::size_t>(next() % limit); }
+
+private:
+    std::uint64_t state_;
+};
+
+}  // namespace exploration

@@ -1,0 +1,54 @@
+// The same slots as the model's, with the runtime's objects in them: carries steps out and writes answers down.
+#pragma once
+
+#include "model.hpp"
+#include "steps.hpp"
+
+#include <isthmus/isthmus.hpp>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace exploration {
+
+class World {
+public:
+    explicit World(isthmus::Runtime& runtime);
+    ~World();
+    World(const World&) = delete;
+    World& operator=(const World&) = delete;
+
+    Answer carry_out(const Step& step, std::uint32_t mark);
+    // What a buffer holds, by a copy to the host on its device's own stream.
+    isthmus::Result<Values> contents(std::size_t buffer, std::size_t on_device);
+
+private:
+    using Element = std::int32_t;
+    using View = std::variant<isthmus::HostView<const Element>, isthmus::HostView<Element>>;
+
+    isthmus::Device& device(std::size_t index) { return *runtime_.device(index).value(); }
+    isthmus::Result<isthmus::Buffer<Element>> allocate(const Step& step);
+    Answer of_streams(const Step& step);
+    Answer of_events(const Step& step);
+    Answer of_memory(const Step& step);
+    Answer of_views(const Step& step);
+    Answer of_graphs(const Step& step);
+    Answer of_work(const Step& step, std::uint32_t mark);
+
+    isthmus::Runtime& runtime_;
+    std::array<std::optional<isthmus::Stream>, most_streams> streams_;
+    std::array<std::optional<isthmus::Event>, most_events> events_;
+    std::array<isthmus::Buffer<Element>, most_buffers> buffers_;
+    std::array<std::optional<View>, most_views> views_;
+    std::array<std::optional<isthmus::Capture>, most_captures> captures_;
+    std::array<std::optional<isthmus::Graph>, most_graphs> graphs_;
+    std::array<std::optional<isthmus::GraphInstance>, most_instances> instances_;
+};
+
+// Asks a runtime, once, what its devices hand out: the exploration is about order, and takes kinds as they are.
+MachineFacts learn(isthmus::Runtime& runtime);
+
+}  // namespace exploration
