@@ -95,10 +95,10 @@ private:
     // Appends the step as if it was answered with the best that the model expects.
     void add(const Step& step) {
         const Expectation expected = model_.expect(step);
-        if (expected.skip || !expected.race.empty()) return;
+        if (expected.skip) return;
         Answer answer;
-        if (!expected.may(isthmus::Code::ok)) answer.code = isthmus::Code::in_use;
-        model_.apply(step, answer);
+        if (!expected.may(isthmus::Code::ok) || expected.race) answer.code = isthmus::Code::in_use;
+        model_.apply(step, expected, answer);
         sequence_.push_back(step);
     }
 
@@ -108,7 +108,7 @@ private:
         step.act = draw_act(numbers_);
         Expectation expected;
         expected.skip = true;
-        for (int attempt = 0; attempt < 10 && expected.skip; ++attempt) {
+        for (int attempt = 0; attempt < 10 && expected.skip && !expected.race; ++attempt) {
             const Bounds bounds = bounds_of(step.act, machine_);
             step.at = static_cast<std::uint8_t>(numbers_.below(bounds.at));
             step.with = static_cast<std::uint8_t>(numbers_.below(bounds.with));
@@ -116,14 +116,15 @@ private:
             step.value = draw_value(step.act, numbers_);
             expected = model_.expect(step);
         }
-        if (expected.skip) return;
+        if (expected.skip && !expected.race) return;
         // Misuse is refused, and teaches less than what goes on.
         if (!expected.may(isthmus::Code::ok) && numbers_.below(4) != 0) return;
-        for (int mended = 0; mended < 4 && !expected.race.empty(); ++mended) {
+        const bool left = machine_.order_checked && numbers_.below(2) == 0;
+        for (int mended = 0; mended < 4 && expected.race && !left; ++mended) {
             order(step);
             expected = model_.expect(step);
         }
-        if (expected.race.empty() && !expected.skip) add(step);
+        add(step);
     }
 
     void order(const Step& step) {

@@ -1,7 +1,9 @@
 // exploration: random sequences of the public API against the reference model, in the simulator's seeded mode.
 //   exploration [--seed S] [--sequences N] [--seconds T]    plays sequences until one fails
 //   exploration [--seed S] --sequence N                     plays one exactly as it was played among the others
-// The machine is ISTHMUS_SIM's. A failing sequence is shrunk and printed. Exits with 1 where one failed.
+// Every other runtime checks the order of uses (OrderCheck::refuse): there, steps that race are given to it as well,
+// and its verdict has to be the model's. The machine is ISTHMUS_SIM's. A failing sequence is shrunk and printed. Exits
+// with 1 where one failed.
 #include "draw.hpp"
 #include "play.hpp"
 #include "world.hpp"
@@ -84,8 +86,13 @@ std::uint64_t mixed_seed(std::uint64_t seed, std::uint64_t sequence, std::uint64
     return numbers.next();
 }
 
-std::optional<isthmus::Runtime> open_runtime() {
+bool order_checked(std::uint64_t sequence) {
+    return sequence / sequences_of_runtime % 2 != 0;
+}
+
+std::optional<isthmus::Runtime> open_runtime(bool checked) {
     isthmus::RuntimeOptions options;
+    options.order_check = checked ? isthmus::OrderCheck::refuse : isthmus::OrderCheck::off;
     options.launch_mode = isthmus::LaunchMode::checked;
     options.wait_timeout = std::chrono::seconds(20);
     isthmus::Result<isthmus::Runtime> runtime = isthmus::Runtime::open(options);
@@ -98,7 +105,7 @@ public:
     explicit Exploration(const Options& options) : options_(options) {}
 
     int run() {
-        if (std::optional<isthmus::Runtime> first = open_runtime(); !first || !simulator_.find()) {
+        if (std::optional<isthmus::Runtime> first = open_runtime(false); !first || !simulator_.find()) {
             std::fprintf(stderr, "exploration needs a simulated machine with a GPU (ISTHMUS_SIM)\n");
             return 2;
         }
@@ -132,9 +139,9 @@ private:
 
     bool play_group(std::uint64_t first, std::uint64_t end) {
         (void)simulator_.seeded(mixed_seed(options_.seed, first, 3));
-        std::optional<isthmus::Runtime> runtime = open_runtime();
+        std::optional<isthmus::Runtime> runtime = open_runtime(order_checked(first));
         if (!runtime) return complain(first, {}, "a runtime could not be opened");
-        const MachineFacts machine = learned(*runtime);
+        const MachineFacts machine = learned(*runtime, order_checked(first));
         for (std::uint64_t at = first; at < end; ++at) {
             const Sequence sequence = draw(drawn_by(at), machine);
             (void)simulator_.seeded(run_by(at));
@@ -153,9 +160,9 @@ private:
         return true;
     }
 
-    // The first of every process is asked; the others are the same machine.
-    MachineFacts learned(isthmus::Runtime& runtime) {
+    static MachineFacts learned(isthmus::Runtime& runtime, bool checked) {
         MachineFacts facts = learn(runtime);
+        facts.order_checked = checked;
         for (std::size_t from = 0; from < facts.gpus; ++from) {
             for (std::size_t to = 0; to < facts.gpus; ++to) {
                 if (from == to) continue;
@@ -166,13 +173,13 @@ private:
     }
 
     // Alone, in a runtime of its own: what is wrong with it; nothing: it plays well.
-    std::string alone(const Sequence& sequence, std::uint64_t run_seed, std::uint64_t ending) {
+    std::string alone(const Sequence& sequence, std::uint64_t at, std::uint64_t run_seed) {
         (void)simulator_.seeded(run_seed);
-        std::optional<isthmus::Runtime> runtime = open_runtime();
+        std::optional<isthmus::Runtime> runtime = open_runtime(order_checked(at));
         if (!runtime) return "a runtime could not be opened";
-        const MachineFacts machine = learned(*runtime);
+        const MachineFacts machine = learned(*runtime, order_checked(at));
         (void)simulator_.seeded(run_seed);
-        std::string complaint = play(*runtime, machine, sequence, ending).complaint;
+        std::string complaint = play(*runtime, machine, sequence, ended_by(at)).complaint;
         runtime.reset();
         if (!complaint.empty()) return complaint;
         const std::string left = simulator_.left();
@@ -181,11 +188,11 @@ private:
 
     bool find_leak(std::uint64_t first, std::uint64_t end, const std::string& left) {
         for (std::uint64_t at = first; at < end; ++at) {
-            std::optional<isthmus::Runtime> runtime = open_runtime();
-            const MachineFacts machine = learned(*runtime);
+            std::optional<isthmus::Runtime> runtime = open_runtime(order_checked(at));
+            const MachineFacts machine = learned(*runtime, order_checked(at));
             runtime.reset();
             const Sequence sequence = draw(drawn_by(at), machine);
-            if (alone(sequence, run_by(at), ended_by(at)).empty()) continue;
+            if (alone(sequence, at, run_by(at)).empty()) continue;
             Verdict verdict;
             verdict.step = sequence.size();
             verdict.complaint = "left behind:" + left;
@@ -194,12 +201,18 @@ private:
         return complain(first, {}, "left behind by the sequences up to " + std::to_string(end - 1) + ":" + left);
     }
 
-    // Other orders of work than the one that failed may show the same mistake with fewer steps.
-    std::optional<std::pair<std::uint64_t, std::string>> fails(const Sequence& sequence, std::uint64_t at) {
+    // Without what differs from order to order: names of objects, numbers.
+    static std::string_view sort_of(std::string_view complaint) { return complaint.substr(0, complaint.find(':')); }
+
+    // Other orders of work than the one that failed may show the same mistake with fewer steps. `like`: which mistake;
+    // empty: any.
+    std::optional<std::pair<std::uint64_t, std::string>> fails(const Sequence& sequence, std::uint64_t at,
+                                                               std::string_view like) {
         for (std::uint64_t order = 0; order < 12; ++order) {
             const std::uint64_t run_seed = order == 0 ? run_by(at) : mixed_seed(options_.seed, at * 16 + order, 3);
-            std::string complaint = alone(sequence, run_seed, ended_by(at));
-            if (!complaint.empty()) return std::pair(run_seed, std::move(complaint));
+            std::string complaint = alone(sequence, at, run_seed);
+            if (complaint.empty() || (!like.empty() && sort_of(complaint) != like)) continue;
+            return std::pair(run_seed, std::move(complaint));
         }
         return std::nullopt;
     }
@@ -207,13 +220,15 @@ private:
     bool explain(std::uint64_t at, const Sequence& sequence, const MachineFacts&, const Verdict& verdict) {
         const std::string step = verdict.step < sequence.size() ? text(sequence[verdict.step]) : "at its end";
         complain(at, step, verdict.complaint);
-        if (!fails(sequence, at)) {
+        const std::string like = fails(sequence, at, sort_of(verdict.complaint)) ? verdict.complaint : std::string();
+        if (!fails(sequence, at, sort_of(like))) {
             std::printf("alone it plays well: only behind the sequences before it in the same runtime does it fail\n");
             print(sequence);
             return false;
         }
-        const Sequence shortest = shrink(sequence, [&](const Sequence& one) { return fails(one, at).has_value(); });
-        const auto why = fails(shortest, at);
+        const Sequence shortest =
+            shrink(sequence, [&](const Sequence& one) { return fails(one, at, sort_of(like)).has_value(); });
+        const auto why = fails(shortest, at, sort_of(like));
         std::printf("the same with as few steps as possible (%zu of %zu): %s\n", shortest.size(), sequence.size(),
                     why ? why->second.c_str() : "");
         print(shortest);
@@ -240,6 +255,7 @@ private:
 bool read_options(int argc, char** argv, Options& options) {
     for (int at = 1; at < argc; ++at) {
         const std::string_view name = argv[at];
+        if (name.starts_with("--gtest_")) continue;  // what runs mutants says it to every test
         if (++at == argc) return false;
         if (name == "--seed") {
             options.seed = std::strtoull(argv[at], nullptr, 0);

@@ -55,7 +55,8 @@ std::optional<Model::Work> Model::work_of(const Step& step) const {
         default: return std::nullopt;
     }
     if (!buffers_[step.other] || buffers_[step.other] == first) return std::nullopt;
-    work.uses = {{first, true}, {buffers_[step.other], false}};
+    const bool halves = step.act == Act::copy_half;
+    work.uses = {{first, true, halves ? 2u : both_halves}, {buffers_[step.other], false, halves ? 1u : both_halves}};
     return work;
 }
 
@@ -96,15 +97,15 @@ std::size_t Model::buffer_device(std::size_t slot) const {
 Past Model::closure(const Past& nodes) const {
     Past all = nodes;
     for (Node node = 0; node < nodes_.size(); ++node) {
-        if (nodes[node]) all |= nodes_[node].before;
+        if (nodes[node] && !nodes_[node].early) all |= nodes_[node].before;
     }
     return all;
 }
 
-Past Model::conflicts(const Buffer& buffer, bool writes) const {
+Past Model::conflicts(const Buffer& buffer, bool writes, unsigned halves) const {
     Past found;
     for (const Access& access : buffer.accesses) {
-        if (writes || access.writes) found.set(access.node);
+        if ((writes || access.writes) && (access.halves & halves) != 0) found.set(access.node);
     }
     return found;
 }
@@ -119,38 +120,87 @@ Past Model::past_of(const Stream& stream, const Work& work) const {
     return past;
 }
 
-std::string Model::race(const Past& past, const Work& work) const {
-    for (const Use& use : work.uses) {
-        const Past unordered = conflicts(*use.buffer, use.writes) & ~past;
-        if (unordered.any()) return "operation " + std::to_string(unordered._Find_first());
+Past Model::past_of_launch(const Stream& stream, const Instance& instance) const {
+    Past past = stream.past | host_;
+    // The driver runs launches of one instance one after the other; the order checker does not let a program lean on
+    // it.
+    if (!machine_.order_checked) past |= instance.launched;
+    for (const Recorded& one : instance.graph->recorded) {
+        for (const Use& use : one.work.uses) past |= use.buffer->made;
     }
-    return {};
+    return past;
 }
 
-std::string Model::recorded_race(const Stream& stream, const Work& work) const {
+// An event of a capture is for streams that take part in it, and for those that join by waiting; a captured stream
+// waits for nothing else.
+bool Model::may_wait(const Stream& stream, const Event& event) const {
+    if (!event.capture || !machine_.forks) return !event.capture && !stream.capture;
+    return event.capture->open && (!stream.capture || stream.capture == event.capture);
+}
+
+Model::Event Model::event_of(const Stream& stream) const {
+    return {stream.device, stream.past | host_, stream.capture, stream.recorded_past};
+}
+
+void Model::wait(const std::shared_ptr<Stream>& stream, const Event& event) {
+    if (!event.capture) {
+        stream->past |= event.past;
+        return;
+    }
+    if (!stream->capture) {
+        stream->capture = event.capture;
+        event.capture->members.push_back(stream);
+    }
+    stream->recorded_past |= event.recorded_past;
+}
+
+Past Model::race(const Past& past, const Work& work) const {
+    Past unordered;
+    for (const Use& use : work.uses) unordered |= conflicts(*use.buffer, use.writes, use.halves) & ~past;
+    return unordered;
+}
+
+bool Model::recorded_race(const Stream& stream, const Work& work) const {
     for (std::size_t at = 0; at < stream.capture->recorded.size(); ++at) {
         if (stream.recorded_past[at]) continue;
         for (const Use& earlier : stream.capture->recorded[at].work.uses) {
             for (const Use& use : work.uses) {
-                if (use.buffer == earlier.buffer && (use.writes || earlier.writes)) {
-                    return "recorded operation " + std::to_string(at);
-                }
+                const bool meet = use.buffer == earlier.buffer && (use.halves & earlier.halves) != 0;
+                if (meet && (use.writes || earlier.writes)) return true;
             }
         }
     }
-    return {};
+    return false;
+}
+
+// Where order is not checked nobody answers for what comes of a race: such a step is left out. Where it is, the step is
+// refused, unless the earlier operation is over, which the runtime may know and the model does not.
+Expectation Model::with_race(Expectation expected, const Past& unordered, bool recorded) const {
+    if (unordered.none() && !recorded) return expected;
+    if (!expected.may(Code::ok)) {  // refused for more than one reason: either may be told
+        if (machine_.order_checked) expected.codes |= bit(Code::not_ordered);
+        return expected;
+    }
+    expected.race = true;
+    expected.unordered = unordered;
+    expected.skip = !machine_.order_checked;
+    if (recorded) expected.codes &= ~bit(Code::ok);
+    expected.codes |= bit(Code::not_ordered);
+    return expected;
 }
 
 // Operations may be carried out here in the order in which they were issued: it is one that the order allows, because
 // nothing comes before what was issued earlier, and uses that conflict are ordered.
 Model::Node Model::happen(const std::shared_ptr<Stream>& stream, const Work& work, const Past& before) {
     const Node node = nodes_.size();
-    Happened happened{stream->device, before, is_kernel(work.act), work.mark, 0, std::nullopt, nullptr};
+    Happened happened{stream->device, before, is_kernel(work.act), work.mark, 0, std::nullopt, nullptr, false};
     if (happened.kernel) happened.run = runs_of_[work.mark]++;
     change(work, happened.digest);
     for (const Use& use : work.uses) {
-        use.buffer->accesses.push_back({node, use.writes, stream});
+        happened.early |= !happened.kernel && !use.buffer->facts.plain;
+        use.buffer->accesses.push_back({node, use.writes, use.halves, stream});
         stream->works_unasked |= use.buffer->facts.turns || use.buffer->facts.pooled;
+        if (use.buffer->facts.turns) use.buffer->turn_of = stream;
     }
     nodes_.push_back(std::move(happened));
     return node;
@@ -238,7 +288,8 @@ Expectation Model::expect_stream(const Step& step) const {
         case Act::wait_stream:
             if (!streams_[step.with]) return skipped();
             if (step.at == step.with) return Expectation();
-            return captured(step.at) || captured(step.with) ? answers(bit(Code::capture_error)) : Expectation();
+            return may_wait(*streams_[step.at], event_of(*streams_[step.with])) ? Expectation()
+                                                                                : answers(bit(Code::capture_error));
         default: return captured(step.at) ? answers(bit(Code::capture_error)) : Expectation();
     }
 }
@@ -247,15 +298,17 @@ Expectation Model::expect_event(const Step& step) const {
     if (step.act == Act::record) {
         const bool again = step.value != 0;
         if (!streams_[step.with] || events_[step.at].has_value() != again) return skipped();
-        std::uint64_t codes = captured(step.with) ? bit(Code::capture_error) : 0;
-        if (again && events_[step.at]->device != streams_[step.with]->device) codes |= bit(Code::wrong_device);
-        return codes != 0 ? answers(codes) : Expectation();
+        const bool elsewhere = again && events_[step.at]->device != streams_[step.with]->device;
+        if (captured(step.with) && !machine_.forks) return answers(bit(Code::capture_error) | bit(Code::wrong_device));
+        return elsewhere ? answers(bit(Code::wrong_device)) : Expectation();
     }
     if (step.act == Act::wait_event) {
         if (!streams_[step.at] || !events_[step.with]) return skipped();
-        return captured(step.at) ? answers(bit(Code::capture_error)) : Expectation();
+        return may_wait(*streams_[step.at], *events_[step.with]) ? Expectation() : answers(bit(Code::capture_error));
     }
-    return events_[step.at] ? Expectation() : skipped();
+    if (!events_[step.at]) return skipped();
+    const bool asks = step.act != Act::drop_event;
+    return asks && events_[step.at]->capture ? answers(bit(Code::capture_error)) : Expectation();
 }
 
 Expectation Model::expect_memory(const Step& step) const {
@@ -288,7 +341,9 @@ Expectation Model::expect_view(const Step& step) const {
     if ((step.other & view_never_waits) == 0) return Expectation();
     // What is known to be over needs no wait; where the memory is two memories, a copy may be needed all the same.
     const bool over = (conflicts(buffer, writes) & ~host_).none();
-    return over && buffer.facts.plain ? Expectation() : answers(bit(Code::ok) | bit(Code::not_ready));
+    const bool quiet = std::none_of(buffer.accesses.begin(), buffer.accesses.end(),
+                                    [](const Access& access) { return access.stream->works_unasked; });
+    return over && quiet && buffer.facts.plain ? Expectation() : answers(bit(Code::ok) | bit(Code::not_ready));
 }
 
 Expectation Model::expect_capture(const Step& step) const {
@@ -317,14 +372,17 @@ Expectation Model::expect_graph_launch(const Step& step) const {
     const Stream& stream = *streams_[step.at];
     if (instance.graph->device != stream.device) return answers(bit(Code::wrong_device));
     Expectation expected;
+    Past unordered;
+    bool plain = true;
     for (const Recorded& one : instance.graph->recorded) {
-        if (std::any_of(one.work.uses.begin(), one.work.uses.end(),
-                        [&](const Use& use) { return refused_by_view(use); })) {
-            return answers(bit(Code::in_use));
-        }
-        const std::string unordered = race(past_of(stream, one.work) | instance.launched, one.work);
-        if (!unordered.empty()) expected.race = unordered;
+        const bool viewed = std::any_of(one.work.uses.begin(), one.work.uses.end(),
+                                        [&](const Use& use) { return refused_by_view(use); });
+        if (viewed) expected = answers(bit(Code::in_use));
+        unordered |= race(past_of_launch(stream, instance), one.work);
+        for (const Use& use : one.work.uses) plain &= use.buffer->facts.plain;
     }
+    expected = with_race(expected, unordered, false);
+    expected.skip |= expected.race && !plain;
     return expected;
 }
 
@@ -357,9 +415,14 @@ Expectation Model::expect_work(const Step& step) const {
     }
     // A stream that would have to wait for the copy may be captured, or memory to carry it may not be had.
     if (!is_kernel(work->act) && (foreign || !plain) && any_capture()) expected.codes |= bit(Code::capture_error);
-    if (expected.may(Code::ok)) {
-        expected.race = stream.capture ? recorded_race(stream, *work) : race(past_of(stream, *work), *work);
+    if (turns && std::any_of(work->uses.begin(), work->uses.end(), [&](const Use& use) {
+            return use.buffer->turn_of && use.buffer->turn_of != streams_[step.at];
+        })) {
+        return skipped();
     }
+    if (stream.capture) return with_race(expected, {}, recorded_race(stream, *work));
+    expected = with_race(expected, race(past_of(stream, *work), *work), false);
+    expected.skip |= expected.race && (!plain || foreign);  // copies around a use wait for more than the model knows
     return expected;
 }
 
@@ -371,9 +434,10 @@ bool Model::unjoined(const Capture& capture) const {
 
 // --- answers
 
-std::string Model::judge(const Step& step, const Answer& answer, const std::vector<Run>& ran) const {
+std::string Model::judge(const Step& step, const Expectation& expected, const Answer& answer,
+                         const std::vector<Run>& ran) const {
     if (answer.code != Code::ok) return {};
-    Past claimed;  // that the answer says to be over
+    Past claimed = expected.unordered;  // that the answer says to be over
     switch (step.act) {
         case Act::event_finished:
             if (answer.flag) claimed = events_[step.at]->past;
@@ -405,7 +469,10 @@ std::string Model::judge(const Step& step, const Answer& answer, const std::vect
         case Act::drop_instance: claimed = instances_[step.at]->launched; break;
         default: break;
     }
-    claimed = closure(claimed);
+    return not_over(closure(claimed), ran);
+}
+
+std::string Model::not_over(const Past& claimed, const std::vector<Run>& ran) const {
     std::map<std::uint32_t, std::size_t> count;
     for (const Run& run : ran) ++count[run.mark];
     for (Node node = 0; node < nodes_.size(); ++node) {
@@ -454,9 +521,10 @@ std::optional<Step> Model::mend(const Step& step) const {
         works.push_back(*work);
     }
     for (const Work& work : works) {
-        const Past past = past_of(*streams_[step.at], work);
+        const Past past = step.act == Act::launch_graph ? past_of_launch(*streams_[step.at], *instances_[step.with])
+                                                        : past_of(*streams_[step.at], work);
         for (const Use& use : work.uses) {
-            const Past unordered = conflicts(*use.buffer, use.writes) & ~past;
+            const Past unordered = conflicts(*use.buffer, use.writes, use.halves) & ~past;
             for (std::size_t slot = 0; slot < most_streams; ++slot) {
                 if (unordered.none() || !streams_[slot] || captured(slot)) continue;
                 if ((streams_[slot]->past & unordered).none()) continue;
@@ -469,7 +537,8 @@ std::optional<Step> Model::mend(const Step& step) const {
 
 // --- effects
 
-void Model::apply(const Step& step, const Answer& answer) {
+void Model::apply(const Step& step, const Expectation& expected, const Answer& answer) {
+    if (answer.code == Code::ok) host_ |= closure(expected.unordered);
     // An end that was refused for an unjoined stream has ended the capture all the same.
     if (answer.code != Code::ok && step.act != Act::end_capture) return;
     switch (step.act) {
@@ -502,12 +571,12 @@ void Model::apply_stream(const Step& step, const Answer& answer) {
             streams_[step.at] = std::make_shared<Stream>(Stream{step.with, {}, nullptr, {}, false});
             break;
         case Act::close_stream: streams_[step.at].reset(); break;
-        case Act::record:
-            events_[step.at] = Event{streams_[step.with]->device, streams_[step.with]->past | host_, nullptr};
-            break;
+        case Act::record: events_[step.at] = event_of(*streams_[step.with]); break;
         case Act::drop_event: events_[step.at].reset(); break;
-        case Act::wait_event: streams_[step.at]->past |= events_[step.with]->past; break;
-        case Act::wait_stream: streams_[step.at]->past |= streams_[step.with]->past; break;
+        case Act::wait_event: wait(streams_[step.at], *events_[step.with]); break;
+        case Act::wait_stream:
+            if (step.at != step.with) wait(streams_[step.at], event_of(*streams_[step.with]));
+            break;
         case Act::event_finished:
             if (answer.flag) host_ |= events_[step.at]->past;
             break;
@@ -558,6 +627,7 @@ void Model::apply_view(const Step& step) {
     const std::shared_ptr<Buffer>& buffer = buffers_[step.with];
     const bool writes = static_cast<ViewUse>(step.other & 3) != ViewUse::read;
     host_ |= closure(conflicts(*buffer, writes));
+    buffer->turn_of.reset();
     views_[step.at] = View{buffer, writes};
     if (!writes) {
         ++buffer->readers;
@@ -569,6 +639,7 @@ void Model::apply_view(const Step& step) {
 }
 
 void Model::close(std::shared_ptr<Capture> capture) {
+    capture->open = false;
     for (const std::shared_ptr<Stream>& member : capture->members) {
         member->capture.reset();
         member->recorded_past.reset();
@@ -579,7 +650,7 @@ void Model::apply_capture(const Step& step, const Answer& answer) {
     switch (step.act) {
         case Act::begin_capture: {
             const std::shared_ptr<Stream>& stream = streams_[step.with];
-            captures_[step.at] = std::make_shared<Capture>(Capture{stream, {}, {stream}});
+            captures_[step.at] = std::make_shared<Capture>(Capture{stream, {}, {stream}, true});
             stream->capture = captures_[step.at];
             break;
         }
@@ -632,11 +703,10 @@ void Model::apply_graph_launch(const Step& step) {
     const std::shared_ptr<Stream>& stream = streams_[step.at];
     Instance& instance = *instances_[step.with];
     const std::size_t first = nodes_.size();
-    Past before = stream->past | host_ | instance.launched;
-    for (const Recorded& one : instance.graph->recorded) before |= past_of(*stream, one.work);
+    const Past before = past_of_launch(*stream, instance);
     Past all = before;
     for (const Recorded& one : instance.graph->recorded) {
-        const Node node = happen(stream, one.work, before | one.after << first);
+        const Node node = happen(stream, one.work, before | shifted(one.after, first));
         nodes_[node].graph = instance.graph;
         all.set(node);
     }

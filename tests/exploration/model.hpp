@@ -9,7 +9,9 @@
 //   * a copy that meets memory of another device comes behind what uses it there, and what that device's streams, as
 //     far as they used it, are given later comes behind the copy;
 //   * a launch of a graph comes after its stream's past and after the instance's last launch; inside it, operations
-//     are ordered as the pasts of the captured streams were.
+//     are ordered as the pasts of the captured streams were. A stream that waits for an event of a capture joins it;
+//     what it was given before stays outside, and what joined streams record has to be in the past of the first one
+//     at the end.
 #pragma once
 
 #include "kernels.hpp"
@@ -40,13 +42,15 @@ struct KindFacts {
 };
 struct MachineFacts {
     std::size_t gpus = 1;
-    bool peers = false;  // every GPU was given access to the others' memory
+    bool order_checked = false;  // RuntimeOptions::order_check = refuse
+    bool forks = false;          // other streams may join a capture
     std::array<std::array<KindFacts, kind_count>, 2> kinds;
 };
 
 struct Expectation {
     bool skip = false;        // an object that the step names is not there, or it would leave the model's bounds
-    std::string race;         // not empty: two uses of a buffer that nothing orders, and which
+    bool race = false;        // it uses a buffer that an earlier operation uses, and nothing orders the two
+    Past unordered;           // those earlier ones; none where both are recorded in one capture
     std::uint64_t codes = 1;  // one bit per Code that may be answered
     bool may(isthmus::Code code) const { return (codes >> static_cast<int>(code) & 1) != 0; }
 };
@@ -64,8 +68,9 @@ public:
 
     Expectation expect(const Step& step) const;
     // Is the answer lawful? Nothing: yes; otherwise what is wrong. `ran`: what the kernels say so far.
-    std::string judge(const Step& step, const Answer& answer, const std::vector<Run>& ran) const;
-    void apply(const Step& step, const Answer& answer);
+    std::string judge(const Step& step, const Expectation& expected, const Answer& answer,
+                      const std::vector<Run>& ran) const;
+    void apply(const Step& step, const Expectation& expected, const Answer& answer);
 
     std::uint32_t next_mark() const { return next_mark_; }  // what a kernel of the next step is to be launched with
     // A wait_stream() that would order what `step` uses behind what races with it.
@@ -84,10 +89,13 @@ public:
 
 private:
     using Node = std::size_t;
+    static constexpr unsigned both_halves = 3;
     struct Stream;
+    // Of a buffer, what an operation touches: one bit for each half.
     struct Access {
         Node node;
         bool writes;
+        unsigned halves;
         std::shared_ptr<Stream> stream;
     };
     struct Buffer {
@@ -98,11 +106,13 @@ private:
         std::vector<Access> accesses;
         int readers = 0;
         bool writer = false;
-        Past made;  // memory in the order of a stream: its allocation, and what that came after
+        std::shared_ptr<Stream> turn_of;  // memory that goes by turns: who had it last, and no view since
+        Past made;                        // memory in the order of a stream: its allocation, and what that came after
     };
     struct Use {
         std::shared_ptr<Buffer> buffer;
         bool writes;
+        unsigned halves = both_halves;
     };
     // What a step gives to a stream.
     struct Work {
@@ -115,10 +125,12 @@ private:
         Work work;
         Past after;  // indices of earlier ones of this capture
     };
+    static Past shifted(const Past& indices, Node first) { return indices << first; }
     struct Capture {
         std::shared_ptr<Stream> origin;
         std::vector<Recorded> recorded;
-        std::vector<std::shared_ptr<Stream>> members;
+        std::vector<std::shared_ptr<Stream>> members;  // that take part, the origin first
+        bool open = true;
     };
     struct Stream {
         std::size_t device;
@@ -130,7 +142,8 @@ private:
     struct Event {
         std::size_t device;
         Past past;
-        std::shared_ptr<Capture> capture;
+        std::shared_ptr<Capture> capture;  // it was recorded in: then it is of that capture alone
+        Past recorded_past;
     };
     struct Graph {
         std::size_t device;
@@ -153,6 +166,7 @@ private:
         std::size_t run;  // the how manieth run of its mark
         std::optional<std::uint32_t> digest;
         std::shared_ptr<Graph> graph;
+        bool early;  // the host may have done it as soon as its own buffers were free
     };
 
     // --- what a step names
@@ -162,9 +176,15 @@ private:
     bool held_by_graph(const Buffer& buffer) const;
     // --- order
     Past past_of(const Stream& stream, const Work& work) const;
-    std::string race(const Past& past, const Work& work) const;
-    std::string recorded_race(const Stream& stream, const Work& work) const;
-    Past conflicts(const Buffer& buffer, bool writes) const;
+    Past past_of_launch(const Stream& stream, const Instance& instance) const;
+    bool may_wait(const Stream& stream, const Event& event) const;
+    static void wait(const std::shared_ptr<Stream>& stream, const Event& event);
+    Event event_of(const Stream& stream) const;
+    Past race(const Past& past, const Work& work) const;
+    bool recorded_race(const Stream& stream, const Work& work) const;
+    Past conflicts(const Buffer& buffer, bool writes, unsigned halves = both_halves) const;
+    std::string not_over(const Past& claimed, const std::vector<Run>& ran) const;
+    Expectation with_race(Expectation expected, const Past& unordered, bool recorded) const;
     Past closure(const Past& nodes) const;
     Node happen(const std::shared_ptr<Stream>& stream, const Work& work, const Past& before);
     void change(const Work& work, std::optional<std::uint32_t>& digest);

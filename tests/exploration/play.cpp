@@ -25,13 +25,13 @@ public:
     // What is wrong with the step's answer; nothing: all is well.
     std::string step(const Step& step) {
         const Expectation expected = model_.expect(step);
-        if (expected.skip || !expected.race.empty()) return {};
+        if (expected.skip) return {};
         ++verdict.steps;
         const Answer answer = world_.carry_out(step, model_.next_mark());
         if (!expected.may(answer.code)) return unexpected(expected, answer);
         verdict.refusals += answer.code != Code::ok;
-        std::string wrong = model_.judge(step, answer, runs());
-        if (wrong.empty()) model_.apply(step, answer);
+        std::string wrong = model_.judge(step, expected, answer, runs());
+        if (wrong.empty()) model_.apply(step, expected, answer);
         return wrong;
     }
 

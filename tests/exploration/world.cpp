@@ -202,6 +202,9 @@ Result<Values> World::contents(std::size_t buffer, std::size_t on_device) {
 MachineFacts learn(Runtime& runtime) {
     MachineFacts facts;
     facts.gpus = std::min<std::size_t>(runtime.device_count() - 1, 2);
+    if (Result<Capture> capture = runtime.device(0).value()->stream().begin_capture()) {
+        facts.forks = runtime.device(0).value()->stream().record().ok();
+    }
     for (std::size_t index = 0; index < facts.gpus; ++index) {
         Device& device = *runtime.device(index).value();
         for (std::size_t kind = 0; kind < kind_count; ++kind) {
