@@ -110,6 +110,15 @@ Past Model::conflicts(const Buffer& buffer, bool writes, unsigned halves) const 
     return found;
 }
 
+// Without copies that the host takes part in: their side of a buffer may be free while the other side is not.
+Past Model::wholly(const Past& nodes) const {
+    Past whole = nodes;
+    for (Node node = 0; node < nodes_.size(); ++node) {
+        if (nodes_[node].early) whole.reset(node);
+    }
+    return whole;
+}
+
 Past Model::past_of(const Stream& stream, const Work& work) const {
     Past past = stream.past | host_;
     for (const Use& use : work.uses) {
@@ -343,7 +352,8 @@ Expectation Model::expect_view(const Step& step) const {
     const bool over = (conflicts(buffer, writes) & ~host_).none();
     const bool quiet = std::none_of(buffer.accesses.begin(), buffer.accesses.end(),
                                     [](const Access& access) { return access.stream->works_unasked; });
-    return over && quiet && buffer.facts.plain ? Expectation() : answers(bit(Code::ok) | bit(Code::not_ready));
+    return over && quiet && buffer.facts.plain && !buffer.refused_since ? Expectation()
+                                                                        : answers(bit(Code::ok) | bit(Code::not_ready));
 }
 
 Expectation Model::expect_capture(const Step& step) const {
@@ -457,7 +467,7 @@ std::string Model::judge(const Step& step, const Expectation& expected, const An
             break;
         case Act::open_view: {
             const Buffer& buffer = *buffers_[step.with];
-            claimed = conflicts(buffer, static_cast<ViewUse>(step.other & 3) != ViewUse::read);
+            claimed = wholly(conflicts(buffer, static_cast<ViewUse>(step.other & 3) != ViewUse::read));
             if (answer.read && buffer.known && *answer.read != buffer.values) return "the view shows other values";
             break;
         }
@@ -539,6 +549,11 @@ std::optional<Step> Model::mend(const Step& step) const {
 
 void Model::apply(const Step& step, const Expectation& expected, const Answer& answer) {
     if (answer.code == Code::ok) host_ |= closure(expected.unordered);
+    if (answer.code != Code::ok) {
+        if (const std::optional<Work> refused = work_of(step)) {
+            for (const Use& use : refused->uses) use.buffer->refused_since = true;
+        }
+    }
     // An end that was refused for an unjoined stream has ended the capture all the same.
     if (answer.code != Code::ok && step.act != Act::end_capture) return;
     switch (step.act) {
@@ -626,8 +641,9 @@ void Model::apply_view(const Step& step) {
     }
     const std::shared_ptr<Buffer>& buffer = buffers_[step.with];
     const bool writes = static_cast<ViewUse>(step.other & 3) != ViewUse::read;
-    host_ |= closure(conflicts(*buffer, writes));
+    host_ |= closure(wholly(conflicts(*buffer, writes)));
     buffer->turn_of.reset();
+    buffer->refused_since = false;
     views_[step.at] = View{buffer, writes};
     if (!writes) {
         ++buffer->readers;

@@ -107,7 +107,10 @@ private:
         int readers = 0;
         bool writer = false;
         std::shared_ptr<Stream> turn_of;  // memory that goes by turns: who had it last, and no view since
-        Past made;                        // memory in the order of a stream: its allocation, and what that came after
+        // An operation that would have used it was refused: whoever asks without waiting may be told to wait for the
+        // next one of that stream.
+        bool refused_since = false;
+        Past made;  // memory in the order of a stream: its allocation, and what that came after
     };
     struct Use {
         std::shared_ptr<Buffer> buffer;
@@ -186,6 +189,7 @@ private:
     std::string not_over(const Past& claimed, const std::vector<Run>& ran) const;
     Expectation with_race(Expectation expected, const Past& unordered, bool recorded) const;
     Past closure(const Past& nodes) const;
+    Past wholly(const Past& nodes) const;
     Node happen(const std::shared_ptr<Stream>& stream, const Work& work, const Past& before);
     void change(const Work& work, std::optional<std::uint32_t>& digest);
     // --- expectations
