@@ -130,10 +130,7 @@ Past Model::past_of(const Stream& stream, const Work& work) const {
 }
 
 Past Model::past_of_launch(const Stream& stream, const Instance& instance) const {
-    Past past = stream.past | host_;
-    // The driver runs launches of one instance one after the other; the order checker does not let a program lean on
-    // it.
-    if (!machine_.order_checked) past |= instance.launched;
+    Past past = stream.past | host_ | instance.launched;
     for (const Recorded& one : instance.graph->recorded) {
         for (const Use& use : one.work.uses) past |= use.buffer->made;
     }
@@ -205,9 +202,12 @@ Model::Node Model::happen(const std::shared_ptr<Stream>& stream, const Work& wor
     Happened happened{stream->device, before, is_kernel(work.act), work.mark, 0, std::nullopt, nullptr, false};
     if (happened.kernel) happened.run = runs_of_[work.mark]++;
     change(work, happened.digest);
+    const bool between = is_copy(work.act) && std::any_of(work.uses.begin(), work.uses.end(), [&](const Use& use) {
+                             return use.buffer->device != stream->device;
+                         });
     for (const Use& use : work.uses) {
         happened.early |= !happened.kernel && !use.buffer->facts.plain;
-        use.buffer->accesses.push_back({node, use.writes, use.halves, stream});
+        use.buffer->accesses.push_back({node, use.writes, use.halves, stream, between});
         stream->works_unasked |= use.buffer->facts.turns || use.buffer->facts.pooled;
         if (use.buffer->facts.turns) use.buffer->turn_of = stream;
     }
@@ -352,8 +352,9 @@ Expectation Model::expect_view(const Step& step) const {
     const bool over = (conflicts(buffer, writes) & ~host_).none();
     const bool quiet = std::none_of(buffer.accesses.begin(), buffer.accesses.end(),
                                     [](const Access& access) { return access.stream->works_unasked; });
-    return over && quiet && buffer.facts.plain && !buffer.refused_since ? Expectation()
-                                                                        : answers(bit(Code::ok) | bit(Code::not_ready));
+    return over && quiet && buffer.facts.plain && !buffer.facts.moves && !buffer.refused_since
+               ? Expectation()
+               : answers(bit(Code::ok) | bit(Code::not_ready));
 }
 
 Expectation Model::expect_capture(const Step& step) const {
@@ -380,7 +381,7 @@ Expectation Model::expect_graph_launch(const Step& step) const {
     if (!streams_[step.at] || !instances_[step.with] || captured(step.at)) return skipped();
     const Instance& instance = *instances_[step.with];
     const Stream& stream = *streams_[step.at];
-    if (instance.graph->device != stream.device) return answers(bit(Code::wrong_device));
+    if ((instance.graph->devices >> stream.device & 1) == 0) return answers(bit(Code::wrong_device));
     Expectation expected;
     Past unordered;
     bool plain = true;
@@ -389,7 +390,10 @@ Expectation Model::expect_graph_launch(const Step& step) const {
                                         [&](const Use& use) { return refused_by_view(use); });
         if (viewed) expected = answers(bit(Code::in_use));
         unordered |= race(past_of_launch(stream, instance), one.work);
-        for (const Use& use : one.work.uses) plain &= use.buffer->facts.plain;
+        for (const Use& use : one.work.uses) {
+            plain &= use.buffer->facts.plain;
+            if (use.buffer->refused_since && machine_.order_checked) expected.codes |= bit(Code::not_ordered);
+        }
     }
     expected = with_race(expected, unordered, false);
     expected.skip |= expected.race && !plain;
@@ -432,6 +436,9 @@ Expectation Model::expect_work(const Step& step) const {
     }
     if (stream.capture) return with_race(expected, {}, recorded_race(stream, *work));
     expected = with_race(expected, race(past_of(stream, *work), *work), false);
+    const bool blurred =
+        std::any_of(work->uses.begin(), work->uses.end(), [](const Use& use) { return use.buffer->refused_since; });
+    if (blurred && machine_.order_checked) expected.codes |= bit(Code::not_ordered);
     expected.skip |= expected.race && (!plain || foreign);  // copies around a use wait for more than the model knows
     return expected;
 }
@@ -673,7 +680,8 @@ void Model::apply_capture(const Step& step, const Answer& answer) {
         case Act::end_capture: {
             const std::shared_ptr<Capture> capture = std::exchange(captures_[step.at], nullptr);
             if (answer.code == Code::ok) {
-                graphs_[step.with] = std::make_shared<Graph>(Graph{capture->origin->device, capture->recorded, 0});
+                graphs_[step.with] = std::make_shared<Graph>(Graph{0, capture->recorded, 0});
+                for (const auto& member : capture->members) graphs_[step.with]->devices |= 1u << member->device;
             }
             close(capture);
             break;
@@ -710,7 +718,7 @@ void Model::apply_work(const Step& step) {
     for (const Use& use : work.uses) {
         if (use.buffer->device == stream->device) continue;
         for (const Access& access : use.buffer->accesses) {
-            if (access.stream->device == use.buffer->device) access.stream->past |= stream->past;
+            if (access.stream->device == use.buffer->device && !access.between) access.stream->past |= stream->past;
         }
     }
 }

@@ -7,7 +7,7 @@
 //   * the host has a past: what it waited for, or was told to be over. What is issued later comes after it;
 //   * memory that a stream allocated in its order is there before anybody's use of it;
 //   * a copy that meets memory of another device comes behind what uses it there, and what that device's streams, as
-//     far as they used it, are given later comes behind the copy;
+//     far as they used it for work of their own device, are given later comes behind the copy;
 //   * a launch of a graph comes after its stream's past and after the instance's last launch; inside it, operations
 //     are ordered as the pasts of the captured streams were. A stream that waits for an event of a capture joins it;
 //     what it was given before stays outside, and what joined streams record has to be in the past of the first one
@@ -37,6 +37,7 @@ struct KindFacts {
     bool there = false;
     bool viewable = false;  // the host may look at it
     bool turns = false;     // it belongs to one side, and one stream, at a time (89=0)
+    bool moves = false;     // its pages are brought to the device before a use, which counts as one of their own
     bool pooled = false;    // given back in the order of a stream
     bool plain = false;     // used in place, and copied by the driver: the host takes no part
 };
@@ -97,6 +98,7 @@ private:
         bool writes;
         unsigned halves;
         std::shared_ptr<Stream> stream;
+        bool between;  // by a copy between devices, which another stream may have carried
     };
     struct Buffer {
         std::size_t device;
@@ -108,7 +110,7 @@ private:
         bool writer = false;
         std::shared_ptr<Stream> turn_of;  // memory that goes by turns: who had it last, and no view since
         // An operation that would have used it was refused: whoever asks without waiting may be told to wait for the
-        // next one of that stream.
+        // next one of that stream, and the order checker may still count what was claimed for it.
         bool refused_since = false;
         Past made;  // memory in the order of a stream: its allocation, and what that came after
     };
@@ -149,7 +151,7 @@ private:
         Past recorded_past;
     };
     struct Graph {
-        std::size_t device;
+        unsigned devices;  // that take part, one bit for each
         std::vector<Recorded> recorded;
         int instances = 0;  // ever made: marks do not tell their runs apart
     };

@@ -215,6 +215,7 @@ MachineFacts learn(Runtime& runtime) {
             known.there = buffer.ok() && buffer->path() != LaunchPath::refuse;
             if (!known.there) continue;
             known.viewable = buffer->read_on_host().ok();
+            known.moves = buffer->path() == LaunchPath::prefetch;
             known.pooled = buffer->kind() == MemoryKind::pool;
             known.turns = buffer->path() == LaunchPath::attach;
             const bool in_place = buffer->path() == LaunchPath::pass || buffer->path() == LaunchPath::prefetch;
