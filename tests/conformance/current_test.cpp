@@ -151,10 +151,12 @@ TEST(Current, ACopyWithoutAStreamGoesToTheDestinationDevicesCurrentOne) {
         EXPECT_TRUE(worked(isthmus::copy(to, from)));
         const std::uint64_t behind = stream.launch(add_one, count, from).value().position;
         EXPECT_TRUE(unless_fault(behind == before + 2)) << before << " and " << behind;
-        const std::uint64_t first = device.stream().launch(add_one, count, to).value().position;
+        Buffer<std::int32_t> beside = device.allocate<std::int32_t>(count).value();
+        EXPECT_TRUE(worked(device.stream().fill_bytes(beside, 0)));
+        const std::uint64_t first = device.stream().launch(add_one, count, beside).value().position;
         EXPECT_TRUE(worked(device.stream().synchronize()));
         EXPECT_TRUE(worked(isthmus::copy(to, from)));
-        const std::uint64_t next = device.stream().launch(add_one, count, to).value().position;
+        const std::uint64_t next = device.stream().launch(add_one, count, beside).value().position;
         EXPECT_TRUE(unless_fault(next == first + 1)) << first << " and " << next;
         EXPECT_TRUE(worked(device.synchronize()));
     });
