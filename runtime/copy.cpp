@@ -151,10 +151,10 @@ Result<void> record_on_host(StreamState& stream, const CopyJob& job) {
 Result<void> carry(StreamState& stream, const CopyJob& job) {
     const rules::CopySideFacts to = facts_of(*stream.device, job.to);
     const rules::CopySideFacts from = facts_of(*stream.device, job.from);
-    const rules::CopyPlan plan = rules::plan_copy(stream.device->synchronous, to, from);
-    if (plan.path == CopyPath::on_host && stream.device->synchronous && stream.recording_id() != 0) {
-        return record_on_host(stream, job);
-    }
+    const bool recorded = stream.recording_id() != 0;
+    const rules::CopyPlan plan = recorded ? rules::plan_recorded_copy(stream.device->synchronous, to, from)
+                                          : rules::plan_copy(stream.device->synchronous, to, from);
+    if (plan.path == CopyPath::on_host && stream.device->synchronous && recorded) return record_on_host(stream, job);
     const auto far = [&](const CopySide& side) { return side.buffer && foreign(stream, *side.buffer); };
     std::optional<UncapturedScope> uncaptured;
     if (plan.path != CopyPath::driver || far(job.to) || far(job.from)) {

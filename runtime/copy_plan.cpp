@@ -117,6 +117,16 @@ CopyPlan plan_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts
     return found;
 }
 
+CopyPlan plan_recorded_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts& from) {
+    const auto takes_part = [](const CopySideFacts& side) {
+        return in_place(side) || (site_of(side) == Site::pageable && side.owner == CopyOwner::same && side.reached);
+    };
+    if (cpu_stream || !takes_part(to) || !takes_part(from)) return plan_copy(cpu_stream, to, from);
+    CopyPlan found = plan(CopyPath::driver, "the device reaches both sides: a node of the graph");
+    found.direction = direction(to, from);
+    return found;
+}
+
 Fit fit(CopyLayout& layout, const CopyBox& box, std::size_t elements) {
     if (box.width == 0 || box.height == 0 || box.depth == 0) return {};
     if (layout.row_pitch == 0) layout.row_pitch = box.width;

@@ -36,6 +36,10 @@ struct CopyPlan {
 // Seen from the carrier.
 CopyPlan plan_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts& from);
 
+// The same on a captured stream. In a graph the driver reads and writes when the copy's turn comes, so that pageable
+// buffers may take part where the device reaches them; memory of the caller's may be gone by then.
+CopyPlan plan_recorded_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts& from);
+
 // Ordinary addresses of the host's are given to the driver for these, the device's for the others.
 bool is_host_memory(const CopySideFacts& side);
 

@@ -153,6 +153,31 @@ TEST(CopyPlan, DirectionsAreThoseOfTheSides) {  // keeps K22
     EXPECT_EQ(plan_copy(false, gpu, side(MemoryKind::host, CopyOwner::cpu_device, false)).path, CopyPath::bounce_up);
 }
 
+// keeps K22, S14: what a graph takes, for every kind, owner and reach
+TEST(CopyPlan, AGraphTakesPageableBuffersWhereTheDeviceReachesThemAndNothingOfTheCallers) {
+    using isthmus::rules::plan_recorded_copy;
+    const CopySideFacts gpu = side(MemoryKind::device, CopyOwner::same, true);
+    for (const MemoryKind kind : {MemoryKind::host, MemoryKind::host_numa}) {
+        for (const CopyOwner owner :
+             {CopyOwner::same, CopyOwner::other_gpu, CopyOwner::cpu_device, CopyOwner::caller}) {
+            for (const bool reached : {false, true}) {
+                const CopySideFacts host = side(kind, owner, reached);
+                const bool taken = owner == CopyOwner::same && reached;
+                const CopyPlan up = plan_recorded_copy(false, gpu, host);
+                const CopyPlan down = plan_recorded_copy(false, host, gpu);
+                ASSERT_EQ(up.path, taken ? CopyPath::driver : plan_copy(false, gpu, host).path);
+                ASSERT_EQ(down.path, taken ? CopyPath::driver : plan_copy(false, host, gpu).path);
+                if (!taken) continue;
+                ASSERT_EQ(up.direction, CopyDirection::host_to_device);
+                ASSERT_EQ(down.direction, CopyDirection::device_to_host);
+            }
+        }
+    }
+    EXPECT_EQ(plan_recorded_copy(false, gpu, gpu).path, CopyPath::driver);
+    EXPECT_EQ(plan_recorded_copy(true, side(MemoryKind::host, CopyOwner::cpu_device, true), gpu).path,
+              plan_copy(true, side(MemoryKind::host, CopyOwner::cpu_device, true), gpu).path);
+}
+
 // Every (destination, source) byte that a shape copies.
 std::set<std::pair<std::size_t, std::size_t>> bytes_of(const CopyShape& shape) {
     std::set<std::pair<std::size_t, std::size_t>> all;
