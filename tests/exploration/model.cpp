@@ -41,6 +41,10 @@ Model::Model(const MachineFacts& machine) : machine_(machine) {
 // --- what a step names
 
 std::optional<Model::Work> Model::work_of(const Step& step) const {
+    const Act act = step.act;
+    const bool of_two = act == Act::mix || act == Act::join || act == Act::copy || act == Act::copy_half;
+    // Of other steps the numbers mean other things.
+    if (!of_two && act != Act::bump && act != Act::fill && act != Act::look) return std::nullopt;
     if (!streams_[step.at] || !buffers_[step.with]) return std::nullopt;
     const std::shared_ptr<Buffer>& first = buffers_[step.with];
     Work work{step.act, step.value, next_mark_, {}};
@@ -48,11 +52,7 @@ std::optional<Model::Work> Model::work_of(const Step& step) const {
         case Act::bump:
         case Act::fill: work.uses = {{first, true}}; return work;
         case Act::look: work.uses = {{first, false}}; return work;
-        case Act::mix:
-        case Act::join:
-        case Act::copy:
-        case Act::copy_half: break;
-        default: return std::nullopt;
+        default: break;
     }
     if (!buffers_[step.other] || buffers_[step.other] == first) return std::nullopt;
     const bool halves = step.act == Act::copy_half;
