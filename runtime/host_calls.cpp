@@ -1,6 +1,7 @@
 // HostCalls: running closures, and ending them where it is safe.
 #include "host_calls.hpp"
 
+#include "order_check.hpp"
 #include "process.hpp"
 
 #include <algorithm>
@@ -34,6 +35,7 @@ void run_once(void* function) {
     if (!called.progress.compare_exchange_strong(expected, Progress::running, std::memory_order_acquire)) return;
     {
         const InHostFunction here;
+        if (called.order != nullptr) called.order->seen(called.stream_id, called.position);
         called.run();
     }
     called.progress.store(Progress::ran, std::memory_order_release);  // pairs with reap(), which may end it at once

@@ -44,6 +44,9 @@ Result<void> Stream::call_erased(std::shared_ptr<detail::HostFunction> function)
     operation.keeps(function);
     Result<std::uint64_t> issued = operation.issue([&] {
         const bool recorded = stream.recording != nullptr;
+        function->order = recorded ? nullptr : device.books->order.get();
+        function->stream_id = stream.id;
+        function->position = stream.issued + 1;
         const platform::Status status = device.execution.call_on_host(
             stream.handle, recorded ? detail::run_each_time : detail::run_once, function.get());
         if (status.ok() && !recorded) stream.host_calls.add(function);

@@ -35,6 +35,8 @@ OrderUse OrderChecker::entered(const Attempt& attempt, const Use& use, std::uint
 
 Result<void> OrderChecker::begin(Attempt& attempt) {
     StreamState& stream = attempt.stream;
+    // What others order with CUDA's own calls on a stream that they made cannot be seen: nothing is said of it.
+    if (stream.external) attempt.uses.clear();
     std::optional<Error> refused;
     const std::lock_guard lock(mutex_);
     know(stream);
@@ -95,7 +97,7 @@ void OrderChecker::count(const Attempt& attempt) {
 
 Result<void> OrderChecker::judge_recorded(Recording& recording, Attempt& attempt) {
     const CaptureBranch* const branch = recording.branch_of(attempt.stream.id);
-    if (branch == nullptr) return {};
+    if (branch == nullptr || attempt.stream.external) return {};
     const std::vector<bool> before = followed_by(recording.operations, branch->tail);
     std::optional<Error> refused;
     const std::lock_guard lock(mutex_);
@@ -159,9 +161,13 @@ OrderClock OrderChecker::before(StreamState& stream, std::uint64_t position) {
     return book_.before(stream.id, position);
 }
 
-void OrderChecker::seen(StreamState& stream, std::uint64_t position) {
+void OrderChecker::seen(const StreamState& stream, std::uint64_t position) {
+    seen(stream.id, position);
+}
+
+void OrderChecker::seen(std::uint64_t stream_id, std::uint64_t position) {
     const std::lock_guard lock(mutex_);
-    book_.seen(stream.id, position);
+    book_.seen(stream_id, position);
 }
 
 void OrderChecker::ended(StreamState& stream) {

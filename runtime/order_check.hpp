@@ -68,8 +68,9 @@ public:
     OrderClock before(StreamState& stream, std::uint64_t position);
 
     // The host saw it complete. Said before anybody else can see it.
-    void seen(StreamState& stream, std::uint64_t position);
-    void ended(StreamState& stream);  // by its destructor
+    void seen(const StreamState& stream, std::uint64_t position);
+    void seen(std::uint64_t stream_id, std::uint64_t position);  // no driver call: from host functions, too
+    void ended(StreamState& stream);                             // by its destructor
     void seen_ended_streams(std::size_t device);
 
     std::uint64_t violations() const noexcept { return violations_.load(std::memory_order_relaxed); }

@@ -3,10 +3,13 @@
 
 #include <isthmus/graph.hpp>
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -29,6 +32,7 @@ using isthmus::OrderCheck;
 using isthmus::Result;
 using isthmus::Runtime;
 using isthmus::RuntimeOptions;
+using isthmus::ScopedStream;
 using isthmus::Severity;
 using isthmus::Stream;
 
@@ -309,6 +313,36 @@ TEST(Order, BranchesOfACaptureThatWereNotJoinedInBetween) {  // keeps S7
         Result<void> last = without_report(branch.launch(scale_into, count, out, data, 2));
         origin.wait_stream(branch).value();
         (void)capture.end().value();
+        return last;
+    });
+}
+
+TEST(Order, AScopedStreamThatWasLeftWithoutWaiting) {  // keeps S6, S7
+    on_every_checked_device([](Device& device, bool mended) {
+        Stream inner = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        device.stream().fill(data, 7).value();
+        {
+            const ScopedStream scope = ScopedStream::enter(inner).value();
+            (void)device.launch(add_one, count, data).value();  // entering waited for the fill
+        }
+        if (mended) device.current_stream().wait_stream(inner).value();
+        return without_report(device.launch(add_one, count, data));
+    });
+}
+
+TEST(Order, WhatAHostFunctionTellsIsSeenByTheHost) {  // keeps S7, S20
+    on_every_checked_device([](Device& device, bool mended) {
+        Stream earlier = device.create_stream().value();
+        Stream later = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        const auto reached = std::make_shared<std::atomic<bool>>(false);
+        if (!mended) earlier.call_on_host([reached]() noexcept { *reached = true; }).value();
+        earlier.fill(data, 7).value();
+        if (mended) earlier.call_on_host([reached]() noexcept { *reached = true; }).value();
+        while (!*reached && device.healthy()) std::this_thread::yield();
+        const Result<void> last = later.fill(data, 8);
+        (void)earlier.synchronize();
         return last;
     });
 }

@@ -11,6 +11,8 @@
 
 namespace isthmus::inline v0::detail {
 
+class OrderChecker;
+
 // Belongs to the stream that was given it, never to the driver: a device that was lost runs nothing any more, and what
 // the closure holds is freed nevertheless.
 class ISTHMUS_API HostFunction {
@@ -25,6 +27,10 @@ public:
     // Of a function that is called once.
     enum class Progress : std::uint8_t { waiting, running, ran, dropped };
     std::atomic<Progress> progress{Progress::waiting};
+    // Where the order is checked: once this runs, the host has seen the stream come there.
+    OrderChecker* order = nullptr;
+    std::uint64_t stream_id = 0;
+    std::uint64_t position = 0;
 };
 
 template <class F>
