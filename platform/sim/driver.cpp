@@ -149,6 +149,8 @@ Result admission(CallId id) {
 }
 
 void say(const char* format, ...) {
+    static const bool quiet = ::secure_getenv("ISTHMUS_SIM_QUIET") != nullptr;
+    if (quiet) return;
     char text[1024];
     va_list arguments;
     va_start(arguments, format);

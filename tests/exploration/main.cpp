@@ -220,6 +220,8 @@ private:
     bool explain(std::uint64_t at, const Sequence& sequence, const MachineFacts&, const Verdict& verdict) {
         const std::string step = verdict.step < sequence.size() ? text(sequence[verdict.step]) : "at its end";
         complain(at, step, verdict.complaint);
+        // A lost device stays lost in this process.
+        if (verdict.complaint.find("device_lost") != std::string::npos) return print(sequence), false;
         const std::string like = fails(sequence, at, sort_of(verdict.complaint)) ? verdict.complaint : std::string();
         if (!fails(sequence, at, sort_of(like))) {
             std::printf("alone it plays well: only behind the sequences before it in the same runtime does it fail\n");
@@ -255,7 +257,7 @@ private:
 bool read_options(int argc, char** argv, Options& options) {
     for (int at = 1; at < argc; ++at) {
         const std::string_view name = argv[at];
-        if (name.starts_with("--gtest_")) continue;  // what runs mutants says it to every test
+        if (name.starts_with("--gtest_")) continue;  // what plays mutants says it to every test
         if (++at == argc) return false;
         if (name == "--seed") {
             options.seed = std::strtoull(argv[at], nullptr, 0);
@@ -283,6 +285,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     ::setenv("ISTHMUS_SIM_MODE", "seeded", 1);
+    if (!options.only) ::setenv("ISTHMUS_SIM_QUIET", "1", 0);  // refusals are part of many sequences
     const char* machine = std::getenv("ISTHMUS_SIM");
     std::snprintf(exploration::repeat_text, sizeof exploration::repeat_text,
                   "ISTHMUS_SIM=%.32s exploration --seed %llu --sequence ", machine == nullptr ? "" : machine,
