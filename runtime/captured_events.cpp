@@ -80,9 +80,14 @@ Result<bool> record_in_capture(StreamState& stream, EventState& event) {
                      "record it behind the graph's launch");
     }
     const std::lock_guard lock(event.mutex);
-    if (Result<void> parted = event.part_with_last(); !parted) return std::move(parted).error();
-    const platform::Status status = stream.device->execution.record_event(event.taken->handle, stream.handle);
-    if (!status.ok()) return stream.device->failure(status, "recording an event in a capture");
+    Result<FenceEvent*> next = event.next_to_record();
+    if (!next) return std::move(next).error();
+    const platform::Status status = stream.device->execution.record_event((*next)->handle, stream.handle);
+    if (!status.ok()) {
+        event.abandon(*next);
+        return stream.device->failure(status, "recording an event in a capture");
+    }
+    event.recorded(*next);
     auto record = std::make_shared<CapturedRecord>();
     record->recording = stream.recording;
     record->recording_id = (*held)->id;
@@ -91,7 +96,6 @@ Result<bool> record_in_capture(StreamState& stream, EventState& event) {
     event.stream = nullptr;
     event.position = 0;
     event.is_fence = false;
-    ++event.records;
     event.complete.store(false, std::memory_order_release);
     return true;
 }

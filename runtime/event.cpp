@@ -16,28 +16,38 @@ EventState::~EventState() {
     device->drop_event(taken);
 }
 
-Result<void> EventState::part_with_last() {
-    if (!taken->shared() || kind == platform::EventKind::interprocess) return {};
+Result<FenceEvent*> EventState::next_to_record() {
+    if (!taken->shared() || kind == platform::EventKind::interprocess) return taken;
     // A fence or a wait leans on the last record: it keeps that one.
     FenceEvent* fresh = nullptr;
     if (const platform::Status status = device->take_event(fresh, kind); !status.ok()) {
         return device->failure(status, "creating an event");
     }
-    device->drop_event(std::exchange(taken, fresh));
-    return {};
+    return fresh;
+}
+
+void EventState::recorded(FenceEvent* next) noexcept {
+    ++records;
+    if (next != taken) device->drop_event(std::exchange(taken, next));
+}
+
+void EventState::abandon(FenceEvent* next) noexcept {
+    if (next != taken) device->drop_event(next);
 }
 
 Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
     const std::lock_guard lock(mutex);
-    if (Result<void> parted = part_with_last(); !parted) return parted;
-    Result<bool> fence = on->record_user_event(*taken);
-    if (!fence) return std::move(fence).error();
+    Result<FenceEvent*> next = next_to_record();
+    if (!next) return std::move(next).error();
+    Result<bool> fence = on->record_user_event(**next);
+    if (!fence) return abandon(*next), std::move(fence).error();
+    recorded(*next);
     if (stream != on) stream = on;
     position = on->issued;
     is_fence = *fence;
     captured = nullptr;
-    ++records;
-    complete.store(kind != platform::EventKind::timing && on->reached(position), std::memory_order_release);
+    const bool over = kind != platform::EventKind::timing && on->reached(position);
+    complete.store(over, std::memory_order_release);
     return {};
 }
 
@@ -62,14 +72,14 @@ bool HeldRecord::reached() const noexcept {
 }
 
 void HeldRecord::note_complete() const {
-    {
-        const std::lock_guard lock(event_.mutex);
-        // Of an interprocess event that was recorded again meanwhile nobody knows which record was seen.
-        if (event_.records != number_) return;
-        event_.complete.store(true, std::memory_order_release);  // pairs with the acquire in Event::finished()
-    }
+    const std::lock_guard lock(event_.mutex);
+    // Of an interprocess event that was recorded again meanwhile nobody knows which record was seen.
+    if (event_.records != number_) return;
     if (is_fence_) stream->raise(position);
     if (event_.device->books->order != nullptr && !none()) event_.device->books->order->seen(*stream, position);
+    // Last, because whoever finds it may go on at once, and expects that the rest is known. Pairs with the acquire in
+    // Event::finished().
+    event_.complete.store(true, std::memory_order_release);
 }
 
 Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOptions options) {

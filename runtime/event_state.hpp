@@ -38,8 +38,11 @@ struct EventState {
     bool is_fence = false;  // where it is complete, the stream has reached the position for every purpose
     std::shared_ptr<const CapturedRecord> captured;  // the last record was in a capture; then `stream` is empty
 
-    // Expects `mutex`. Another driver's event where something leans on the last record.
-    Result<void> part_with_last();
+    // These expect `mutex`. What the next record is made on: another driver's event where something leans on the last
+    // one. It is this event's from recorded() on; where the record failed, abandon() leaves the last one as it was.
+    Result<FenceEvent*> next_to_record();
+    void recorded(FenceEvent* next) noexcept;
+    void abandon(FenceEvent* next) noexcept;
     // Expects the stream's mutex, and its handle open.
     Result<void> record_on(const std::shared_ptr<StreamState>& on);
 };
@@ -56,6 +59,7 @@ public:
     bool none() const noexcept { return stream == nullptr && captured == nullptr; }  // never recorded
     platform::EventHandle handle() const noexcept;
     // Known without asking. Never of timing events: that the work ended does not mean that the driver took the time.
+    // Nor where other code may give the stream work, which has no position.
     bool reached() const noexcept;
     // It was seen to be complete: so is the stream up to its position, and the event, where it has no newer record.
     void note_complete() const;

@@ -130,6 +130,28 @@ TEST_F(Events, WhatCannotBeIsRefusedWithoutTheDriver) {  // keeps S11
     EXPECT_TRUE(world.calls.empty() && other_world.calls.empty() && silent_world.calls.empty());
 }
 
+TEST_F(Events, AFailedRecordLeavesTheLastOneAsItWas) {  // keeps S10
+    Buffer<int> data = pinned();
+    ASSERT_TRUE(stream.launch(count_up, 4, data).ok());
+    Event event = stream.record().value();  // the launch's fence leans on it
+    ASSERT_TRUE(event.state()->taken->shared());
+    const auto handle = event.state()->taken->handle;
+    const std::uint64_t position = event.state()->position;
+    ASSERT_TRUE(stream.launch(count_up, 4, data).ok());
+    for (const int failing : {1, 2}) {  // the creation of another event, and the record
+        world.fail_at = static_cast<int>(world.calls.size()) + failing;
+        EXPECT_EQ(stream.record(event).code(), Code::driver_error);
+        EXPECT_EQ(event.state()->taken->handle, handle);
+        EXPECT_EQ(event.state()->position, position);
+    }
+    ASSERT_EQ(world.calls.back(), "record");
+    EXPECT_TRUE(event.synchronize().ok());
+    EXPECT_TRUE(event.finished().value());
+    ASSERT_TRUE(stream.record(event).ok());
+    EXPECT_NE(event.state()->taken->handle, handle);
+    EXPECT_GT(event.state()->position, position);
+}
+
 TEST_F(Events, AWaitIsForTheRecordThatWasTheLastOneThenThoughTheEventIsUsedAgain) {  // keeps S10
     Stream producer = device.create_stream().value();
     Stream other = device.create_stream().value();
