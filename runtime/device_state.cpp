@@ -131,6 +131,9 @@ void DeviceState::outlive(FenceEvent* last_work) {
 
 Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
     std::vector<FenceEvent*> works;
+    // Before the list is: what ends in between is not waited for.
+    OrderClock ended;
+    if (books->order != nullptr && !unfenced_.load(std::memory_order_relaxed)) ended = books->order->ended_on(index);
     {
         const std::lock_guard lock(last_works_mutex_);
         works = last_works_;
@@ -144,7 +147,7 @@ Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
         drop_event(work);
     }
     if (status.ok()) {
-        if (books->order != nullptr) books->order->seen_ended_streams(index);
+        if (books->order != nullptr) books->order->seen_ended_streams(index, ended);
         return {};
     }
     if (status.code != Code::timed_out) return failure(status, "waiting for a destroyed stream's work");
@@ -219,10 +222,16 @@ Result<void> DeviceState::wait_for_others(const Deadline& deadline) {
 }
 
 bool DeviceState::all_work_ended() {
+    if (is_lost()) return true;  // nothing runs any more
+    if (unfenced_.load(std::memory_order_relaxed)) return context_gone();
+    constexpr int tries = 3;  // a failed call may pass when it is made again; a deadline is not met twice
     for (const FenceEvent* last : last_works_) {
-        if (is_lost()) return true;  // nothing runs any more
-        const platform::Status status = poll_event(*this, last->handle, config->wait_timeout);
-        if (status.code == Code::timed_out) return false;
+        platform::Status status{Code::not_ready, 0, ""};
+        for (int attempt = 0; attempt < tries && !status.ok() && status.code != Code::timed_out; ++attempt) {
+            status = poll_event(*this, last->handle, config->wait_timeout);
+            if (status.code == Code::device_lost) return true;
+        }
+        if (!status.ok()) return context_gone();
     }
     return true;
 }

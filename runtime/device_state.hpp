@@ -104,6 +104,8 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
     // Takes over the reference to an event behind a destroyed stream's last work: the device does not close before
     // it, because closing a driver waits for its kernels, and a hung one would never let go.
     void outlive(FenceEvent* last_work);
+    // … of a stream that ended before its work, and behind which no event could be recorded.
+    void leave_unfenced() noexcept { unfenced_.store(true, std::memory_order_relaxed); }
     // Waits for the last work of destroyed streams.
     Result<void> wait_for_ended_streams(Wait wait);
 
@@ -134,6 +136,7 @@ private:
     std::shared_ptr<const OutOfMemoryHandler> out_of_memory_handler_;
     std::mutex last_works_mutex_;
     std::vector<FenceEvent*> last_works_;
+    std::atomic<bool> unfenced_{false};
     HostCalls orphaned_calls_;
     std::mutex streams_mutex_;
     std::vector<std::weak_ptr<StreamState>> streams_;

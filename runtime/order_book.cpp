@@ -52,11 +52,17 @@ void OrderBook::ended(std::uint64_t stream, std::uint64_t last, std::size_t devi
     host_learns({});
 }
 
-void OrderBook::seen_ended(std::size_t device) {
+OrderClock OrderBook::ended_on(std::size_t device) const {
+    const auto found = ended_.find(device);
+    return found == ended_.end() ? OrderClock{} : found->second;
+}
+
+void OrderBook::seen_ended(std::size_t device, const OrderClock& ended) {
+    host_learns(ended);
     const auto found = ended_.find(device);
     if (found == ended_.end()) return;
-    host_learns(found->second);
-    ended_.erase(found);
+    found->second.drop_if([&](std::uint64_t one, std::uint64_t at) { return !alive(one) || host_.covers(one, at); });
+    if (found->second.size() == 0) ended_.erase(found);
 }
 
 bool OrderBook::ordered(std::uint64_t stream, std::uint64_t earlier, std::uint64_t position,

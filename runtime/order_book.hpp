@@ -44,8 +44,10 @@ public:
     // No operation will follow `last`, and no use in a history is this stream's, but such as the host saw completed.
     // Work may still run: whoever waits for all of `device` waits for it.
     void ended(std::uint64_t stream, std::uint64_t last, std::size_t device);
-    // The host saw everything complete that streams of the device had been given when they ended.
-    void seen_ended(std::size_t device);
+    // What streams of the device that have ended so far had been given, and all that comes before it.
+    OrderClock ended_on(std::size_t device) const;
+    // The host saw that complete.
+    void seen_ended(std::size_t device, const OrderClock& ended);
 
     // Does what `stream` issues next come behind this operation? `besides`: what it will be made to wait for before.
     bool ordered(std::uint64_t stream, std::uint64_t earlier, std::uint64_t position,

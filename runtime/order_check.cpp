@@ -145,6 +145,7 @@ void OrderChecker::waits(StreamState& later, StreamState& earlier, std::uint64_t
 }
 
 void OrderChecker::allocated(BufferState& buffer, StreamState& stream, std::uint64_t position) {
+    if (stream.external) return;  // as in begin()
     const std::lock_guard lock(mutex_);
     know(stream);
     OrderUse use;
@@ -176,9 +177,14 @@ void OrderChecker::ended(StreamState& stream) {
     streams_.erase(stream.id);
 }
 
-void OrderChecker::seen_ended_streams(std::size_t device) {
+OrderClock OrderChecker::ended_on(std::size_t device) {
     const std::lock_guard lock(mutex_);
-    book_.seen_ended(device);
+    return book_.ended_on(device);
+}
+
+void OrderChecker::seen_ended_streams(std::size_t device, const OrderClock& ended) {
+    const std::lock_guard lock(mutex_);
+    book_.seen_ended(device, ended);
 }
 
 std::string OrderChecker::stream_text(std::uint64_t stream) const {

@@ -71,7 +71,10 @@ public:
     void seen(const StreamState& stream, std::uint64_t position);
     void seen(std::uint64_t stream_id, std::uint64_t position);  // no driver call: from host functions, too
     void ended(StreamState& stream);                             // by its destructor
-    void seen_ended_streams(std::size_t device);
+    // What the host knows once it has waited for the streams of a device that have ended so far; to be asked for before
+    // it looks at what it waits for.
+    OrderClock ended_on(std::size_t device);
+    void seen_ended_streams(std::size_t device, const OrderClock& ended);
 
     std::uint64_t violations() const noexcept { return violations_.load(std::memory_order_relaxed); }
 

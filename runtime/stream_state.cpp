@@ -61,18 +61,28 @@ StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority
 
 StreamState::~StreamState() {
     if (device->config->forked()) return;
-    if (device->books->order != nullptr) device->books->order->ended(*this);
     tail.clear();  // its buffers hold the stream: they are gone
     device->end_later(host_calls);
     leave_recording(*this);
-    if (!device->is_lost() && !reached(issued)) {
-        if (Result<Fence> last = covering_fence(issued); last.ok() && last->event != nullptr) {
-            device->outlive(last->event);
-        }
-    }
+    if (!device->is_lost() && !reached(issued)) leave_last_work();
+    // Behind that: whoever waits for ended streams looks at the book first, and then at the device's list.
+    if (device->books->order != nullptr) device->books->order->ended(*this);
     for (const Fence& fence : fences_) device->drop_event(fence.event);
     if (handle == platform::StreamHandle::none || external) return;
     (void)device->driver->execution().destroy_stream(handle);  // its work goes on; the driver frees it afterwards
+}
+
+// Nobody can be asked to try again in a destructor. What no event stands behind may run for ever.
+void StreamState::leave_last_work() {
+    constexpr int tries = 3;
+    for (int attempt = 0; attempt < tries; ++attempt) {
+        const Result<Fence> last = covering_fence(issued);
+        if (!last) continue;
+        if (last->event != nullptr) device->outlive(last->event);
+        return;
+    }
+    if (handle != platform::StreamHandle::none && !external && device->execution.query_stream(handle).ok()) return;
+    device->leave_unfenced();
 }
 
 Result<void> StreamState::open_handle() {

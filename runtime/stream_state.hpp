@@ -138,6 +138,7 @@ private:
         return (reinterpret_cast<std::uintptr_t>(&kernel) / alignof(KernelInfo)) % cached_functions;
     }
     Result<Fence> covering_fence(std::uint64_t position);
+    void leave_last_work();
     Result<void> return_attached();
     Result<void> poll_fences();
     Result<void> poll_rest();

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -267,6 +268,22 @@ TEST_F(Lifetimes, TheEndOfAnOutOfMemoryHandlerMayCallTheDevice) {  // keeps K19
     device.set_out_of_memory_handler([end = std::move(end)](std::size_t) { return false; });
     device.set_out_of_memory_handler({});
     EXPECT_TRUE(device.allocate<int>(4).ok());
+}
+
+TEST_F(Lifetimes, ADeviceWhoseLastWorkCannotBeAskedForIsLeftOpen) {  // keeps R5
+    static FakeWorld hung;                                           // its driver stays until the process ends
+    std::shared_ptr<isthmus::detail::DeviceState> ending = runtime.open(hung, discrete_facts(1));
+    isthmus::platform::StreamHandle running{};
+    isthmus::detail::FenceEvent* last = nullptr;
+    ASSERT_TRUE(ending->execution.create_stream(0, running).ok());
+    ASSERT_TRUE(ending->take_event(last).ok());
+    ASSERT_TRUE(ending->execution.record_event(last->handle, running).ok());
+    ending->outlive(last);
+    hung.stuck = true;
+    hung.fail_at = static_cast<int>(hung.calls.size()) + 1;
+    ending.reset();
+    EXPECT_EQ(hung.calls.back(), "query");
+    EXPECT_EQ(hung.count("destroy event"), 0u) << "one failed call tells nothing";
 }
 
 }  // namespace

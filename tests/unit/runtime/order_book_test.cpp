@@ -232,7 +232,7 @@ struct Program {
     }
 
     void look_at_those_that_ended() {
-        book.seen_ended(0);
+        book.seen_ended(0, book.ended_on(0));
         for (const std::size_t operation : gone) model.seen(operation);
         gone.clear();
     }
@@ -321,15 +321,17 @@ TEST(OrderBook, AStreamThatEndedUnseenIsKnownOnceItsDeviceIsWaitedFor) {  // kee
     const OrderUse write{1, 1, {}, true};
     book.add(history, write);
     book.wait(2, 1, 1, 1);
+    const OrderClock before = book.ended_on(0);
     book.ended(2, 1, 0);
+    book.seen_ended(0, before);  // it ended while the host waited for others
     const OrderUse later{3, 1, {}, false};
     int found = 0;
     book.conflicts(history, later, {}, [&](const OrderUse& earlier) { found += earlier.stream == 1; });
     EXPECT_EQ(found, 1);
-    book.seen_ended(1);
+    book.seen_ended(1, book.ended_on(1));
     book.conflicts(history, later, {}, [&](const OrderUse&) { ++found; });
     EXPECT_EQ(found, 2) << "another device's";
-    book.seen_ended(0);
+    book.seen_ended(0, book.ended_on(0));
     book.conflicts(history, later, {}, [&](const OrderUse&) { ++found; });
     EXPECT_EQ(found, 2) << "the ended stream waited for the write, and the host for the ended stream";
 }
