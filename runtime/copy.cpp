@@ -226,11 +226,7 @@ rules::ByteRange bytes_of(const rules::CopyShape& shape, const rules::CopyStride
 
 Result<void> order_behind(StreamState& later, StreamState& earlier) {
     std::uint64_t position = 0;
-    {
-        const std::lock_guard lock(earlier.mutex);
-        position = earlier.issued;
-    }
-    Result<FenceEvent*> fence = earlier.fence_behind(position);
+    Result<FenceEvent*> fence = earlier.fence_behind_all(position);
     if (!fence) return std::move(fence).error();
     if (*fence == nullptr) return {};
     Result<void> waits = later.wait_behind((*fence)->handle, earlier, position);

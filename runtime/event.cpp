@@ -46,7 +46,7 @@ Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
     position = on->issued;
     is_fence = *fence;
     captured = nullptr;
-    const bool over = kind != platform::EventKind::timing && on->reached(position);
+    const bool over = kind != platform::EventKind::timing && !on->others() && on->reached(position);
     complete.store(over, std::memory_order_release);
     return {};
 }
@@ -68,7 +68,7 @@ platform::EventHandle HeldRecord::handle() const noexcept {
     return taken_->handle;
 }
 bool HeldRecord::reached() const noexcept {
-    return none() || (event_.kind != platform::EventKind::timing && stream->reached(position));
+    return none() || (event_.kind != platform::EventKind::timing && !stream->others() && stream->reached(position));
 }
 
 void HeldRecord::note_complete() const {

@@ -28,8 +28,9 @@ public:
         const std::lock_guard lock(stream_->mutex);
         if (--stream_->wrappers > 0) return;
         if (stream_->device->usable()) {
-            (void)stream_->capture();  // ends one that was given up
-            (void)stream_->fence();    // mostly there: fence_external()
+            (void)stream_->capture();                                       // ends one that was given up
+            for (int tries = 0; tries < 3 && !stream_->fence(); ++tries) {  // mostly there: fence_external()
+            }
         }
         stream_->handle = platform::StreamHandle::none;
     }
@@ -61,6 +62,7 @@ std::shared_ptr<StreamState> own_stream_of(DeviceState& device, const void* nati
         const std::lock_guard lock(stream->mutex);
         if (stream->handle != platform::StreamHandle::none &&
             device.execution.native_stream(stream->handle) == native) {
+            stream->handed_out.store(true, std::memory_order_release);  // whoever wraps it has it from somewhere
             return stream;
         }
     }

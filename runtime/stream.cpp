@@ -89,15 +89,13 @@ Result<bool> Stream::finished() {
 
 Result<void> Stream::synchronize(Wait wait) {
     if (!state_->device->usable()) return state_->device->unusable("a synchronisation");
-    std::uint64_t last = 0;
     {
         const std::lock_guard lock(state_->mutex);
         if (Result<void> refused = state_->refuse_captured("the host was to wait for a stream"); !refused) {
             return refused;
         }
-        last = state_->issued;
     }
-    return state_->wait_until(last, wait);
+    return state_->wait_for_all(wait);
 }
 
 std::uint64_t Stream::id() const noexcept {
@@ -123,6 +121,7 @@ Result<void*> Stream::native_handle() const {
     }
     const std::lock_guard lock(state_->mutex);
     if (Result<void> opened = state_->open_handle(); !opened) return std::move(opened).error();
+    state_->handed_out.store(true, std::memory_order_release);
     return device.execution.native_stream(state_->handle);
 }
 

@@ -219,6 +219,10 @@ Result<void> StreamState::wait_until(std::uint64_t position, Wait wait) {
         if (!covering) return std::move(covering).error();
         fence = *covering;
     }
+    return wait_for_fence(fence, position, wait);
+}
+
+Result<void> StreamState::wait_for_fence(const Fence& fence, std::uint64_t position, Wait wait) {
     if (fence.event == nullptr) return {};
     Result<void> waited = wait_for(fence.event->handle, position, wait);
     device->drop_event(fence.event);
@@ -231,13 +235,48 @@ Result<void> StreamState::wait_until(std::uint64_t position, Wait wait) {
     return {};
 }
 
+// Expects `mutex`. Where other code gives it work too, a fence of our last operation may stand before that: one more is
+// recorded. In a capture, or with the last wrapper gone, none can be: there what is ours is what is known.
+Result<StreamState::Fence> StreamState::covering_all() {
+    const bool records = others() && handle != platform::StreamHandle::none && refuse_captured("a fence").ok();
+    if (!records && reached(issued)) return Fence{issued, nullptr};
+    if (!records) return covering_fence(issued);
+    if (Result<void> returned = return_attached(); !returned) return std::move(returned).error();
+    // A fresh event is often still on its way where nothing else runs: who hardly waits would find it so each time.
+    if (tail.empty()) {
+        const platform::Status status = device->execution.query_stream(handle);
+        if (status.ok()) return note_reached(issued), Fence{issued, nullptr};
+        if (status.code != Code::not_ready) return device->failure(status, "asking how far a stream has come");
+    }
+    if (Result<void> recorded = record_fence(); !recorded) return std::move(recorded).error();
+    fences_.back().event->keep();
+    return fences_.back();
+}
+
+Result<FenceEvent*> StreamState::fence_behind_all(std::uint64_t& position) {
+    const std::lock_guard lock(mutex);
+    position = issued;
+    Result<Fence> fence = covering_all();
+    if (!fence) return std::move(fence).error();
+    return fence->event;
+}
+
 Result<void> StreamState::wait_for_all(Wait wait) {
     std::uint64_t last = 0;
+    Fence fence{};
     {
         const std::lock_guard lock(mutex);
         last = issued;
+        if (others() && device->usable()) {
+            Result<Fence> covering = covering_all();
+            if (!covering) return std::move(covering).error();
+            fence = *covering;
+        }
     }
-    return wait_until(last, wait);
+    if (fence.event != nullptr) return wait_for_fence(fence, last, wait);
+    Result<void> waited = wait_until(last, wait);
+    if (waited && others()) device->end_host_functions(host_calls);  // it may be the stream itself that told
+    return waited;
 }
 
 Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t position, Wait wait) {

@@ -48,6 +48,10 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     const std::uint64_t id;           // of the runtime; never reused
     const bool external;              // made by other code: Device::wrap_stream
     const std::uint64_t external_id;  // the driver's id of one that others made; 0: an own one
+    // Other code has its handle and may give it work, which has no position: it is known to have ended only where the
+    // driver is asked.
+    std::atomic<bool> handed_out{false};
+    bool others() const noexcept { return external || handed_out.load(std::memory_order_acquire); }
     std::atomic<LaunchMode> mode;
     std::atomic<long> standing{0};  // in how many buffers' uses: where nobody else holds it, no more work can come
 
@@ -98,9 +102,12 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     // What comes from now on waits for the event, a reference to which the caller has and which stands behind the
     // other stream's position; the host does not.
     Result<void> wait_behind(platform::EventHandle event, StreamState& other, std::uint64_t position);
-    // Waits for all that was issued; on a captured stream for what ran before (a whole device can always be waited
-    // for).
+    // Waits for all that was given, by other code as well; on a captured stream for what ran before (a whole device can
+    // always be waited for).
     Result<void> wait_for_all(Wait wait);
+    // A reference to an event behind all that was given, by other code as well, and that of ours up to `position`;
+    // nullptr: it has ended.
+    Result<FenceEvent*> fence_behind_all(std::uint64_t& position);
     // Waits for an event that was recorded behind the position.
     Result<void> wait_for(platform::EventHandle event, std::uint64_t position, Wait wait);
     // A reference to the fence at or behind the position, for other streams to wait for; nullptr: already reached.
@@ -138,6 +145,8 @@ private:
         return (reinterpret_cast<std::uintptr_t>(&kernel) / alignof(KernelInfo)) % cached_functions;
     }
     Result<Fence> covering_fence(std::uint64_t position);
+    Result<Fence> covering_all();
+    Result<void> wait_for_fence(const Fence& fence, std::uint64_t position, Wait wait);
     void leave_last_work();
     Result<void> return_attached();
     Result<void> poll_fences();

@@ -1,9 +1,12 @@
 // Streams that other code made: used like own ones, never destroyed, and captured behind the runtime's back.
 #include "foreign_driver.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <thread>
 
 namespace {
 
@@ -329,6 +332,54 @@ TEST(External, TheRuntimeCapturesAnExternalStream) {
         EXPECT_TRUE(worked(stream.launch(instance)));
         EXPECT_TRUE(worked(stream.launch(instance)));
         EXPECT_EQ(data.read_on_host().value()[count - 1], 3);
+    });
+}
+
+// Work that other code gives a stream, and that ends when it is told to.
+class ForeignWork {
+public:
+    explicit ForeignWork(void* stream) {
+        auto given = std::make_unique<Told>(told_);
+        driver_call(0, "cuLaunchHostFunc", stream, &wait_until_told, static_cast<void*>(given.get()));
+        (void)given.release();
+    }
+    ForeignWork(const ForeignWork&) = delete;
+    ForeignWork& operator=(const ForeignWork&) = delete;
+    ~ForeignWork() { end(); }
+    void end() noexcept { told_->store(true); }
+
+private:
+    using Told = std::shared_ptr<std::atomic<bool>>;
+    static void wait_until_told(void* given) {
+        const std::unique_ptr<Told> told(static_cast<Told*>(given));
+        while (!(*told)->load()) std::this_thread::yield();
+    }
+    const Told told_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+// keeps S5, S9, S10: it has no position, and all that is asked of a stream as a whole is about it, too
+TEST(External, WorkThatOtherCodeGivesAStreamIsWaitedFor) {
+    on_every_gpu([](Device& device) {
+        ForeignStream foreign(device);
+        Stream wrapped = device.wrap_stream(foreign.get()).value();
+        Stream own = device.create_stream().value();
+        Stream later = device.create_stream().value();
+        for (Stream* const stream : {&wrapped, &own}) {
+            EXPECT_TRUE(worked(stream->synchronize()));
+            ForeignWork work(stream->native_handle().value());
+            Event behind = stream->record().value();
+            EXPECT_FALSE(behind.finished().value());
+            EXPECT_FALSE(stream->finished().value());
+            EXPECT_TRUE(refused_as(behind.synchronize(Wait::never()), Code::not_ready));
+            EXPECT_TRUE(refused_as(stream->synchronize(Wait::at_most(std::chrono::microseconds(1))), Code::timed_out));
+            EXPECT_TRUE(worked(later.wait_stream(*stream)));
+            EXPECT_FALSE(later.finished().value());
+            work.end();
+            EXPECT_TRUE(worked(stream->synchronize()));
+            EXPECT_TRUE(stream->finished().value());
+            EXPECT_TRUE(behind.finished().value());
+            EXPECT_TRUE(worked(later.synchronize()));
+        }
     });
 }
 
