@@ -29,25 +29,27 @@ std::string allocating(std::size_t bytes, MemoryKind kind) {
     return "allocating " + std::to_string(bytes) + " bytes of " + std::string(name(kind)) + " memory";
 }
 
-// The pool's own stream, behind what `after` was given so far.
-platform::StreamHandle own_order(DeviceState& device, PoolState& pool, StreamState* after) {
-    Result<platform::StreamHandle> own = pool.own_stream(device);
-    if (!own) return platform::StreamHandle::none;
-    if (after == nullptr || after->device->synchronous) return *own;
+// The pool's own stream, behind what `after` was given so far; where it cannot be put behind that, the host waits. An
+// error: what `after` was given still runs.
+Result<platform::StreamHandle> own_order(DeviceState& device, PoolState& pool, StreamState* after) {
+    const Result<platform::StreamHandle> own = pool.own_stream(device);
+    const platform::StreamHandle order = own ? *own : platform::StreamHandle::none;
+    if (after == nullptr || after->device->synchronous) return order;
     std::uint64_t last = 0;
-    {
-        const std::lock_guard lock(after->mutex);
-        last = after->issued;
-    }
-    if (Result<FenceEvent*> fence = after->fence_behind(last); fence && *fence != nullptr) {
-        (void)device.driver->execution().wait_event(*own, (*fence)->handle);
+    if (Result<FenceEvent*> fence = after->fence_behind_all(last)) {
+        if (*fence == nullptr) return order;
+        const bool ordered = own && device.driver->execution().wait_event(order, (*fence)->handle).ok();
         after->device->drop_event(*fence);
+        if (ordered) return order;
     }
-    return *own;
+    if (Result<void> waited = after->wait_for_all(Wait{}); !waited && !after->device->is_lost()) {
+        return std::move(waited).error();
+    }
+    return order;
 }
 
 // Frees in the order of `after`, or, where that is another device's, in the pool's own behind it.
-platform::Status release_pooled(DeviceState& device, const Piece& piece, StreamState* after) {
+Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece, StreamState* after) {
     platform::Memory& memory = device.driver->memory();
     if (after != nullptr && after->device.get() == &device) {
         // With the lock: a captured stream takes no free of memory that is not its graph's (1), and a capture may begin
@@ -57,7 +59,9 @@ platform::Status release_pooled(DeviceState& device, const Piece& piece, StreamS
         if (captured && !*captured && after->open_handle() && !after->captured_elsewhere())
             return memory.release(piece.allocation, after->handle);
     }
-    return memory.release(piece.allocation, own_order(device, *piece.pool, after));
+    const Result<platform::StreamHandle> order = own_order(device, *piece.pool, after);
+    if (!order) return order.error();
+    return memory.release(piece.allocation, *order);
 }
 
 // Is it asked for in a capture that code beside the runtime began on an external stream?
@@ -340,7 +344,14 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after) {
     if (piece.pool) {
         const std::uint64_t bytes = piece.allocation.bytes;
         if (!device.is_lost() || device.driver->context_died()) {
-            status = release_pooled(device, piece, after);
+            Result<platform::Status> released = release_pooled(device, piece, after);
+            if (!released) {
+                // It would be somebody else's while work still writes to it (R5).
+                process::keep_until_exit(std::make_shared<Piece>(std::exchange(piece, {})));
+                return Error(released.code(), "memory was given up: " + std::string(released.error().message()),
+                             std::string(released.error().remedy()));
+            }
+            status = *released;
         }
         piece.pool->live_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     } else if (piece.allocation.bytes > 0 && !device.context_gone()) {

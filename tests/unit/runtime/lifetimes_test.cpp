@@ -270,6 +270,27 @@ TEST_F(Lifetimes, TheEndOfAnOutOfMemoryHandlerMayCallTheDevice) {  // keeps K19
     EXPECT_TRUE(device.allocate<int>(4).ok());
 }
 
+TEST_F(Lifetimes, PoolMemoryIsFreedBehindItsLastUseElsewhereOrNotAtAll) {  // keeps R5
+    FakeWorld second;
+    Device elsewhere(runtime.open(second, discrete_facts(1)));
+    Stream after = elsewhere.create_stream().value();
+    Buffer<int> busy = elsewhere.allocate<int>(4).value();
+    const Allocator pool = device.allocator(MemoryKind::pool);
+    for (const bool stuck : {false, true}) {
+        AllocationRequest request;
+        request.bytes = 64;
+        const MemoryBlock block = pool.allocate(request).value();
+        ASSERT_TRUE(after.launch(double_it, 4, busy).ok());
+        second.stuck = stuck;
+        world.fail_at = static_cast<int>(world.calls.size()) + 1;  // the wait of the pool's stream
+        EXPECT_EQ(pool.release(block, &after).code(), stuck ? Code::timed_out : Code::ok);
+        EXPECT_EQ(world.calls.back(), stuck ? "wait" : "release pool");
+        EXPECT_EQ(after.completed(after.state()->issued), !stuck) << "the host waited instead";
+        EXPECT_EQ(world.memory.contains(block.device), stuck);
+    }
+    second.stuck = false;
+}
+
 TEST_F(Lifetimes, ADeviceWhoseLastWorkCannotBeAskedForIsLeftOpen) {  // keeps R5
     static FakeWorld hung;                                           // its driver stays until the process ends
     std::shared_ptr<isthmus::detail::DeviceState> ending = runtime.open(hung, discrete_facts(1));
