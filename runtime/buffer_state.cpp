@@ -13,22 +13,27 @@
 #include <utility>
 
 namespace isthmus::inline v0::detail {
+namespace {
+
+void end_of_buffer(BufferState* buffer) {
+    if (in_host_function && !buffer->device->config->forked()) {  // what it needs, the driver refuses there
+        // All of it is put off: a capture may be open by then.
+        buffer->device->books->after_host_functions.put_off([buffer] { end_of_buffer(buffer); });
+        return;
+    }
+    OpenCaptures& captures = buffer->device->books->captures;
+    // In a forked child nothing is put off: the end of a buffer does nothing there, and waits for no lock.
+    if (!captures.any() || buffer->device->config->forked()) {
+        delete buffer;
+    } else {
+        captures.when_none_is_open([buffer] { delete buffer; });
+    }
+}
+
+}  // namespace
 
 std::shared_ptr<BufferState> BufferState::make(std::shared_ptr<DeviceState> owner) {
-    const auto end = [](BufferState* buffer) {
-        if (in_host_function && !buffer->device->config->forked()) {  // what it needs, the driver refuses there
-            buffer->device->books->after_host_functions.put_off([buffer] { delete buffer; });
-            return;
-        }
-        OpenCaptures& captures = buffer->device->books->captures;
-        // In a forked child nothing is put off: the end of a buffer does nothing there, and waits for no lock.
-        if (!captures.any() || buffer->device->config->forked()) {
-            delete buffer;
-        } else {
-            captures.when_none_is_open([buffer] { delete buffer; });
-        }
-    };
-    return {new BufferState(std::move(owner)), end};
+    return {new BufferState(std::move(owner)), end_of_buffer};
 }
 
 BufferState::~BufferState() {
@@ -108,24 +113,33 @@ void BufferState::order_on(StreamState& stream, std::uint64_t position) {
         touch(stream, position, true);
     }
     if (device->books->order != nullptr) device->books->order->allocated(*this, stream, position);
+    const std::lock_guard lock(mutex);
     ordered_position = position;
-    ordered_on.store(&stream, std::memory_order_release);  // pairs with the acquire in fence_before_use()
+    ordered_on.store(&stream, std::memory_order_relaxed);
 }
 
-Result<FenceEvent*> BufferState::fence_before_use(StreamState& stream) {
-    StreamState* const maker = ordered_on.load(std::memory_order_acquire);
-    if (maker == nullptr || maker == &stream) return nullptr;
-    if (maker->reached(ordered_position)) {
-        ordered_on.store(nullptr, std::memory_order_relaxed);
-        return nullptr;
-    }
+Result<BufferState::Making> BufferState::making_before_use(StreamState& stream) {
+    if (ordered_on.load(std::memory_order_relaxed) == nullptr) return Making{};
+    Making making;
     {
         const std::lock_guard lock(mutex);
-        for (const Use& use : uses) {
-            if (use.stream.get() == &stream) return nullptr;  // ordered by its first use
+        const StreamState* const maker = ordered_on.load(std::memory_order_relaxed);
+        if (maker == nullptr || maker == &stream) return Making{};
+        if (maker->reached(ordered_position)) {
+            ordered_on.store(nullptr, std::memory_order_relaxed);
+            return Making{};
         }
+        for (const Use& use : uses) {
+            if (use.stream.get() == &stream) return Making{};           // ordered by its first use
+            if (use.stream.get() == maker) making.stream = use.stream;  // another thread may forget it meanwhile
+        }
+        making.position = ordered_position;
     }
-    return maker->fence_behind(ordered_position);
+    if (!making.stream) return Making{};
+    Result<FenceEvent*> fence = making.stream->fence_behind(making.position);
+    if (!fence) return std::move(fence).error();
+    making.fence = *fence;
+    return making;
 }
 
 Result<void> BufferState::wait_until_unused(Wait wait) {

@@ -60,7 +60,7 @@ public:
     std::uint64_t users_id = 0;             // in the ledger, where a user's allocator gave no identity
     std::shared_ptr<const PoolState> pool;  // that the memory came from, if one: whom it lets in (A5)
     // Memory that was allocated in the order of a stream: other streams wait for that once, before their first use.
-    // nullptr: nothing to wait for, or no more.
+    // nullptr: nothing to wait for, or no more. Changes with the mutex held, which keeps the stream in `uses`.
     std::atomic<StreamState*> ordered_on{nullptr};
     std::uint64_t ordered_position = 0;
 
@@ -118,8 +118,14 @@ public:
     platform::Allocation whole() const noexcept { return {kind, host, device_address, bytes}; }
     // The memory is there once `stream` has reached the position; the stream itself may use it at once.
     void order_on(StreamState& stream, std::uint64_t position);
-    // A reference to an event that `stream` has to wait for before its first use; nullptr: none. Expects no lock.
-    Result<FenceEvent*> fence_before_use(StreamState& stream);
+    // What `stream` has to wait for before its first use: another stream's allocation, by a reference to an event
+    // behind it; nullptr: nothing. Expects no lock.
+    struct Making {
+        std::shared_ptr<StreamState> stream;
+        std::uint64_t position = 0;
+        FenceEvent* fence = nullptr;
+    };
+    Result<Making> making_before_use(StreamState& stream);
 
     // What a release, or a view, must wait for.
     std::vector<Use> conflicting(bool host_writes);

@@ -66,7 +66,7 @@ void HostCalls::reap() {
 }
 
 void HostCalls::drop_all() {
-    if (!any()) return;
+    if (!any() || in_host_function) return;  // users' closures end where the runtime may be used
     reap();
     std::vector<std::shared_ptr<HostFunction>> dropped;
     {

@@ -85,17 +85,16 @@ Result<void> Operation::order_uploads() {
         if (!other || other.get() == &stream_ || other->reached(position)) continue;
         Result<FenceEvent*> fence = other->fence_behind(position);
         if (!fence) return drop_waits(), std::move(fence).error();
-        waits_.push_back({&buffer, other.get(), position, *fence});
+        waits_.push_back({&buffer, std::move(other), position, *fence});
     }
     return {};
 }
 
 // Memory that another stream allocated in its order: that stream's lock is taken alone, too.
 Result<void> Operation::order_first_use(BufferState& buffer) {
-    StreamState* const maker = buffer.ordered_on.load(std::memory_order_acquire);
-    Result<FenceEvent*> fence = buffer.fence_before_use(stream_);
-    if (!fence) return std::move(fence).error();
-    if (*fence != nullptr) makers_.push_back({maker, buffer.ordered_position, *fence});
+    Result<BufferState::Making> making = buffer.making_before_use(stream_);
+    if (!making) return std::move(making).error();
+    if (making->fence != nullptr) makers_.push_back(*std::move(making));
     return {};
 }
 
@@ -108,7 +107,7 @@ OrderChecker::Attempt Operation::order_attempt() {
         const Entry& entry = entries()[at];
         attempt.uses.push_back({entry.buffer, entry.use, entry.argument, range_of(at)});
     }
-    for (const Maker& maker : makers_) attempt.behind.join(order.before(*maker.stream, maker.position));
+    for (const BufferState::Making& maker : makers_) attempt.behind.join(order.before(*maker.stream, maker.position));
     for (const auto& [other, position] : behind_) attempt.behind.join(order.before(*other, position));
     for (const Upload& wait : waits_) attempt.behind.join(order.before(*wait.stream, wait.position));
     return attempt;
@@ -137,7 +136,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     if (!stream_.tail.empty()) {
         if (Result<void> left = stream_.depart(viewable, viewable_count_); !left) return std::move(left).error();
     }
-    for (const Maker& maker : makers_) {
+    for (const BufferState::Making& maker : makers_) {
         const platform::Status status = device_.driver->execution().wait_event(stream_.handle, maker.fence->handle);
         if (!status.ok()) return device_.failure(status, "ordering the first use of pool memory");
         if (device_.books->order != nullptr) device_.books->order->waits(stream_, *maker.stream, maker.position);
@@ -290,8 +289,8 @@ Result<bool> Operation::claim_staged(BufferState& buffer, ArgumentUse use) {
 
 Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
     for (const Upload& wait : waits_) {
-        if (wait.buffer != &buffer || wait.stream != buffer.uploaded_on || wait.position != buffer.upload_position ||
-            wait.event == nullptr) {
+        if (wait.buffer != &buffer || wait.stream.get() != buffer.uploaded_on ||
+            wait.position != buffer.upload_position || wait.event == nullptr) {
             continue;
         }
         const platform::Status status = device_.driver->execution().wait_event(stream_.handle, wait.event->handle);
@@ -352,7 +351,7 @@ void Operation::drop_waits() {
         if (wait.event != nullptr) device_.drop_event(wait.event);
     }
     waits_.clear();
-    for (const Maker& maker : makers_) maker.stream->device->drop_event(maker.fence);
+    for (const BufferState::Making& maker : makers_) maker.stream->device->drop_event(maker.fence);
     makers_.clear();
 }
 

@@ -73,7 +73,7 @@ private:
     };
     struct Upload {
         BufferState* buffer;
-        StreamState* stream;
+        std::shared_ptr<StreamState> stream;
         std::uint64_t position;
         FenceEvent* event;
     };
@@ -117,12 +117,7 @@ private:
     std::size_t viewable_count_ = 0;
     bool special_ = false;  // something is staged, attached, or was allocated in the order of a stream
     std::vector<Upload> waits_;
-    struct Maker {
-        StreamState* stream;
-        std::uint64_t position;
-        FenceEvent* fence;
-    };
-    std::vector<Maker> makers_;  // streams that allocated what this operation uses first
+    std::vector<BufferState::Making> makers_;  // streams that allocated what this operation uses first
     std::vector<Sides> sides_;
     std::vector<std::pair<std::size_t, rules::ByteRange>> ranges_;
     std::vector<OrderChecker::Use> within_;

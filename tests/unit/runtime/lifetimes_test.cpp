@@ -270,6 +270,21 @@ TEST_F(Lifetimes, TheEndOfAnOutOfMemoryHandlerMayCallTheDevice) {  // keeps K19
     EXPECT_TRUE(device.allocate<int>(4).ok());
 }
 
+TEST_F(Lifetimes, ABufferThatAHostFunctionLetGoOfIsNotFreedDuringACapture) {  // keeps K10, S20
+    Buffer<int> dropped = device.allocate<int>(4).value();
+    isthmus::detail::in_host_function = true;
+    dropped = {};
+    isthmus::detail::in_host_function = false;
+    EXPECT_EQ(world.memory.size(), 1u);
+    {
+        Capture capture = stream.begin_capture().value();
+        runtime.books->after_host_functions.drain();
+        EXPECT_EQ(world.memory.size(), 1u) << "a graph may be about to use it";
+        EXPECT_TRUE(capture.end().ok());
+    }
+    EXPECT_TRUE(world.memory.empty());
+}
+
 TEST_F(Lifetimes, PoolMemoryIsFreedBehindItsLastUseElsewhereOrNotAtAll) {  // keeps R5
     FakeWorld second;
     Device elsewhere(runtime.open(second, discrete_facts(1)));
