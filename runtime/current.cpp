@@ -13,33 +13,51 @@ namespace isthmus::inline v0 {
 namespace detail {
 namespace {
 
-std::vector<std::weak_ptr<CurrentScope>>& scopes() {
-    thread_local std::vector<std::weak_ptr<CurrentScope>> open;  // the innermost last; those that ended are empty
-    return open;
+// The ends of static objects may come here once the thread's own objects have gone: then there is no list any more.
+constinit thread_local bool gone = false;
+
+struct OpenScopes {
+    std::vector<std::weak_ptr<CurrentScope>> open;  // the innermost last; those that ended are empty
+    OpenScopes() = default;
+    OpenScopes(const OpenScopes&) = delete;
+    OpenScopes& operator=(const OpenScopes&) = delete;
+    ~OpenScopes() { gone = true; }
+};
+
+// nullptr: gone.
+std::vector<std::weak_ptr<CurrentScope>>* scopes() {
+    if (gone) return nullptr;
+    thread_local OpenScopes of_thread;
+    return &of_thread.open;
 }
 
 }  // namespace
 
 std::shared_ptr<CurrentScope> begin_scope(const std::shared_ptr<DeviceState>& device, std::optional<Stream> stream) {
     auto scope = std::make_shared<CurrentScope>(CurrentScope{device, device.get(), std::move(stream)});
-    std::vector<std::weak_ptr<CurrentScope>>& open = scopes();
-    std::erase_if(open, [](const std::weak_ptr<CurrentScope>& known) { return known.expired(); });
-    open.push_back(scope);
+    if (std::vector<std::weak_ptr<CurrentScope>>* const open = scopes()) {
+        std::erase_if(*open, [](const std::weak_ptr<CurrentScope>& known) { return known.expired(); });
+        open->push_back(scope);
+    }
     return scope;
 }
 
 std::vector<const DeviceState*> scoped_devices() {
     std::vector<const DeviceState*> devices;
-    for (auto known = scopes().rbegin(); known != scopes().rend(); ++known) {
+    const std::vector<std::weak_ptr<CurrentScope>>* const open = scopes();
+    if (open == nullptr) return devices;
+    for (auto known = open->rbegin(); known != open->rend(); ++known) {
         if (const std::shared_ptr<CurrentScope> scope = known->lock()) devices.push_back(scope->device);
     }
     return devices;
 }
 
 std::optional<Stream> current_stream_of(const DeviceState& device) {
-    for (auto known = scopes().rbegin(); known != scopes().rend(); ++known) {
-        const std::shared_ptr<CurrentScope> scope = known->lock();
-        if (scope && scope->stream && scope->device == &device) return scope->stream;
+    if (const std::vector<std::weak_ptr<CurrentScope>>* const open = scopes()) {
+        for (auto known = open->rbegin(); known != open->rend(); ++known) {
+            const std::shared_ptr<CurrentScope> scope = known->lock();
+            if (scope && scope->stream && scope->device == &device) return scope->stream;
+        }
     }
     if (std::shared_ptr<StreamState> first = device.first_stream.lock()) return Stream(std::move(first));
     return std::nullopt;

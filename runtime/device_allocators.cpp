@@ -22,10 +22,22 @@ struct Scope {
     const detail::DeviceState* device;
     Allocator allocator;
 };
-// Of this thread, the innermost last. Devices are compared and never looked into.
-std::vector<Scope>& scopes() {
-    thread_local std::vector<Scope> open;
-    return open;
+// The ends of static objects may come here once the thread's own objects have gone: then there is no list any more.
+constinit thread_local bool gone = false;
+
+struct OpenScopes {
+    std::vector<Scope> open;
+    OpenScopes() = default;
+    OpenScopes(const OpenScopes&) = delete;
+    OpenScopes& operator=(const OpenScopes&) = delete;
+    ~OpenScopes() { gone = true; }
+};
+
+// Of this thread, the innermost last; nullptr: gone. Devices are compared and never looked into.
+std::vector<Scope>* scopes() {
+    if (gone) return nullptr;
+    thread_local OpenScopes of_thread;
+    return &of_thread.open;
 }
 
 }  // namespace
@@ -45,10 +57,11 @@ const Allocator& DeviceAllocators::of(MemoryKind kind) const noexcept {
 }
 
 Allocator DeviceAllocators::current() const {
-    const std::vector<Scope>& open = scopes();
-    const auto inner =
-        std::find_if(open.rbegin(), open.rend(), [&](const Scope& scope) { return scope.device == device_; });
-    if (inner != open.rend()) return inner->allocator;
+    if (const std::vector<Scope>* const open = scopes()) {
+        const auto inner =
+            std::find_if(open->rbegin(), open->rend(), [&](const Scope& scope) { return scope.device == device_; });
+        if (inner != open->rend()) return inner->allocator;
+    }
     const std::lock_guard lock(mutex_);
     return default_;
 }
@@ -62,11 +75,15 @@ void DeviceAllocators::set(Allocator allocator) {
 }  // namespace detail
 
 ScopedAllocator::ScopedAllocator(const Device& device, Allocator allocator) {
-    scopes().push_back({device.state(), device.state().get(), std::move(allocator)});
+    if (std::vector<Scope>* const open = scopes()) {
+        open->push_back({device.state(), device.state().get(), std::move(allocator)});
+    }
 }
 ScopedAllocator::~ScopedAllocator() {
-    const Scope ended = std::move(scopes().back());  // destroyed last: an allocator's end may run users' code
-    scopes().pop_back();
+    std::vector<Scope>* const open = scopes();
+    if (open == nullptr || open->empty()) return;
+    const Scope ended = std::move(open->back());  // destroyed last: an allocator's end may run users' code
+    open->pop_back();
 }
 
 Allocator Device::allocator(MemoryKind kind) const {
