@@ -238,7 +238,12 @@ Result<void> StreamState::wait_for_fence(const Fence& fence, std::uint64_t posit
 // Expects `mutex`. Where other code gives it work too, a fence of our last operation may stand before that: one more is
 // recorded. In a capture, or with the last wrapper gone, none can be: there what is ours is what is known.
 Result<StreamState::Fence> StreamState::covering_all() {
-    const bool records = others() && handle != platform::StreamHandle::none && refuse_captured("a fence").ok();
+    bool records = others() && handle != platform::StreamHandle::none;
+    if (records) {
+        const Result<void> refused = refuse_captured("a fence was to be recorded");
+        if (!refused && refused.code() != Code::capture_error) return refused.error();
+        records = refused.ok();
+    }
     if (!records && reached(issued)) return Fence{issued, nullptr};
     if (!records) return covering_fence(issued);
     if (Result<void> returned = return_attached(); !returned) return std::move(returned).error();
