@@ -8,6 +8,7 @@
 #include "operation.hpp"
 #include "stream_state.hpp"
 
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -19,6 +20,13 @@ namespace {
 Error capture_is_over() {
     return {Code::invalid_handle, "the capture has ended already, or was moved from",
             "record before end(); an instance of the graph is launched with Stream::launch()"};
+}
+
+// Before any lock: a host function must not wait for one, and in a forked child it may never be free.
+Result<void> usable(const detail::Recording* recording, const char* what) {
+    if (recording == nullptr) return capture_is_over();
+    if (!recording->device->usable()) return recording->device->unusable(what);
+    return {};
 }
 
 // The stream that the capture began on.
@@ -53,22 +61,17 @@ Result<void> append_to(detail::StreamState& stream, const detail::GraphState& gr
     detail::Operation operation(stream, "a graph", nullptr);
     std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.operations);
     for (const detail::RecordedUse& use : uses) operation.uses(*use.buffer, use.use, 0);
-    if (!driver.closures.empty()) operation.keeps(graph.driver);
+    // The closures alone: who keeps them on a lost device is not to keep that device open.
+    if (!driver.closures.empty()) {
+        operation.keeps(std::make_shared<std::vector<std::shared_ptr<void>>>(driver.closures));
+    }
     const std::lock_guard lock(driver.mutex);
     Result<std::uint64_t> issued = operation.issue([&] {
         if (stream.recording == nullptr) return platform::Status{Code::capture_error, 0, "append"};
+        detail::Recording& recording = *stream.recording;
+        recording.further.insert(recording.further.end(), driver.devices.begin(), driver.devices.end());
         const platform::Status status = stream.device->driver->captures()->append(stream.handle, driver.handle);
-        // It may have come into the graph all the same, where nothing can be taken out of an open capture: what it uses
-        // is held as if nothing had failed.
-        if (!status.ok()) {
-            detail::RecordedOperation perhaps;
-            perhaps.name = "a graph";
-            perhaps.stream_id = stream.id;
-            perhaps.device = stream.device->index;
-            perhaps.uses = std::move(uses);
-            perhaps.closure = graph.driver;
-            stream.recording->operations.push_back(std::move(perhaps));
-        }
+        if (status.code == Code::capture_error) recording.spoiled = true;
         return status;
     });
     return issued ? Result<void>() : Result<void>(std::move(issued).error());
@@ -79,6 +82,7 @@ Result<void> append_to(detail::StreamState& stream, const detail::GraphState& gr
 Result<detail::NodeName> Capture::launch_packed(const Stream* on, const LaunchOptions& options,
                                                 const KernelInfo& kernel, const Extent& extent, void* pack,
                                                 const detail::LaunchArgument* arguments, std::size_t count) {
+    if (Result<void> well = usable(recording_.get(), kernel.name); !well) return std::move(well).error();
     Result<std::shared_ptr<detail::StreamState>> stream =
         on != nullptr ? Result<std::shared_ptr<detail::StreamState>>(on->state()) : origin_of(recording_.get());
     if (!stream) return std::move(stream).error();
@@ -94,12 +98,14 @@ Result<detail::NodeName> Capture::launch_packed(const Stream* on, const LaunchOp
 }
 
 Result<void> Capture::append(const Graph& graph) {
+    if (Result<void> well = usable(recording_.get(), "appending a graph to a capture"); !well) return well;
     Result<std::shared_ptr<detail::StreamState>> stream = origin_of(recording_.get());
     if (!stream) return std::move(stream).error();
     return append(Stream(*stream), graph);
 }
 
 Result<void> Capture::append(const Stream& stream, const Graph& graph) {
+    if (Result<void> well = usable(recording_.get(), "appending a graph to a capture"); !well) return well;
     if (Result<void> part = takes_part(recording_.get(), *stream.state()); !part) return part;
     return append_to(*stream.state(), *graph.state());
 }

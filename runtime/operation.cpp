@@ -211,10 +211,6 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         if (Result<void> judged = checker->judge_recorded(recording, *ordered); !judged)
             return std::move(judged).error();
     }
-    const platform::Status status = action(erased);
-    if (!status.ok()) return device_.failure(status, name_);
-    if (checker != nullptr) checker->count(*ordered);
-    unordered_ = ordered ? ordered->violations : 0;
     RecordedOperation operation;
     operation.name = name_;
     operation.kernel = kernel_;
@@ -225,6 +221,17 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         operation.uses.back().range = range_of(at);
     }
     operation.closure = std::move(closure_);
+    if (const platform::Status status = action(erased); !status.ok()) {
+        // Of several driver calls some may have become nodes, and nothing can be taken out of an open capture: what
+        // they use is held. Nothing follows it: what never came to be has no place in the order.
+        operation.failed = true;
+        operation.stream_id = stream_.id;
+        operation.device = device_.index;
+        recording.operations.push_back(std::move(operation));
+        return device_.failure(status, name_);
+    }
+    if (checker != nullptr) checker->count(*ordered);
+    unordered_ = ordered ? ordered->violations : 0;
     if (asks_for_node_) {  // of a node without a name the arguments cannot be set, and that is all
         const platform::Status told = device_.driver->captures()->last_node(stream_.handle, operation.node);
         if (!told.ok()) (void)device_.failure(told, "asking which node a launch became");  // latches a sticky error

@@ -108,6 +108,7 @@ Result<void> OrderChecker::judge_recorded(Recording& recording, Attempt& attempt
         for (std::size_t at = 0; at < before.size(); ++at) {
             if (before[at]) continue;
             const RecordedOperation& operation = recording.operations[at];
+            if (operation.failed) continue;
             for (const RecordedUse& other : operation.uses) {
                 if (other.buffer.get() != entry.buffer || (!use.writes && !writes(other.use))) continue;
                 if (!rules::share_a_byte(other.range, entry.range)) continue;

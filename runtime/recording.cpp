@@ -11,7 +11,14 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-constexpr int tries = 3;  // of what would leave streams captured that nobody could let go of
+// Of what would leave streams captured that nobody could let go of, or a graph that can be launched once only.
+constexpr int tries = 3;
+
+Error spoiled_error() {
+    return {Code::capture_error,
+            "a graph that was appended came into the capture, and the driver refused to let what follows wait for it",
+            "record again; the append had answered with the driver's error"};
+}
 
 Error unjoined_error(const std::vector<std::uint64_t>& streams) {
     std::string which;
@@ -111,10 +118,15 @@ std::uint32_t Recording::add(const StreamState& stream, RecordedOperation operat
 Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranch>& left) {
     platform::Captures& captures = *device->driver->captures();
     const std::vector<std::uint64_t> away = unjoined_streams(operations, branches);
+    platform::Status unfreed;
     // What the graph allocates it frees, or a second launch would find it allocated (the driver: 1).
     for (const auto& [owner, memory] : std::exchange(graph_memory, {})) {
         if (!away.empty()) break;  // work that the origin does not follow may use it, and no graph comes of it
-        (void)owner->driver->memory().release(memory, origin_handle);  // fails where the capture is lost: below
+        platform::Status freed;
+        for (int attempt = 0; attempt == 0 || (!freed.ok() && attempt < tries); ++attempt) {
+            freed = owner->driver->memory().release(memory, origin_handle);
+        }
+        if (!freed.ok()) unfreed = freed;  // also where the capture is lost: then its end says so, below
     }
     platform::Status status;
     platform::CaptureState now = platform::CaptureState::none;
@@ -130,10 +142,12 @@ Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranc
     } else {
         left.push_back({std::move(branches.front().stream), origin_id, {}});  // it owns the capture, not the reverse
     }
-    if (status.ok() && away.empty()) return {};
+    if (status.ok() && away.empty() && unfreed.ok() && !spoiled) return {};
     if (out != platform::GraphHandle::none) (void)captures.destroy(out);
     out = platform::GraphHandle::none;
-    if (status.ok()) return unjoined_error(away);
+    if (status.ok() && !away.empty()) return unjoined_error(away);
+    if (status.ok() && spoiled) return spoiled_error();
+    if (status.ok()) return device->failure(unfreed, "freeing the memory of a graph at its end");
     Error failed = device->failure(status, "ending a capture");
     if (away.empty() || device->is_lost()) return failed;
     return unjoined_error(away).from_call(status.call, status.driver_code);
@@ -166,6 +180,7 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
                      "end it, or let its scope close, on the thread that called begin_capture()");
     }
     std::vector<CaptureBranch> left;
+    std::vector<std::shared_ptr<DeviceState>> further;
     std::vector<RecordedOperation> nothing;  // of what cannot be ended: destroyed without the lock
     Result<void> ended;
     bool over = false;
@@ -177,12 +192,18 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
             nothing.swap(recording.operations);
             for (CaptureBranch& branch : recording.branches) branch.tail.clear();  // they named those operations
         }
+        further.swap(recording.further);
     }
     for (const CaptureBranch& branch : left) {
         const std::shared_ptr<DeviceState>& takes_part = branch.stream->device;
         if (std::find(devices.begin(), devices.end(), takes_part) == devices.end()) devices.push_back(takes_part);
         const std::lock_guard lock(branch.stream->mutex);
         if (over && branch.stream->recording.get() == &recording) branch.stream->recording.reset();
+    }
+    for (std::shared_ptr<DeviceState>& takes_part : further) {
+        if (std::find(devices.begin(), devices.end(), takes_part) == devices.end()) {
+            devices.push_back(std::move(takes_part));
+        }
     }
     device.books->captures.ended();  // without a stream's lock: what was put off may want it
     return ended;

@@ -45,6 +45,7 @@ struct RecordedOperation {
     std::vector<RecordedUse> uses;                           // by argument; not of memory that is the graph's own
     platform::NodeHandle node = platform::NodeHandle::none;  // the driver's, where somebody asked for it
     std::shared_ptr<void> closure;                           // of a host function: each launch calls it
+    bool failed = false;  // the driver refused, maybe after some of its nodes were recorded: what they use is held
 };
 
 // A stream that takes part in a capture.
@@ -86,6 +87,10 @@ struct Recording {
     std::vector<RecordedOperation> operations;
     std::vector<std::pair<DeviceState*, platform::Allocation>> graph_memory;  // to be freed at the graph's end
     bool allocates = false;
+    // Of graphs that were appended: devices that take part without a stream of theirs.
+    std::vector<std::shared_ptr<DeviceState>> further;
+    // An appended graph came into it and nothing waits for that one: no graph comes of it.
+    bool spoiled = false;
 
     // All of these expect `mutex` to be held.
     CaptureBranch* branch_of(std::uint64_t stream_id) noexcept;

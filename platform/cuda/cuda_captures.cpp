@@ -134,9 +134,16 @@ Status CudaCaptures::append(StreamHandle stream, GraphHandle graph) {
         return context_.api().graph_add_child_graph_node(&node, captured, before, count, graph_of(graph));
     });
     if (!added.ok()) return added;
-    return context_.on_stream("cuStreamUpdateCaptureDependencies", stream, [&] {
-        return context_.api().stream_update_capture_dependencies(stream_of(stream), &node, 1, set_capture_dependencies);
-    });
+    // The node is there now, and nothing can be taken out of an open capture.
+    Status followed;
+    for (int tries = 3; tries > 0; --tries) {
+        followed = context_.on_stream("cuStreamUpdateCaptureDependencies", stream, [&] {
+            return context_.api().stream_update_capture_dependencies(stream_of(stream), &node, 1,
+                                                                     set_capture_dependencies);
+        });
+        if (followed.ok()) return followed;
+    }
+    return {Code::capture_error, followed.driver_code, followed.call};
 }
 
 Status CudaCaptures::instantiate(GraphHandle graph, GraphInstanceHandle& out) {

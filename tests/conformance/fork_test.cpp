@@ -168,6 +168,35 @@ TEST(Forks, AStreamOfAnotherDeviceTakesPart) {
     });
 }
 
+// keeps S14, S15
+TEST(Forks, AGraphOfTwoDevicesThatIsAppendedBringsBothAlong) {
+    on_two_gpus([](Device& device, Device& other) {
+        Stream stream = device.create_stream().value();
+        Stream beside = other.create_stream().value();
+        Buffer<std::int32_t> in = shared(device), out = shared(device);
+        write(in, 1);
+        write(out, 0);
+        std::optional<Graph> inner;
+        {
+            Capture capture = stream.begin_capture().value();
+            stream.launch(add_one, count, in).value();
+            beside.wait_stream(stream).value();
+            beside.launch(scale_into, count, out, in, 5).value();
+            stream.wait_stream(beside).value();
+            inner = capture.end().value();
+        }
+        Capture capture = stream.begin_capture().value();
+        capture.append(*inner).value();
+        stream.launch(add_one, count, out).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        stream.launch(instance).value();
+        expect_all(out, 11);
+        beside.launch(instance).value();  // the other device takes part in it, too
+        beside.synchronize().value();
+        expect_all(out, 16);
+    });
+}
+
 // keeps K14
 TEST(Forks, ManagedMemoryAllocatedBeforeIsUsedByTheOtherDeviceInsideTheGraph) {
     on_two_gpus([](Device& device, Device& other) {

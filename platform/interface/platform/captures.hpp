@@ -29,7 +29,9 @@ public:
     virtual Status last_node(StreamHandle stream, NodeHandle& out) = 0;
 
     // Puts a copy of the graph into the capture, as one node behind what the stream was given so far; what it is given
-    // next follows. (Launching an instance on a captured stream ends the capture: 900, observed on driver 580.)
+    // next follows. Code::capture_error: the capture is of no use any more, because it was lost, or because the copy
+    // came into it and nothing will wait for it. (Launching an instance on a captured stream ends the capture: 900,
+    // observed on driver 580.)
     virtual Status append(StreamHandle, GraphHandle) { return {Code::unsupported, 0, "append"}; }
 
     virtual Status instantiate(GraphHandle graph, GraphInstanceHandle& out) = 0;
