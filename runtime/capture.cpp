@@ -57,7 +57,7 @@ Result<Graph> Capture::end() {
     if (!ended && recording.thread != std::this_thread::get_id()) return std::move(ended).error();  // still open
     const std::shared_ptr<detail::Recording> over = std::move(recording_);
     if (!ended) return std::move(ended).error();
-    auto driver = std::make_shared<detail::DriverGraph>(over->device, handle, over->id);
+    auto driver = detail::DriverGraph::make(over->device, handle, over->id);
     driver->devices = std::move(devices);
     driver->allocates = over->allocates;
     for (const detail::RecordedOperation& operation : over->operations) {

@@ -22,6 +22,27 @@
 namespace isthmus::inline v0 {
 namespace detail {
 
+namespace {
+// What the driver has to undo, it refuses in a host function: put off, as the ends of streams and buffers are (S20).
+template <class T>
+void end_of(T* ended) {
+    if (in_host_function && !ended->device->config->forked()) {
+        ended->device->books->after_host_functions.put_off([ended] { delete ended; });
+    } else {
+        delete ended;
+    }
+}
+}  // namespace
+
+std::shared_ptr<DriverGraph> DriverGraph::make(std::shared_ptr<DeviceState> owner, platform::GraphHandle recorded,
+                                               std::uint64_t recording) {
+    return {new DriverGraph(std::move(owner), recorded, recording), end_of<DriverGraph>};
+}
+
+std::shared_ptr<InstanceState> InstanceState::make(const GraphState& graph, platform::GraphInstanceHandle handle) {
+    return {new InstanceState(graph, handle), end_of<InstanceState>};
+}
+
 DriverGraph::~DriverGraph() {
     if (device->config->forked() || is_lost()) return;
     const platform::Status status = device->driver->captures()->destroy(handle);
@@ -103,6 +124,13 @@ bool InstanceState::Made::idle() const {
            });
 }
 
+bool InstanceState::Made::poll_idle() const {
+    if (idle()) return !from->is_lost();
+    // One that cannot be asked now, such as an external stream that has gone, counts as running.
+    for (const BufferState::Use& launch : launches) (void)launch.stream->poll();
+    return idle() && !from->is_lost();
+}
+
 Result<void> InstanceState::Made::wait_for() {
     for (const BufferState::Use& launch : launches) {
         // A call that failed may pass the next time; what has not ended within the timeout hangs.
@@ -116,10 +144,19 @@ Result<void> InstanceState::Made::wait_for() {
 }
 
 void InstanceState::Made::destroy() {
+    const bool ended = std::all_of(launches.begin(), launches.end(),
+                                   [](const BufferState::Use& launch) { return launch.stream->reached(launch.last); });
+    if (!ended && from->is_lost()) {
+        // A fault does not stop a host function that runs just now. Its graph, and the device with it, may go.
+        for (const std::shared_ptr<DriverGraph>& graph : closures_of) {
+            for (const std::shared_ptr<void>& closure : graph->closures) process::keep_until_exit(closure);
+        }
+    }
     from->end_instance(handle);
 }
 
-InstanceState::InstanceState(const GraphState& graph, platform::GraphInstanceHandle handle) {
+InstanceState::InstanceState(const GraphState& graph, platform::GraphInstanceHandle handle)
+    : device(graph.driver->device) {
     made.from = graph.driver;
     made.handle = handle;
     adopt(graph);
@@ -146,7 +183,10 @@ void InstanceState::adopt(const GraphState& graph) {
     }
     made.uses = std::move(uses);
     as_of = graph.driver;
-    if (!graph.driver->closures.empty()) made.closures_of.push_back(graph.driver);
+    std::vector<std::shared_ptr<DriverGraph>>& kept = made.closures_of;
+    if (!graph.driver->closures.empty() && std::find(kept.begin(), kept.end(), graph.driver) == kept.end()) {
+        kept.push_back(graph.driver);
+    }
     operations = instance_operations(graph.operations);
 }
 
@@ -221,7 +261,7 @@ std::string Graph::dot() const {
 Result<GraphInstance> Graph::instantiate() const {
     Result<platform::GraphInstanceHandle> made = state_->driver->instantiate();
     if (!made) return std::move(made).error();
-    return GraphInstance(std::make_shared<detail::InstanceState>(*state_, *made));
+    return GraphInstance(detail::InstanceState::make(*state_, *made));
 }
 
 Result<void> Stream::launch(const GraphInstance& instance) {

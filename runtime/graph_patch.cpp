@@ -49,7 +49,8 @@ Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& k
                 detail::argument_text(kernel, at) + " is memory of another graph, which exists for its work only",
                 "copy what you need of it into a buffer within the capture");
         }
-        if (buffer.path == LaunchPath::attach) {
+        // The CPU device's launch of the graph opens it as a host view does, and so takes it over.
+        if (buffer.path == LaunchPath::attach && !instance.device->synchronous) {
             return Error(Code::capture_error,
                          detail::argument_text(kernel, at) +
                              " is managed memory, which belongs to one side at a time on this machine: a graph cannot "
@@ -76,6 +77,7 @@ std::vector<InstanceOperation::Use> uses_of(const KernelInfo& kernel, const Laun
 Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Extent& extent, void* pack,
                                        const LaunchArgument* arguments, std::size_t count) {
     InstanceState& instance = *state_;
+    if (!instance.device->usable()) return instance.device->unusable("setting the arguments of a graph's kernel");
     std::vector<detail::RecordedUse> let_go;  // without the lock: the end of a buffer may wait for streams
     const std::lock_guard lock(instance.mutex);
     if (node.graph != instance.as_of->id || node.operation >= instance.operations.size()) return node_of_another();
@@ -99,9 +101,13 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     if (const platform::Status found = device.driver->execution().resolve(kernel, request.function); !found.ok()) {
         return device.failure(found, kernel.name);
     }
-    // By the driver of the node's device: its context is where the kernel runs.
-    const platform::Status status =
-        device.driver->captures()->set_kernel_arguments(instance.made.handle, operation.node, request);
+    platform::Status status;
+    {
+        // The node is named by the graph, and graphs of a driver are for one thread at a time.
+        const std::lock_guard graph(instance.made.from->mutex);
+        // By the driver of the node's device: its context is where the kernel runs.
+        status = device.driver->captures()->set_kernel_arguments(instance.made.handle, operation.node, request);
+    }
     if (!status.ok()) return device.failure(status, "setting the arguments of a graph's kernel");
     std::vector<InstanceOperation::Use> uses = uses_of(kernel, arguments, count);
     for (const InstanceOperation::Use& use : uses) instance.made.uses.add(*use.buffer, use.use);

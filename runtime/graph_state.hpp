@@ -22,6 +22,9 @@ namespace isthmus::inline v0::detail {
 // The graph as its driver has it. Instances need it as long as they live, because it names their nodes; what its
 // operations use is held by those who can still launch it: GraphState, and each instance for itself.
 struct DriverGraph {
+    // The end of one that a host function lets go of is put off.
+    static std::shared_ptr<DriverGraph> make(std::shared_ptr<DeviceState> owner, platform::GraphHandle recorded,
+                                             std::uint64_t recording);
     DriverGraph(std::shared_ptr<DeviceState> owner, platform::GraphHandle recorded, std::uint64_t recording) noexcept
         : device(std::move(owner)), handle(recorded), id(recording) {}
     ~DriverGraph();
@@ -88,12 +91,19 @@ struct InstanceState {
 
         void launched(const std::shared_ptr<StreamState>& stream, std::uint64_t position);
         bool idle() const;        // have all launches ended, as far as anybody asked?
+        bool poll_idle() const;   // … of the driver, too; never on a lost device, whose launches nobody sees end
         Result<void> wait_for();  // … after waiting for them
         void destroy();
     };
 
+    // As DriverGraph::make().
+    static std::shared_ptr<InstanceState> make(const GraphState& graph, platform::GraphInstanceHandle handle);
     explicit InstanceState(const GraphState& graph, platform::GraphInstanceHandle handle);
     ~InstanceState();
+
+    // Asked before `mutex` is locked: on the CPU device a launch holds it while it calls host functions, and in a
+    // forked child another thread of the parent may have held it.
+    const std::shared_ptr<DeviceState> device;
 
     std::mutex mutex;  // guards what follows
     Made made;

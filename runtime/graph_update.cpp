@@ -61,9 +61,11 @@ Result<std::string> try_in_place(InstanceState& instance, const GraphState& grap
 
 Result<GraphUpdate> GraphInstance::update(const Graph& graph) {
     InstanceState& instance = *state_;
+    if (!instance.device->usable()) return instance.device->unusable("updating a graph instance");
     const GraphState& wanted = *graph.state();
     std::vector<InstanceState::Made> ended_earlier;  // let go without the lock, as the buffers of before
     detail::GraphUses before;
+    std::vector<std::shared_ptr<detail::DriverGraph>> no_longer_called;
     const std::lock_guard lock(instance.mutex);
     if (wanted.driver->device != instance.made.from->device) {
         return Error(Code::wrong_device, "the graph was recorded on another device than the instance's",
@@ -80,6 +82,11 @@ Result<GraphUpdate> GraphInstance::update(const Graph& graph) {
         // Nodes keep the names that the first graph gave them, by which the driver knows this instance's.
         std::vector<detail::InstanceOperation> named = std::move(instance.operations);
         before = std::move(instance.made.uses);
+        // What earlier launches called nobody calls any more once they have ended: an instance that is updated for
+        // ever does not keep all that it ever did.
+        if (!instance.made.closures_of.empty() && instance.made.poll_idle()) {
+            no_longer_called.swap(instance.made.closures_of);
+        }
         instance.adopt(wanted);
         for (std::size_t at = 0; at < named.size(); ++at) instance.operations[at].node = named[at].node;
         return GraphUpdate{true, {}};

@@ -21,6 +21,7 @@ using isthmus::Capture;
 using isthmus::Code;
 using isthmus::Device;
 using isthmus::Event;
+using isthmus::Graph;
 using isthmus::GraphInstance;
 using isthmus::MemoryKind;
 using isthmus::Runtime;
@@ -148,6 +149,28 @@ TEST(HostFunctions, RunAlsoWhereTheirStreamWasDestroyedBefore) {
         EXPECT_TRUE(worked(data.release()));
         EXPECT_TRUE(worked(device.synchronize()));
         EXPECT_EQ(ran->load(), 1);
+    });
+}
+
+// keeps S20
+TEST(HostFunctions, MayLetGoOfGraphsAndInstances) {
+    on_every_device([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = pinned(device, 1);
+        {
+            Capture capture = stream.begin_capture().value();
+            EXPECT_TRUE(worked(stream.launch(add_one, count, data)));
+            auto graph = std::make_shared<std::optional<Graph>>(capture.end().value());
+            auto instance = std::make_shared<std::optional<GraphInstance>>((*graph)->instantiate().value());
+            EXPECT_TRUE(worked(stream.launch(**instance)));
+            EXPECT_TRUE(worked(stream.call_on_host([graph, instance]() noexcept {
+                graph->reset();
+                instance->reset();
+            })));
+        }
+        EXPECT_TRUE(worked(stream.synchronize()));
+        EXPECT_TRUE(worked(device.synchronize()));
+        EXPECT_TRUE(worked(data.release()));  // the instance has ended, and holds it no more
     });
 }
 

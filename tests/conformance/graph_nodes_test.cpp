@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -120,6 +121,39 @@ TEST(GraphNodes, ChangingKNodesAndLaunchingCostsKPlusOneDriverCalls) {
             EXPECT_TRUE(unless_fault(driver_calls() - before == static_cast<long>(changed) + 1)) << changed;
             stream.synchronize().value();
         }
+    });
+}
+
+// keeps S20, S16: also while the CPU device's launch keeps the instance to itself
+TEST(GraphNodes, AHostFunctionOfTheInstanceIsRefusedToChangeIt) {
+    on_every_device([](Device& device) {
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> in = filled(device, 7);
+        Buffer<std::int32_t> out = filled(device, 0);
+        std::optional<Graph> graph;
+        std::optional<GraphInstance> instance;
+        std::optional<ScaleNode> node;
+        std::optional<Code> set, updated, launched;
+        {
+            Capture capture = stream.begin_capture().value();
+            node = capture.launch(scale_into, count, out, in, 2).value();
+            EXPECT_TRUE(worked(stream.call_on_host([&]() noexcept {
+                set = instance->set_arguments(*node, count, out, in, 3).code();
+                updated = instance->update(*graph).code();
+                launched = stream.launch(*instance).code();
+            })));
+            graph = capture.end().value();
+        }
+        instance = graph->instantiate().value();
+        EXPECT_TRUE(worked(stream.launch(*instance)));
+        EXPECT_TRUE(worked(stream.synchronize()));
+        EXPECT_EQ(set, Code::not_permitted);
+        EXPECT_EQ(updated, Code::not_permitted);
+        EXPECT_EQ(launched, Code::not_permitted);
+        instance->set_arguments(*node, count, out, in, 3).value();
+        EXPECT_TRUE(worked(stream.launch(*instance)));
+        EXPECT_TRUE(worked(stream.synchronize()));
+        expect_all(out, 21);
     });
 }
 
@@ -494,6 +528,29 @@ TEST(GraphUpdates, GraphsOfAnotherDeviceOrWithMemoryOfTheirOwnAreNotTakenInPlace
         }
         stream.launch(graph.instance).value();
         expect_all(out, 6);
+    });
+}
+
+// keeps S16, S20: an instance that is updated for ever does not keep all that it ever did
+TEST(GraphUpdates, HostFunctionsOfBeforeAreLetGoOfOnceTheirLaunchesHaveEnded) {
+    on_every_device([](Device& device) {
+        Stream stream = device.create_stream().value();
+        const auto calling = [&](const std::shared_ptr<std::atomic<int>>& calls) {
+            Capture capture = stream.begin_capture().value();
+            stream.call_on_host([calls]() noexcept { ++*calls; }).value();
+            return capture.end().value();
+        };
+        std::array<std::shared_ptr<std::atomic<int>>, 4> calls;
+        for (auto& one : calls) one = std::make_shared<std::atomic<int>>(0);
+        GraphInstance instance = calling(calls[0]).instantiate().value();
+        for (std::size_t at = 1; at < calls.size(); ++at) {
+            stream.launch(instance).value();
+            stream.synchronize().value();
+            EXPECT_EQ(calls[at - 1]->load(), 1);
+            EXPECT_TRUE(unless_fault(instance.update(calling(calls[at])).value().in_place));
+        }
+        EXPECT_TRUE(unless_fault(calls[1].use_count() == 1 && calls[2].use_count() == 1));
+        EXPECT_GT(calls[3].use_count(), 1);
     });
 }
 

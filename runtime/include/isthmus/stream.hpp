@@ -191,7 +191,8 @@ public:
     // (not_permitted), so that buffers and streams it lets go of end later. The runtime destroys it after it has run,
     // when somebody waits, or at the end of the device, or, where the device was lost, unrun: nothing that has to
     // happen may depend on it (S20). In a capture it is called at every launch, by one thread per instance, and
-    // destroyed with the graph.
+    // destroyed with the graph; a graph of the CPU device calls it within the launch, which keeps the stream and the
+    // instance to itself: there it must not wait for a thread that uses either.
     // Errors: device_lost, capture_error (captured by code beside the runtime).
     template <class F>
     Result<void> call_on_host(F function) {
