@@ -201,4 +201,51 @@ TEST_F(Captures, AnEndThatKeepsFailingIsTriedAgainWhenTheStreamIsNextUsed) {  //
     EXPECT_TRUE(stream.synchronize().ok());
 }
 
+// Nothing can be taken out of an open capture, and the first of its driver calls may have become a node.
+TEST_F(Captures, AFillThatFailsMidwayHoldsItsBuffer) {  // keeps S14, K6
+    Buffer<std::uint64_t> data = device.allocate<std::uint64_t>(4).value();
+    std::optional<Capture> capture = stream.begin_capture().value();
+    world.fail_at = static_cast<int>(world.calls.size()) + 2;
+    EXPECT_EQ(stream.fill(data, std::uint64_t{0x0123456789abcdef}).code(), Code::driver_error);
+    EXPECT_EQ(world.count("fill"), 2u) << "the second failed";
+    EXPECT_EQ(data.release().code(), Code::in_use);
+    {
+        const auto graph = capture->end().value();
+        EXPECT_EQ(data.release().code(), Code::in_use);
+    }
+    EXPECT_TRUE(data.release().ok());
+}
+
+TEST_F(Captures, AnAppendThatNothingWouldWaitForLeavesNoGraph) {  // keeps S14, S15
+    Capture inner = stream.begin_capture().value();
+    const auto graph = inner.end().value();
+    {
+        Capture capture = stream.begin_capture().value();
+        ASSERT_TRUE(capture.append(graph).ok());
+        EXPECT_TRUE(capture.end().ok());
+    }
+    Capture capture = stream.begin_capture().value();
+    world.fail_code = Code::capture_error;
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    EXPECT_EQ(capture.append(graph).code(), Code::capture_error);
+    const auto ended = capture.end();
+    ASSERT_EQ(ended.code(), Code::capture_error);
+    EXPECT_NE(std::string(ended.error().message()).find("append"), std::string::npos);
+    EXPECT_EQ(world.graphs.size(), 1u);
+    EXPECT_TRUE(world.capturing.empty());
+}
+
+// A graph that does not free what it allocates can be launched once only.
+TEST_F(Captures, AGraphWhoseMemoryCannotBeFreedIsNone) {  // keeps K13, S14
+    for (const int failing : {2, 3}) {
+        Capture capture = stream.begin_capture().value();
+        { const Buffer<int> data = stream.allocate<int>(4).value(); }
+        world.failing_releases = failing;
+        EXPECT_EQ(capture.end().ok(), failing < 3) << "a free is tried again";
+        EXPECT_EQ(world.failing_releases, 0);
+        EXPECT_TRUE(world.graphs.empty());
+        EXPECT_TRUE(world.capturing.empty());
+    }
+}
+
 }  // namespace

@@ -87,6 +87,7 @@ struct FakeWorld {
     std::map<std::uint64_t, std::pair<std::uintptr_t, std::size_t>> pool_memory;  // address → pool, bytes
     std::map<std::uintptr_t, Work> capturing;                                     // by stream
     std::set<std::uintptr_t> lost_captures;                                       // set by tests: their end says so
+    int failing_releases = 0;                                                     // so many do nothing
     int failing_ends = 0;                                                         // so many leave the capture open
     std::map<std::uintptr_t, Work> graphs;
     std::map<std::uintptr_t, Work> instances;
@@ -139,6 +140,10 @@ public:
     }
     platform::Status release(const platform::Allocation& allocation, platform::StreamHandle stream) override {
         world_.released_on = static_cast<std::uintptr_t>(stream);
+        if (world_.failing_releases > 0) {
+            --world_.failing_releases;
+            return {Code::driver_error, 999, "release"};
+        }
         const platform::Status status = world_.call("release " + std::string(name(allocation.kind)), "release");
         if (world_.memory.erase(allocation.device) == 1) {
             const std::shared_ptr<void> freed(reinterpret_cast<void*>(allocation.device), std::free);
@@ -416,6 +421,9 @@ public:
         if (world_.capturing.count(handle) != 0) out = platform::CaptureState::open;
         if (world_.lost_captures.count(handle) != 0) out = platform::CaptureState::lost;
         return world_.call("capture state", "state");
+    }
+    platform::Status append(platform::StreamHandle, platform::GraphHandle) override {
+        return world_.call("append", "append");
     }
     platform::Status instantiate(platform::GraphHandle graph, platform::GraphInstanceHandle& out) override {
         const platform::Status status = world_.call("instantiate", "instantiate");
