@@ -84,7 +84,7 @@ public:
         std::uint64_t last_write = 0;  // … that writes it
     };
     std::vector<Use> uses;               // one entry per stream
-    StreamState* uploaded_on = nullptr;  // stage: where the last upload was queued, and its position
+    StreamState* uploaded_on = nullptr;  // stage, attach: where the last upload or return was queued, and its position
     std::uint64_t upload_position = 0;
 
     OrderHistory order;  // guarded by the order checker

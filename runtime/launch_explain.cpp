@@ -156,16 +156,16 @@ int Explainer::calls_for_buffers() {
         }
         if (std::find(prepared.begin(), prepared.end(), &buffer) != prepared.end()) continue;
         const bool reads = detail::reads(used.use);
+        const bool elsewhere = buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_ &&
+                               !buffer.uploaded_on->reached(buffer.upload_position);
         if (device_.synchronous) {
             calls += buffer.path == LaunchPath::stage && buffer.device_newer && reads ? 2 : 0;  // a copy and its event
         } else if (!used.staged && buffer.path == LaunchPath::stage) {
             calls += buffer.host_newer && reads ? 1 : 0;
-            const bool elsewhere = buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_ &&
-                                   !buffer.uploaded_on->reached(buffer.upload_position);
             calls += elsewhere ? 1 : 0;
             if (!reads) continue;  // a later argument may read it still
         } else if (!used.staged && buffer.path == LaunchPath::attach) {
-            calls += buffer.attached_to != &stream_ ? 1 : 0;
+            calls += buffer.attached_to != &stream_ ? (elsewhere ? 2 : 1) : 0;
         } else if (!used.staged && buffer.path == LaunchPath::prefetch) {
             calls += buffer.host_touched && device_.driver->transfers() != nullptr ? 1 : 0;
         }

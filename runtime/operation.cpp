@@ -26,7 +26,7 @@ Operation::Operation(StreamState& stream, const char* name, const KernelInfo* ke
     : stream_(stream), device_(*stream.device), name_(name), kernel_(kernel) {}
 
 void Operation::add_viewable(BufferState& buffer) {
-    special_ |= buffer.path == LaunchPath::stage;
+    special_ |= buffer.path == LaunchPath::stage || buffer.path == LaunchPath::attach;
     if (viewable_count_ == few_viewable_.size()) many_viewable_.assign(few_viewable_.begin(), few_viewable_.end());
     if (viewable_count_ >= few_viewable_.size()) {
         many_viewable_.push_back(&buffer);
@@ -68,7 +68,8 @@ Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
     }
 }
 
-// Staged buffers whose upload another stream queued: that stream's lock is taken alone, before ours.
+// Staged buffers whose upload another stream queued, attached ones whose return it did: that stream's lock is taken
+// alone, before ours.
 Result<void> Operation::order_uploads() {
     for (std::size_t at = 0; at < count_; ++at) {
         BufferState& buffer = *entries()[at].buffer;
@@ -262,7 +263,8 @@ Result<bool> Operation::claim() {
             Result<bool> staged = claim_staged(buffer, entry.use);
             if (!staged || !*staged) return staged;
         } else if (buffer.path == LaunchPath::attach && buffer.attached_to != &stream_) {
-            if (Result<void> attached = claim_attached(buffer); !attached) return std::move(attached).error();
+            Result<bool> attached = claim_attached(buffer);
+            if (!attached || !*attached) return attached;
         } else if (buffer.path == LaunchPath::prefetch && buffer.host_touched) {
             prefetch(buffer);
         }
@@ -301,19 +303,24 @@ Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
             continue;
         }
         const platform::Status status = device_.driver->execution().wait_event(stream_.handle, wait.event->handle);
-        if (!status.ok()) return device_.failure(status, "ordering a staged buffer's upload");
+        if (!status.ok()) return device_.failure(status, "ordering a buffer behind its upload or return");
         if (device_.books->order != nullptr) device_.books->order->waits(stream_, *wait.stream, wait.position);
         return true;
     }
     return buffer.uploaded_on->reached(buffer.upload_position);
 }
 
-// Phase-guarded managed memory (89=0) belongs to one stream at a time (cuStreamAttachMemAsync, SINGLE).
-Result<void> Operation::claim_attached(BufferState& buffer) {
+// Phase-guarded managed memory (89=0) belongs to one stream at a time (cuStreamAttachMemAsync, SINGLE). The stream that
+// had it before has only queued its return: landing later, that would take it away under our work.
+Result<bool> Operation::claim_attached(BufferState& buffer) {
     if (buffer.attached_to != nullptr) {
         return Error(Code::in_use,
                      "managed memory on this machine belongs to one stream at a time, and another one still has it",
                      "open and close a host view, or synchronize the other stream, before this use");
+    }
+    if (buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_) {
+        Result<bool> waited = wait_for_upload(buffer);
+        if (!waited || !*waited) return waited;
     }
     const platform::Status status =
         device_.driver->memory().attach(buffer.whole(), platform::Attachment::stream, stream_.handle);
@@ -322,7 +329,7 @@ Result<void> Operation::claim_attached(BufferState& buffer) {
     // An operation of its own: even if ours is refused, the next fence gives the memory back and views wait for that.
     buffer.touch(stream_, stream_.advance("the attachment of managed memory"), true);
     stream_.tail.push_back(&buffer);
-    return {};
+    return true;
 }
 
 // Managed pages that the host may have drawn to itself: one prefetch instead of a fault for each (H200: 51 GB/s

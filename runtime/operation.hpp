@@ -98,7 +98,7 @@ private:
     Result<void> refuse_graph_memory(const Entry& entry, std::uint64_t recording) const;
     Result<bool> claim_staged(BufferState& buffer, ArgumentUse use);
     Result<bool> wait_for_upload(const BufferState& buffer);
-    Result<void> claim_attached(BufferState& buffer);
+    Result<bool> claim_attached(BufferState& buffer);
     void prefetch(BufferState& buffer);
     void restore_sides();
     void drop_waits();

@@ -137,7 +137,9 @@ Result<void> StreamState::return_attached() {
             device->driver->memory().attach(buffer->whole(), platform::Attachment::host, handle);
         if (!status.ok()) return device->failure(status, "attaching managed memory back to the host");
         buffer->attached_to = nullptr;
-        buffer->touch(*this, advance("the return of managed memory to the host"), true);
+        buffer->uploaded_on = this;
+        buffer->upload_position = advance("the return of managed memory to the host");
+        buffer->touch(*this, buffer->upload_position, true);
     }
     return {};
 }

@@ -55,6 +55,32 @@ TEST(Streams, WaitStreamOrdersTwoStreams) {  // keeps S10
     });
 }
 
+// Where managed memory belongs to one stream at a time, the stream that leaves it only queues its return: the next one
+// comes behind that, too, and not only behind the event that its user saw.
+TEST(Streams, ManagedMemoryGoesFromStreamToStreamBehindItsReturn) {  // keeps K6, S10
+    on_every_device([](Device& device) {
+        if (device.capabilities().managed == isthmus::ManagedModel::none) return;
+        constexpr std::size_t count = 1 << 12;
+        Stream streams[] = {device.create_stream().value(), device.create_stream().value()};
+        isthmus::SharedUse use;
+        use.kind = isthmus::MemoryKind::managed;
+        Buffer<std::int32_t> managed = device.allocate_shared<std::int32_t>(count, use).value();
+        Buffer<std::int32_t> others[] = {device.allocate<std::int32_t>(count).value(),
+                                         device.allocate<std::int32_t>(count).value()};
+        { (void)managed.write_on_host().value(); }
+        streams[0].fill_bytes(managed, 0).value();
+        for (int turn = 0; turn < 10; ++turn) {
+            Stream& stream = streams[turn % 2];
+            Stream& next = streams[(turn + 1) % 2];
+            stream.launch(conformance::add_one, count, managed).value();
+            const Event used = stream.record().value();
+            next.wait(used).value();
+            stream.fill_bytes(others[turn % 2], 0).value();  // leaves the managed memory, behind the event
+        }
+        ASSERT_EQ(managed.read_on_host().value()[count - 1], 10);
+    });
+}
+
 TEST(Streams, EventsFinishWithTheirWorkAndMeasureTime) {  // keeps S10, S11
     on_every_device([](Device& device) {
         Stream stream = device.create_stream().value();
