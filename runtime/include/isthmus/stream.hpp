@@ -210,7 +210,8 @@ public:
     Result<bool> finished();
     Result<void> synchronize(Wait wait = {});
 
-    // How far this stream has come, in positions (LaunchReport::position). What any view, wait, event or poll saw of it
+    // How far this stream has come, in positions (LaunchReport::position): of what it was given through the runtime; what
+    // other code gave to its native handle has none, and marks and polls do not tell of it. What any view, wait, event or poll saw of it
     // counts, on any thread. One load, no driver call; what it does not know yet it denies.
     bool completed(std::uint64_t position) const noexcept;
     // Asks the driver and answers the position up to which all is done. The driver is asked once where nothing ended
