@@ -210,9 +210,9 @@ public:
     Result<bool> finished();
     Result<void> synchronize(Wait wait = {});
 
-    // How far this stream has come, in positions (LaunchReport::position): of what it was given through the runtime; what
-    // other code gave to its native handle has none, and marks and polls do not tell of it. What any view, wait, event or poll saw of it
-    // counts, on any thread. One load, no driver call; what it does not know yet it denies.
+    // How far this stream has come, in positions (LaunchReport::position): of what it was given through the runtime;
+    // what other code gave to its native handle has none, and marks and polls do not tell of it. What any view, wait,
+    // event or poll saw of it counts, on any thread. One load, no driver call; what it does not know yet it denies.
     bool completed(std::uint64_t position) const noexcept;
     // Asks the driver and answers the position up to which all is done. The driver is asked once where nothing ended
     // since, about 2 log2(n) times where n marks were passed. Waits for nothing. Between marks it can tell less: the
