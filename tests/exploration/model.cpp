@@ -661,6 +661,12 @@ void Model::apply_view(const Step& step) {
     for (std::size_t i = 0; i < elements; ++i) buffer->values[i] = step.value + static_cast<std::int32_t>(i);
 }
 
+Model::~Model() {
+    for (std::shared_ptr<Capture>& capture : captures_) {
+        if (capture) close(std::move(capture));
+    }
+}
+
 void Model::close(std::shared_ptr<Capture> capture) {
     capture->open = false;
     for (const std::shared_ptr<Stream>& member : capture->members) {

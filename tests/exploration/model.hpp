@@ -66,6 +66,9 @@ struct Answer {
 class Model {
 public:
     explicit Model(const MachineFacts& machine);
+    ~Model();  // captures and their streams know each other
+    Model(const Model&) = delete;
+    Model& operator=(const Model&) = delete;
 
     Expectation expect(const Step& step) const;
     // Is the answer lawful? Nothing: yes; otherwise what is wrong. `ran`: what the kernels say so far.
