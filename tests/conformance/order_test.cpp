@@ -59,6 +59,15 @@ struct Checked {
     Runtime runtime;
 };
 
+// ThreadSanitizer sees the races themselves, which a mistake that is only reported really plays.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool races_are_watched = true;
+#elif defined(__has_feature)
+constexpr bool races_are_watched = __has_feature(thread_sanitizer);
+#else
+constexpr bool races_are_watched = false;
+#endif
+
 Result<void> without_report(Result<LaunchReport> launched) {
     if (!launched) return std::move(launched).error();
     return {};
@@ -69,6 +78,7 @@ Result<void> without_report(Result<LaunchReport> launched) {
 template <class Scenario>
 void judge_on(Checked& checked, OrderCheck mode, Device& device, Scenario scenario) {
     for (const bool mended : {true, false, false}) {
+        if (!mended && mode == OrderCheck::report && races_are_watched) continue;
         SCOPED_TRACE(std::string(device.name()) + (mended ? ", mended" : ", the mistake"));
         const std::uint64_t before = checked.violations();
         const std::size_t said = checked.lines.size();
@@ -374,6 +384,7 @@ TEST(Order, AHostViewAndARightProgramAreNeverReported) {  // keeps S7
 }
 
 TEST(Order, AReportNamesBothUsesAndIsGivenOnce) {  // keeps S7
+    if (races_are_watched) GTEST_SKIP() << "it races";
     Checked checked(OrderCheck::report);
     Device& device = checked.runtime.default_device();
     if (device.is_cpu()) GTEST_SKIP() << "no GPU";
