@@ -13,7 +13,6 @@ namespace {
 using conformance::add_one;
 using conformance::churn;
 using conformance::on_every_device;
-using conformance::refused_as;
 using conformance::unless_fault;
 using conformance::worked;
 using isthmus::Buffer;

@@ -28,13 +28,11 @@ using isthmus::Feature;
 using isthmus::GraphInstance;
 using isthmus::LaunchMode;
 using isthmus::MemoryKind;
-using isthmus::Result;
 using isthmus::SharedUse;
 using isthmus::Stream;
 using isthmus::Uuid;
 using isthmus::Verdict;
 using isthmus::View;
-using isthmus::Wait;
 
 constexpr std::size_t count = 300;
 

@@ -356,7 +356,7 @@ TEST(Order, WhatAHostFunctionTellsIsSeenByTheHost) {  // keeps S7, S20
             (void)beside.record();
             std::this_thread::yield();
         }
-        const Result<void> last = later.fill(data, 8);
+        Result<void> last = later.fill(data, 8);
         (void)earlier.synchronize();
         return last;
     });

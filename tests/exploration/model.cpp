@@ -663,11 +663,11 @@ void Model::apply_view(const Step& step) {
 
 Model::~Model() {
     for (std::shared_ptr<Capture>& capture : captures_) {
-        if (capture) close(std::move(capture));
+        if (capture) close(capture);
     }
 }
 
-void Model::close(std::shared_ptr<Capture> capture) {
+void Model::close(const std::shared_ptr<Capture>& capture) {
     capture->open = false;
     for (const std::shared_ptr<Stream>& member : capture->members) {
         member->capture.reset();

@@ -213,7 +213,7 @@ private:
     void apply_capture(const Step& step, const Answer& answer);
     void apply_work(const Step& step);
     void apply_graph_launch(const Step& step);
-    void close(std::shared_ptr<Capture> capture);
+    void close(const std::shared_ptr<Capture>& capture);
     bool unjoined(const Capture& capture) const;
 
     MachineFacts machine_;
