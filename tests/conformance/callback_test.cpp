@@ -1,5 +1,6 @@
 // Functions that a device calls on the CPU: in order, cut off from the runtime, and ended whatever happens.
 #include "foreign_driver.hpp"
+#include "pinned_buffer.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -22,19 +23,13 @@ using isthmus::Device;
 using isthmus::Event;
 using isthmus::Graph;
 using isthmus::GraphInstance;
-using isthmus::MemoryKind;
 using isthmus::Runtime;
-using isthmus::SharedUse;
 using isthmus::Stream;
 
 constexpr std::size_t count = 1 << 10;
 
 Buffer<std::int32_t> pinned(Device& device, std::int32_t value) {
-    SharedUse use;
-    use.kind = MemoryKind::pinned;
-    Buffer<std::int32_t> made = device.allocate_shared<std::int32_t>(count, use).value();
-    for (std::int32_t& one : made.write_on_host().value()) one = value;
-    return made;
+    return conformance::pinned(device, count, value);
 }
 
 // keeps S20
