@@ -1,8 +1,12 @@
 // What a replay costs: of 1 to 1000 kernels, and with k of them given other arguments first, beside the driver's own
 // calls, and beside recording the work again.
 //
+//   bench_graph --benchmark_filter=paired
 //   bench_graph --benchmark_enable_random_interleaving=true --benchmark_repetitions=15 --benchmark_min_time=0.1
 //               --benchmark_report_aggregates_only=true
+//
+// "paired" takes batches of the raw calls and of ours by turns and answers the medians of both and of their ratio: what
+// slows a machine down for a while then meets both.
 //
 // Times are of the calls alone; every batch is waited for, untimed. The figure after the last slash is the number of
 // kernels in the graph; "patch_k" says of how many the arguments are set before each launch.
@@ -13,7 +17,9 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,6 +82,13 @@ struct Chain {
         return capture.end().value();
     }
 
+    // Gives the first kernels the other buffer, by turns, and launches all of them.
+    void patch_and_launch(GraphInstance& instance, std::size_t patched, std::size_t turn) {
+        Buffer<int>& buffer = buffers[turn % 2];
+        for (std::size_t at = 0; at < patched; ++at) (void)instance.set_arguments(nodes[at], items, buffer);
+        (void)stream.launch(instance);
+    }
+
     Stream stream;
     std::array<Buffer<int>, 2> buffers;
     std::vector<Node> nodes;
@@ -86,15 +99,7 @@ void replay(benchmark::State& state, Device& device, std::size_t kernels, std::s
     GraphInstance instance = chain.record(kernels, true).instantiate().value();
     std::size_t turn = 0;
     run(
-        state,
-        [&] {
-            Buffer<int>& buffer = chain.buffers[++turn % 2];
-            for (std::size_t at = 0; at < patched; ++at) {
-                (void)instance.set_arguments(chain.nodes[at], items, buffer);
-            }
-            (void)chain.stream.launch(instance);
-        },
-        [&] { chain.stream.synchronize().value(); });
+        state, [&] { chain.patch_and_launch(instance, patched, ++turn); }, [&] { chain.stream.synchronize().value(); });
 }
 
 // The other ways to launch the same work with other arguments: from nothing, or recorded again and taken over.
@@ -175,11 +180,30 @@ struct RawGraphs : bench::RawDriver {
         } pack{address, items};
         isthmus::Extent extent{items, 1, 1};
         void* arguments[] = {&extent, &pack};
-        const Params params{entry, {1, 1, 1}, {256, 1, 1}, 0, arguments, nullptr, nullptr, nullptr};
+        // A kernel and its context need no current one, as ours; a function does.
+        const Params params{kernel == nullptr ? entry : nullptr,  {1, 1, 1}, {256, 1, 1}, 0, arguments, nullptr, kernel,
+                            kernel == nullptr ? nullptr : context};
         (void)set_params(instance, nodes[node], &params);
     }
 
-    Handle stream = nullptr, entry = nullptr;
+    void patch_and_launch(Handle instance, std::size_t patched, std::size_t turn) {
+        const std::uint64_t address = memory[turn % 2];
+        for (std::size_t at = 0; at < patched; ++at) patch(instance, at, address);
+        (void)graph_launch(instance, stream);
+    }
+    bool without_current_context() {
+        int (*load_library)(Handle*, const void*, void*, void*, unsigned, void*, void*, unsigned) = nullptr;
+        int (*get_kernel)(Handle*, Handle, const char*) = nullptr;
+        int (*get_current)(Handle*) = nullptr;
+        Handle library = nullptr;
+        const isthmus::KernelInfo& view = bench::one_view.info();
+        return find(load_library, "cuLibraryLoadData") && find(get_kernel, "cuLibraryGetKernel") &&
+               find(get_current, "cuCtxGetCurrent") && get_current(&context) == 0 &&
+               load_library(&library, view.image->data, nullptr, nullptr, 0, nullptr, nullptr, 0) == 0 &&
+               get_kernel(&kernel, library, view.symbol) == 0;
+    }
+
+    Handle stream = nullptr, entry = nullptr, kernel = nullptr, context = nullptr;
     std::uint64_t memory[2] = {};
     std::vector<Handle> nodes;
 };
@@ -192,12 +216,7 @@ void raw_replay(benchmark::State& state, std::size_t kernels, std::size_t patche
     (void)driver.instantiate(&instance, graph, 0);
     std::size_t turn = 0;
     run(
-        state,
-        [&] {
-            const std::uint64_t address = driver.memory[++turn % 2];
-            for (std::size_t at = 0; at < patched; ++at) driver.patch(instance, at, address);
-            (void)driver.graph_launch(instance, driver.stream);
-        },
+        state, [&] { driver.patch_and_launch(instance, patched, ++turn); },
         [&] { (void)driver.stream_sync(driver.stream); });
     (void)driver.destroy_instance(instance);
     (void)driver.destroy_graph(graph);
@@ -228,6 +247,72 @@ void raw_again(benchmark::State& state, std::size_t kernels, bool update) {
         [&] { (void)driver.stream_sync(driver.stream); });
     (void)driver.destroy_instance(instance);
     (void)driver.destroy_graph(graph);
+}
+
+// `ours` and `theirs` by turns: each is a pair of what is timed and what waits for it.
+template <class Ours, class OursWait, class Theirs, class TheirsWait>
+void take_turns(benchmark::State& state, Ours ours, OursWait ours_wait, Theirs theirs, TheirsWait theirs_wait) {
+    const auto timed = [](auto& step, auto& wait) {
+        const auto begin = std::chrono::steady_clock::now();
+        for (int i = 0; i < batch; ++i) step();
+        const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+        wait();
+        return took.count() / batch;
+    };
+    const auto median = [](std::vector<double> of) {
+        std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
+        return of[of.size() / 2];
+    };
+    for (int i = 0; i < 3; ++i) (void)timed(ours, ours_wait), (void)timed(theirs, theirs_wait);
+    std::vector<double> ours_ns, theirs_ns, ratios;
+    for (auto _ : state) {
+        const bool first = ours_ns.size() % 2 == 0;  // neither has always the other's caches
+        if (first) ours_ns.push_back(timed(ours, ours_wait));
+        theirs_ns.push_back(timed(theirs, theirs_wait));
+        if (!first) ours_ns.push_back(timed(ours, ours_wait));
+        ratios.push_back(ours_ns.back() / theirs_ns.back());
+        state.SetIterationTime(ours_ns.back() * 1e-9);
+    }
+    state.counters["isthmus_ns"] = median(ours_ns);
+    state.counters["raw_ns"] = median(theirs_ns);
+    state.counters["ratio"] = median(ratios);
+}
+
+void paired_replay(benchmark::State& state, Device& device, std::size_t kernels, std::size_t patched, bool current) {
+    RawGraphs driver;
+    if (!driver.find_all() || (!current && !driver.without_current_context())) {
+        return state.SkipWithError("no GPU, or no graphs");
+    }
+    RawGraphs::Handle raw = nullptr;
+    const RawGraphs::Handle graph = driver.record(kernels, driver.memory[0], true);
+    (void)driver.instantiate(&raw, graph, 0);
+    Chain chain(device);
+    GraphInstance instance = chain.record(kernels, true).instantiate().value();
+    std::size_t turn = 0;
+    take_turns(
+        state, [&] { chain.patch_and_launch(instance, patched, ++turn); }, [&] { chain.stream.synchronize().value(); },
+        [&] { driver.patch_and_launch(raw, patched, ++turn); }, [&] { (void)driver.stream_sync(driver.stream); });
+    (void)driver.destroy_instance(raw);
+    (void)driver.destroy_graph(graph);
+}
+
+void add_paired(Device& device) {
+    for (const std::size_t kernels : {std::size_t{1}, std::size_t{10}, std::size_t{100}, std::size_t{1000}}) {
+        for (const std::size_t patched : {std::size_t{0}, std::size_t{1}, std::size_t{10}, std::size_t{100}}) {
+            if (patched > kernels) continue;
+            // Both ways that the driver has to name a node's kernel.
+            for (const bool current : {true, false}) {
+                if (patched == 0 && !current) continue;
+                std::string what = patched == 0 ? "replay" : "patch_" + std::to_string(patched) + "_then_replay";
+                if (!current) what += "_without_context";
+                benchmark::RegisterBenchmark(
+                    ("paired/" + what + "/" + std::to_string(kernels)).c_str(),
+                    [=, &device](benchmark::State& state) { paired_replay(state, device, kernels, patched, current); })
+                    ->UseManualTime()
+                    ->Iterations(kernels == 1000 ? 60 : 400);
+            }
+        }
+    }
 }
 
 template <class Body>
@@ -276,6 +361,7 @@ int main(int argc, char** argv) {
     if (!runtime().default_device().is_cpu()) {
         add_all_of(runtime().default_device(), "gpu");
         add_raw();
+        add_paired(runtime().default_device());
     }
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;

@@ -23,29 +23,6 @@ constexpr std::size_t most_bytes = std::size_t{1} << 46;  // no machine has more
 // BufferState::recorded_in of memory whose capture another thread ended meanwhile: of no recording.
 constexpr std::uint64_t over_already = std::numeric_limits<std::uint64_t>::max();
 
-Result<std::size_t> bytes_of(const Amount& amount) {
-    if (amount.alignment > most_alignment) {
-        return Error(Code::invalid_argument,
-                     "an element alignment of " + std::to_string(amount.alignment) + " bytes; at most 256 are kept",
-                     "align inside the buffer");
-    }
-    if (amount.count > most_bytes / amount.element_bytes) {
-        return Error(Code::invalid_argument,
-                     std::to_string(amount.count) + " elements of " + std::to_string(amount.element_bytes) +
-                         " bytes are more than any machine has",
-                     "check the element count for an overflow or a negative number");
-    }
-    return amount.count * amount.element_bytes;
-}
-
-void be_of_kind(BufferState& buffer, MemoryKind kind) {
-    buffer.kind = kind;
-    buffer.host_kind = host_finds(kind) ? kind : MemoryKind::unknown;
-    // One memory: what the rule would stage needs a second side, which only a staged plan makes.
-    const LaunchPath path = buffer.device->paths[static_cast<std::size_t>(kind)].path;
-    buffer.path = path == LaunchPath::stage ? LaunchPath::refuse : path;
-}
-
 std::shared_ptr<BufferState> begin(const std::shared_ptr<DeviceState>& device, std::size_t bytes, MemoryKind kind,
                                    std::string_view reason) {
     std::shared_ptr<BufferState> buffer = BufferState::make(device);
@@ -110,6 +87,29 @@ Result<void> fill_from(BufferState& buffer, const Allocator& allocator, Stream* 
 
 }  // namespace
 
+Result<std::size_t> bytes_of(const Amount& amount) {
+    if (amount.alignment > most_alignment) {
+        return Error(Code::invalid_argument,
+                     "an element alignment of " + std::to_string(amount.alignment) + " bytes; at most 256 are kept",
+                     "align inside the buffer");
+    }
+    if (amount.count > most_bytes / amount.element_bytes) {
+        return Error(Code::invalid_argument,
+                     std::to_string(amount.count) + " elements of " + std::to_string(amount.element_bytes) +
+                         " bytes are more than any machine has",
+                     "check the element count for an overflow or a negative number");
+    }
+    return amount.count * amount.element_bytes;
+}
+
+void be_of_kind(BufferState& buffer, MemoryKind kind) {
+    buffer.kind = kind;
+    buffer.host_kind = host_finds(kind) ? kind : MemoryKind::unknown;
+    // One memory: what the rule would stage needs a second side, which only a staged plan makes.
+    const LaunchPath path = buffer.device->paths[static_cast<std::size_t>(kind)].path;
+    buffer.path = path == LaunchPath::stage ? LaunchPath::refuse : path;
+}
+
 Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
                       std::string_view reason, Stream* stream) {
     if (device->barred()) return device->unusable("an allocation");
@@ -134,7 +134,7 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     if (!device->usable()) return device->unusable("an allocation");
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
-    Result<rules::AllocationPlan> plan = rules::plan_allocation(device->capabilities, use);
+    Result<rules::AllocationPlan> plan = rules::plan_allocation(device->capabilities, use, *bytes);
     if (!plan) return std::move(plan).error();
     std::shared_ptr<BufferState> buffer = begin(device, *bytes, plan->kind, plan->reason);
     if (*bytes > 0) {
@@ -145,7 +145,7 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     if (plan->path != LaunchPath::stage) return buffer;
     buffer->host_kind = plan->host_kind;
     if (*bytes == 0) return buffer;
-    buffer->host_allocator = MemorySource(device, plan->host_kind);
+    buffer->host_allocator = MemorySource(device, plan->host_kind, plan->placement);
     AllocationRequest request;
     request.bytes = *bytes;
     Result<MemoryBlock> side = buffer->host_allocator.allocate(request);

@@ -26,6 +26,11 @@ struct Amount {
     std::size_t alignment = 0;
 };
 
+// invalid_argument: more than any machine has, or an alignment that no allocation keeps.
+Result<std::size_t> bytes_of(const Amount& amount);
+// The kind, and what follows from it: the host's, and the path of launches. Nothing is staged.
+void be_of_kind(BufferState& buffer, MemoryKind kind);
+
 // With `stream`, pool memory is there at once for that stream, and other streams wait for it before their first use;
 // without, it is there for everybody at return. `reason` has static storage.
 Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,

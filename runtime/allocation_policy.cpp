@@ -41,6 +41,22 @@ AllocationPlan staged(MemoryKind kind, Text reason) {
     return plan;
 }
 
+// Where pinned memory lies the driver decides; who says where it shall lie gets pages that are bound there and then
+// registered.
+bool has_place(const Capabilities& device, const SharedUse& use) {
+    return use.placement.locality != Locality::anywhere && device.has(Feature::host_register) &&
+           device_access(device, MemoryKind::registered);
+}
+AllocationPlan placed(const Capabilities& device, const SharedUse& use, AllocationPlan plan) {
+    if (!has_place(device, use)) return plan;
+    if (plan.kind == MemoryKind::pinned) {
+        return in_place(MemoryKind::registered,
+                        "the caller says where it lies: host memory bound there, registered, and used in place");
+    }
+    if (plan.path == LaunchPath::stage) plan.host_kind = MemoryKind::registered;
+    return plan;
+}
+
 bool is_ordinary_host(MemoryKind kind) {
     return kind == MemoryKind::host || kind == MemoryKind::host_numa;
 }
@@ -48,7 +64,7 @@ bool is_ordinary_host(MemoryKind kind) {
 // Where the row gains by it and the caller said nothing else, host memory lies near the device.
 HostPlacement placement_for(const platform::Row& row, const SharedUse& use, MemoryKind kind) {
     HostPlacement placement = use.placement;
-    const bool ours = is_ordinary_host(kind) || kind == MemoryKind::registered;
+    const bool ours = is_ordinary_host(kind) || kind == MemoryKind::registered;  // of a staged buffer: the host's side
     if (ours && placement.locality == Locality::anywhere && row.near_device.value) {
         placement.locality = Locality::near_device;
     }
@@ -69,12 +85,12 @@ Text in_place_reason(const Capabilities& device, MemoryKind kind) {
                : "each byte crosses the link once either way, so pinned memory is used in place";
 }
 
-AllocationPlan chosen(const Capabilities& device, const platform::Row& row, const SharedUse& use) {
+AllocationPlan chosen(const Capabilities& device, const platform::Row& row, const SharedUse& use, std::size_t bytes) {
     if (is_cpu(device)) return in_place(MemoryKind::host, "the CPU device: kernels run on host memory");
     if (use.host == Use::never) {
         return in_place(MemoryKind::device, "the host never looks: memory of the device alone");
     }
-    if (use.prefer == Prefer::throughput && row.copy_pays.value && touches_often(use.device)) {
+    if (copy_pays(device, use, bytes)) {
         return staged(MemoryKind::device,
                       "the device touches the data often: one copy each way is cheaper than the link every time");
     }
@@ -149,10 +165,17 @@ Result<AllocationPlan> asked_for(const Capabilities& device, const SharedUse& us
 
 }  // namespace
 
-Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use) {
+bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t bytes) {
     const platform::Row& row = platform::row_of(device);
-    Result<AllocationPlan> plan = use.kind ? asked_for(device, use, *use.kind) : chosen(device, row, use);
-    if (plan) plan->placement = placement_for(row, use, plan->kind);
+    return use.prefer == Prefer::throughput && row.copy_pays.value && touches_often(use.device) &&
+           bytes >= row.copy_pays_from_bytes.value;
+}
+
+Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use, std::size_t bytes) {
+    const platform::Row& row = platform::row_of(device);
+    Result<AllocationPlan> plan =
+        use.kind ? asked_for(device, use, *use.kind) : placed(device, use, chosen(device, row, use, bytes));
+    if (plan) plan->placement = placement_for(row, use, plan->host_kind);
     return plan;
 }
 

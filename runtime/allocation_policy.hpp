@@ -5,6 +5,8 @@
 #include <isthmus/result.hpp>
 #include <isthmus/sharing_use.hpp>
 
+#include <cstddef>
+#include <limits>
 #include <string_view>
 
 namespace isthmus::rules {
@@ -16,7 +18,13 @@ struct AllocationPlan {
     HostPlacement placement{};                  // of host memory; near_device where the row gains by it
     std::string_view reason;                    // one sentence, static storage
 };
+// Of a size that nobody knows: large enough for everything that pays by the byte.
+inline constexpr std::size_t any_size = std::numeric_limits<std::size_t>::max();
+
 // Refuses (Code::unsupported, Code::not_accessible) a kind asked for that this machine cannot share.
-Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use);
+Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use, std::size_t bytes = any_size);
+
+// Is the device's own memory, with a copy at each hand-over, cheaper than the way to host memory for every touch?
+bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t bytes);
 
 }  // namespace isthmus::rules

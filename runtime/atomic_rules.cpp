@@ -3,6 +3,7 @@
 #include "atomic_rules.hpp"
 
 #include "access_rules.hpp"
+#include "litmus_rules.hpp"
 
 namespace isthmus::rules {
 
@@ -23,6 +24,32 @@ bool is_cpu(const Capabilities& c) {
     return c.memory == MemoryModel::host;
 }
 
+AccessAnswer misaligned() {
+    return no("the address is not a multiple of the width: a misaligned word may be torn in two",
+              "align the word to its size");
+}
+AccessAnswer io() {
+    return no("it is registered memory of a device (IOMEMORY), for which no atomicity is promised",
+              "use pinned memory");
+}
+bool is_misaligned(std::uint64_t address, int width_bytes) {
+    return address % static_cast<std::uint64_t>(width_bytes) != 0;
+}
+
+// What holds for the word itself, wherever it lies.
+AccessAnswer lawful_word(const AtomicQuestion& question) {
+    const auto operation = static_cast<std::size_t>(question.operation);
+    if (operation >= static_cast<std::size_t>(atomic_operation_count)) {
+        return no("there is no such operation", "ask about an enumerator of AtomicOperation");
+    }
+    if (question.width_bytes != 4 && question.width_bytes != 8) {
+        return no("only 4 and 8 bytes are lock-free on both sides", counters);
+    }
+    if (is_misaligned(question.address, question.width_bytes)) return misaligned();
+    if (question.io_memory) return io();
+    return yes("the word is lawful");
+}
+
 // The first of both legs that is missing, else yes.
 AccessAnswer both_sides(const Capabilities& device, MemoryKind kind) {
     if (kind == MemoryKind::write_combined) {
@@ -32,6 +59,11 @@ AccessAnswer both_sides(const Capabilities& device, MemoryKind kind) {
     if (!gpu) return gpu;
     return host_access(device, kind);
 }
+
+static_assert(static_cast<std::uint32_t>(AtomicSet::compare_exchange) ==
+                  1u << static_cast<int>(AtomicOperation::compare_exchange) &&
+              static_cast<std::uint32_t>(AtomicSet::bit_and) == 1u << static_cast<int>(AtomicOperation::bit_and) &&
+              static_cast<std::uint32_t>(AtomicSet::float_add) == 1u << static_cast<int>(AtomicOperation::float_add));
 
 bool is_integer(AtomicOperation operation) {
     return operation < AtomicOperation::float_add;
@@ -65,7 +97,7 @@ AccessAnswer on_pageable(const Capabilities& device, bool file_mapped) {
         return no(
             "file-mapped and hugetlbfs memory does not migrate, and without host page tables (attribute 100 is 0) "
             "atomics need that",
-            "use anonymous memory, or a split counter");
+            "use anonymous memory in a Buffer, or a split counter");
     }
     return yes("system memory that the GPU reaches coherently (attribute 88 is 1)");
 }
@@ -73,16 +105,11 @@ AccessAnswer on_pageable(const Capabilities& device, bool file_mapped) {
 }  // namespace
 
 AccessAnswer shared_atomic(const Capabilities& device, const AtomicQuestion& question) {
-    const auto operation = static_cast<std::size_t>(question.operation);
-    if (operation >= static_cast<std::size_t>(atomic_operation_count)) {
-        return no("there is no such operation", "ask about an enumerator of AtomicOperation");
-    }
-    if (question.width_bytes != 4 && question.width_bytes != 8) {
-        return no("only 4 and 8 bytes are lock-free on both sides", counters);
-    }
+    if (const AccessAnswer word = lawful_word(question); !word) return word;
     const AccessAnswer access = both_sides(device, question.kind);
     if (!access) return access;
     if (is_cpu(device)) return yes("both sides are threads of the CPU");
+    if (const AccessAnswer trials = update_trials(device, question.kind); !trials) return trials;
     switch (question.kind) {
         case MemoryKind::host:
         case MemoryKind::host_numa: return on_pageable(device, question.file_mapped);
@@ -95,13 +122,74 @@ AccessAnswer shared_atomic(const Capabilities& device, const AtomicQuestion& que
     }
 }
 
-AccessAnswer shared_load_store(const Capabilities& device, MemoryKind kind, int width_bytes) {
-    const bool width =
-        width_bytes == 1 || width_bytes == 2 || width_bytes == 4 || width_bytes == 8 || width_bytes == 16;
-    if (!width) return no("only 1, 2, 4, 8 and 16 bytes are loaded and stored in one piece", "use an aligned word");
-    const AccessAnswer access = both_sides(device, kind);
+AccessAnswer kernel_atomic(const Capabilities& device, const AtomicQuestion& question, bool own) {
+    const bool of_gpu =
+        question.kind == MemoryKind::device || question.kind == MemoryKind::pool || question.kind == MemoryKind::graph;
+    if (is_cpu(device) || !of_gpu) return shared_atomic(device, question);
+    if (const AccessAnswer word = lawful_word(question); !word) return word;
+    if (own) return yes("the device's own memory, which only its threads update");
+    return no("it is another device's memory, and which atomics the link between the two carries is not known",
+              "allocate it on the launch device, and add up");
+}
+
+AccessAnswer shared_load_store(const Capabilities& device, const LoadStoreQuestion& question) {
+    const int width = question.width_bytes;
+    if (width != 1 && width != 2 && width != 4 && width != 8 && width != 16) {
+        return no("only 1, 2, 4, 8 and 16 bytes are loaded and stored in one piece", "use an aligned word");
+    }
+    if (width == 16 && !question.host_has_16) {
+        return no("this CPU does not promise to load and store 16 bytes in one piece", "use words of 8 bytes");
+    }
+    if (is_misaligned(question.address, width)) return misaligned();
+    if (question.io_memory) return io();
+    const AccessAnswer access = both_sides(device, question.kind);
     if (!access) return access;
+    if (const AccessAnswer trials = load_store_trials(device, question.kind, question.width_bytes); !trials)
+        return trials;
     return yes("aligned loads and stores of this width are single-copy atomic on both sides");
+}
+
+namespace {
+
+template <class Ask>
+AccessAnswer each_of(AtomicQuestion question, AtomicSet operations, Ask ask) {
+    AccessAnswer answer = yes("nothing but loads and stores is asked for");
+    for (int operation = 0; operation < atomic_operation_count; ++operation) {
+        if ((static_cast<std::uint32_t>(operations) >> operation & 1u) == 0) continue;
+        question.operation = static_cast<AtomicOperation>(operation);
+        answer = ask(question);
+        if (!answer) {
+            answer.part = operation;
+            return answer;
+        }
+    }
+    return answer;
+}
+
+}  // namespace
+
+AccessAnswer shared_atomics(const Capabilities& device, AtomicQuestion question, AtomicSet operations) {
+    return each_of(question, operations, [&](const AtomicQuestion& one) { return shared_atomic(device, one); });
+}
+
+AccessAnswer kernel_atomics(const Capabilities& device, AtomicQuestion question, AtomicSet operations, bool own) {
+    return each_of(question, operations, [&](const AtomicQuestion& one) { return kernel_atomic(device, one, own); });
+}
+
+GrantedAtomics::GrantedAtomics(const Capabilities& device) {
+    for (int kind = 0; kind < memory_kind_count; ++kind) {
+        for (const int width : {4, 8}) {
+            for (const bool is_signed : {false, true}) {
+                AtomicSet& set =
+                    sets_[static_cast<std::size_t>(kind)][place(static_cast<std::uint32_t>(width), is_signed)];
+                for (int operation = 0; operation < atomic_operation_count; ++operation) {
+                    const AtomicQuestion question{static_cast<MemoryKind>(kind),
+                                                  static_cast<AtomicOperation>(operation), width, is_signed, true};
+                    if (kernel_atomic(device, question, true)) set = set | static_cast<AtomicSet>(1u << operation);
+                }
+            }
+        }
+    }
 }
 
 }  // namespace isthmus::rules

@@ -2,8 +2,13 @@
 #pragma once
 
 #include <isthmus/access.hpp>
+#include <isthmus/atomic_set.hpp>
 #include <isthmus/capability.hpp>
 #include <isthmus/memory_kind.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
 
 namespace isthmus::rules {
 
@@ -12,12 +17,51 @@ struct AtomicQuestion {
     AtomicOperation operation = AtomicOperation::add;
     int width_bytes = 4;  // 4, 8 or 16
     bool is_signed = false;
-    bool file_mapped = false;  // or hugetlbfs: not lawful where translation is HMM
+    bool file_mapped = false;   // or hugetlbfs, or not known: not lawful where translation is HMM
+    bool io_memory = false;     // registered memory of a device (CU_MEMHOSTREGISTER_IOMEMORY)
+    std::uint64_t address = 0;  // of the word, or of the first of an array; 0: aligned
 };
 
 // Is a read-modify-write by CPU and GPU on one object atomic at system scope?
 AccessAnswer shared_atomic(const Capabilities& device, const AtomicQuestion& question);
+// … by the threads of a kernel, whoever else does: as above, and in the device's own memory, where nobody else does.
+// `own`: the device allocated it. Memory for CPU and GPU by turns, and memory behind a link without atomics, is refused
+// though the GPU may be alone there: operations at system scope are not promised to be atomic there even so.
+AccessAnswer kernel_atomic(const Capabilities& device, const AtomicQuestion& question, bool own);
+
+struct LoadStoreQuestion {
+    MemoryKind kind = MemoryKind::unknown;
+    int width_bytes = 4;
+    bool io_memory = false;
+    std::uint64_t address = 0;
+    bool host_has_16 = true;  // the CPU loads and stores 16 bytes in one piece (host_has_pairs())
+};
 // Are aligned plain loads and stores of this width by both sides single-copy atomic?
-AccessAnswer shared_load_store(const Capabilities& device, MemoryKind kind, int width_bytes);
+AccessAnswer shared_load_store(const Capabilities& device, const LoadStoreQuestion& question);
+inline AccessAnswer shared_load_store(const Capabilities& device, MemoryKind kind, int width_bytes) {
+    return shared_load_store(device, {.kind = kind, .width_bytes = width_bytes});
+}
+
+// The operations of a set one by one (AtomicSet's bit n is AtomicOperation n): the first that is refused, else yes.
+// `question.operation` does not count.
+AccessAnswer shared_atomics(const Capabilities& device, AtomicQuestion question, AtomicSet operations);
+AccessAnswer kernel_atomics(const Capabilities& device, AtomicQuestion question, AtomicSet operations, bool own);
+
+// What kernels may always do in memory that their device allocated, for launches, which ask each time: per kind, width
+// and sign the operations as an AtomicSet, made once per device. Of pageable memory as if it were of a file.
+class GrantedAtomics {
+public:
+    explicit GrantedAtomics(const Capabilities& device);
+    bool all_of(AtomicSet operations, MemoryKind kind, std::uint32_t width_bytes, bool is_signed) const noexcept {
+        const bool known = static_cast<std::size_t>(kind) < sets_.size() && (width_bytes == 4 || width_bytes == 8);
+        return known && contains(sets_[static_cast<std::size_t>(kind)][place(width_bytes, is_signed)], operations);
+    }
+
+private:
+    static std::size_t place(std::uint32_t width_bytes, bool is_signed) noexcept {
+        return (width_bytes == 8 ? 2u : 0u) + (is_signed ? 1u : 0u);
+    }
+    std::array<std::array<AtomicSet, 4>, memory_kind_count> sets_{};
+};
 
 }  // namespace isthmus::rules

@@ -6,6 +6,7 @@
 #include "device_state.hpp"
 #include "export_rules.hpp"
 
+#include <array>
 #include <string>
 
 namespace isthmus::inline v0 {
@@ -44,7 +45,7 @@ std::uint64_t BufferBase::staged_bytes() const noexcept {
 
 AccessAnswer BufferBase::can_export() const noexcept {
     if (!state_) return {Verdict::no, "the buffer is empty, moved from or released", "ask about a live buffer"};
-    const bool foreign = state_->users_id != 0;
+    const bool foreign = state_->users_id != 0 || state_->adopted;
     return rules::exportable(state_->kind, foreign ? rules::ExportOrigin::foreign : rules::ExportOrigin::own);
 }
 AccessAnswer detail::view_export() noexcept {
@@ -60,30 +61,51 @@ BufferBase& BufferBase::operator=(BufferBase&& other) noexcept {
 }
 BufferBase::~BufferBase() = default;
 
-Result<void> BufferBase::release(Wait wait) {
-    if (!state_) return empty_buffer("release");
-    detail::BufferState& buffer = *state_;
-    if (detail::in_host_function) return buffer.device->unusable("releasing a buffer");
+namespace detail {
+namespace {
+
+// What releasing asks of the driver, side by side.
+std::array<rules::DriverUse, 2> uses_of_release(const BufferState& buffer) {
+    constexpr rules::DriverUse none = rules::DriverUse::free_host;
+    const auto own = [](MemoryKind kind) { return kind == MemoryKind::unknown ? none : rules::freeing(kind); };
+    if (!buffer.adopted) return {own(buffer.kind), own(buffer.host_kind)};
+    // Memory of somebody else is not freed.
+    return {buffer.staged() ? own(buffer.kind) : none,
+            buffer.registered_here ? rules::DriverUse::unregister_host : none};
+}
+
+// true: not now, but behind the captures that are open (K10). Looked at when nobody can begin to use the buffer.
+Result<bool> may_be_put_off(const BufferState& buffer) {
     if (buffer.graphs.load(std::memory_order_relaxed) > 0) {
         return Error(
             Code::in_use, "the buffer cannot be released while a graph uses it: its work has the address",
             "destroy the graph and its instances first, or let the buffer go out of scope: the graph holds it");
     }
-    {
-        const std::lock_guard lock(buffer.mutex);
-        if (buffer.writer || buffer.readers > 0) {
-            return Error(Code::in_use, "the buffer cannot be released while a host view of it is open",
-                         "let the view go out of scope first");
-        }
+    for (const rules::DriverUse use : uses_of_release(buffer)) {
+        if (Result<void> fine = buffer.device->services.allow(use, "releasing a buffer"); !fine) return fine.error();
     }
-    if (buffer.device->books->captures.any()) {  // waited for and freed behind the last of them, in order (K10)
+    return buffer.device->books->captures.any();
+}
+
+}  // namespace
+}  // namespace detail
+
+Result<void> BufferBase::release(Wait wait) {
+    if (!state_) return empty_buffer("release");
+    detail::BufferState& buffer = *state_;
+    if (detail::in_host_function) return buffer.device->unusable("releasing a buffer");
+    if (Result<void> begun = buffer.begin_release(); !begun) return begun;
+    Result<bool> put_off = detail::may_be_put_off(buffer);
+    Result<std::shared_ptr<detail::StreamState>> after = std::shared_ptr<detail::StreamState>();
+    if (put_off && !*put_off && buffer.device->usable()) {
+        after = buffer.part_with_uses(wait);
+        if (!after && !buffer.device->is_lost()) put_off = std::move(after).error();  // still ours: try again
+    }
+    if (!put_off || *put_off) {
+        buffer.releasing.store(false, std::memory_order_release);
+        if (!put_off) return std::move(put_off).error();
         state_.reset();
         return {};
-    }
-    Result<std::shared_ptr<detail::StreamState>> after = std::shared_ptr<detail::StreamState>();
-    if (buffer.device->usable()) {
-        after = buffer.part_with_uses(wait);
-        if (!after && !buffer.device->is_lost()) return std::move(after).error();  // still ours: try again
     }
     Result<void> freed = buffer.free_memory(after ? *after : nullptr);
     state_.reset();
@@ -103,6 +125,11 @@ Result<BufferBase::OpenedView> BufferBase::open_view(HostUse use, Wait wait) con
     Result<detail::ViewScope> scope = detail::open_scope(state_, how, wait);
     if (!scope) return std::move(scope).error();
     return OpenedView{std::move(scope).value(), state_->host};
+}
+
+Result<detail::ConcurrentScope> BufferBase::open_concurrent(Wait wait) const {
+    if (!state_) return empty_buffer("opening a concurrent view");
+    return detail::open_concurrent(state_, wait);
 }
 
 }  // namespace isthmus::inline v0

@@ -4,16 +4,43 @@
 #include "device_state.hpp"
 #include "memory_source.hpp"
 #include "stream_state.hpp"
+#include "timed_lock.hpp"
+#include "wait_pause.hpp"
 
 #include <isthmus/stream.hpp>
 
 #include <algorithm>
+#include <cstring>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace isthmus::inline v0::detail {
 namespace {
+
+void end_of_buffer(BufferState* buffer);
+
+// A service that uses the buffer ends when it is stopped, which whoever let go of the buffer may do later: the buffer
+// ends then. Pool memory is freed in the order of the service's stream, and waits for nobody.
+bool put_off_behind_service(BufferState* buffer) {
+    if (is_pooled(buffer->block.kind) && !buffer->adopted) return false;
+    for (const BufferState::Use& use : buffer->uses) {
+        StreamState& stream = *use.stream;
+        if (!stream.serves.load(std::memory_order_acquire) || stream.reached(use.last)) continue;
+        if (stream.device->is_lost()) continue;
+        const auto again = [buffer] { end_of_buffer(buffer); };
+        if (stream.device->services.put_off(rules::DriverUse::wait_for_service, again)) return true;
+    }
+    return false;
+}
+
+void end_now(BufferState* buffer) {
+    if (!buffer->device->config->forked() && put_off_behind_service(buffer)) return;
+    const std::shared_ptr<BufferState> ended(buffer);
+    if (buffer->device->config->forked()) return;
+    for (const std::shared_ptr<StreamState>& stream : buffer->end()) stream->keep_until_end(ended);
+}
 
 void end_of_buffer(BufferState* buffer) {
     if (in_host_function && !buffer->device->config->forked()) {  // what it needs, the driver refuses there
@@ -24,9 +51,9 @@ void end_of_buffer(BufferState* buffer) {
     OpenCaptures& captures = buffer->device->books->captures;
     // In a forked child nothing is put off: the end of a buffer does nothing there, and waits for no lock.
     if (!captures.any() || buffer->device->config->forked()) {
-        delete buffer;
+        end_now(buffer);
     } else {
-        captures.when_none_is_open([buffer] { delete buffer; });
+        captures.when_none_is_open([buffer] { end_now(buffer); });
     }
 }
 
@@ -36,43 +63,45 @@ std::shared_ptr<BufferState> BufferState::make(std::shared_ptr<DeviceState> owne
     return {new BufferState(std::move(owner)), end_of_buffer};
 }
 
-BufferState::~BufferState() {
-    if (device->config->forked()) return;
-    const bool released = !block && !host_block;  // before, and maybe behind work that still runs
+std::vector<std::shared_ptr<StreamState>> BufferState::end() {
+    const bool released = !block && !host_block && !adopted_block;  // before, and maybe behind work that still runs
     Result<std::shared_ptr<StreamState>> after =
         released ? Result<std::shared_ptr<StreamState>>(nullptr) : part_for_good();
+    std::vector<std::shared_ptr<StreamState>> standing;
     for (const Use& use : uses) {
-        use.stream->forget(this);
+        if (!use.stream->forget(this, use.last)) standing.push_back(use.stream);
         use.stream->standing.fetch_sub(1, std::memory_order_relaxed);
     }
-    if (released) return;
+    uses.clear();  // who keeps this is not kept by it
+    if (released) return standing;
     if (!after) {
         // The device may still write: giving the memory back would hand it to somebody else (R5). The books keep it
         // until the device closes.
         device->config->say(Severity::error, "memory was given up: " + after.error().text());
-        return;
-    }
-    if (Result<void> freed = free_memory(*after); !freed) {
+    } else if (Result<void> freed = free_memory(*after); !freed) {
         device->config->say(Severity::warning, "releasing a buffer: " + freed.error().text());
     }
+    return standing;
 }
 
 // Nobody can be asked to try again in a destructor: a failure that may pass (no event to be had, a call that was
 // interrupted) is tried again here, a deadline is not. A lost device runs nothing any more.
 Result<std::shared_ptr<StreamState>> BufferState::part_for_good() {
     constexpr int tries = 3;
-    Result<std::shared_ptr<StreamState>> parted = std::shared_ptr<StreamState>();
+    Result<std::shared_ptr<StreamState>> ended = std::shared_ptr<StreamState>();
     for (int attempt = 0; attempt < tries && device->usable(); ++attempt) {
-        parted = part_with_uses(Wait{});
-        if (parted || parted.code() == Code::timed_out) return parted;
+        ended = part_with_uses(Wait{});
+        if (ended || ended.code() == Code::timed_out) return ended;
     }
     if (device->is_lost()) return std::shared_ptr<StreamState>();
-    return parted;
+    return ended;
 }
 
 Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
-    if (is_pooled(block.kind)) {
-        if (Result<std::shared_ptr<StreamState>> gathered = gather_uses(); gathered && *gathered) return gathered;
+    if (is_pooled(block.kind) && !adopted) {  // its owner frees it in an order that nobody here knows
+        Result<std::shared_ptr<StreamState>> gathered = gather_uses(wait);
+        const bool stands = gathered.code() == Code::timed_out || gathered.code() == Code::not_ready;
+        if (stands || (gathered && *gathered)) return gathered;
     }
     if (Result<void> waited = wait_until_unused(wait); !waited) return std::move(waited).error();
     return std::shared_ptr<StreamState>();
@@ -80,8 +109,8 @@ Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
 
 // One stream of this device behind which nothing uses the memory: a stream that still does, waiting for the others.
 // nullptr: there is none.
-Result<std::shared_ptr<StreamState>> BufferState::gather_uses() {
-    const std::vector<Use> running = conflicting(true);
+Result<std::shared_ptr<StreamState>> BufferState::gather_uses(Wait& wait) {
+    const std::vector<Use> running = conflicting(ArgumentUse::write);
     std::shared_ptr<StreamState> last;
     for (const Use& use : running.empty() ? uses : running) {
         if (use.stream->device == device && use.stream->takes_work()) last = use.stream;
@@ -89,14 +118,17 @@ Result<std::shared_ptr<StreamState>> BufferState::gather_uses() {
     if (!last) return last;
     for (const Use& use : running) {
         if (use.stream == last || use.stream->device->is_lost()) continue;
-        Result<FenceEvent*> fence = use.stream->fence_behind(use.last);
+        Result<FenceEvent*> fence = use.stream->fence_behind(use.last, wait);
         if (!fence) return std::move(fence).error();
         if (*fence == nullptr) continue;
-        Result<void> ordered = last->wait_behind((*fence)->handle, *use.stream, use.last);
+        Result<void> ordered = last->wait_behind((*fence)->handle, *use.stream, use.last, wait);
         use.stream->device->drop_event(*fence);
         if (!ordered) return std::move(ordered).error();
     }
-    return last;
+    if (!last) return last;
+    // The release will be given to it: not where another thread stands.
+    const Result<std::unique_lock<std::mutex>> lock = last->lock_within(wait, "releasing a buffer");
+    return lock ? Result<std::shared_ptr<StreamState>>(last) : lock.error();
 }
 
 rules::PeerState BufferState::peer_state(const DeviceState& user) const noexcept {
@@ -110,7 +142,7 @@ void BufferState::order_on(StreamState& stream, std::uint64_t position) {
         touch_locked(stream, position);
     } else {
         const std::lock_guard lock(mutex);
-        touch(stream, position, true);
+        touch(stream, position, ArgumentUse::write);
     }
     if (device->books->order != nullptr) device->books->order->allocated(*this, stream, position);
     const std::lock_guard lock(mutex);
@@ -143,7 +175,7 @@ Result<BufferState::Making> BufferState::making_before_use(StreamState& stream) 
 }
 
 Result<void> BufferState::wait_until_unused(Wait wait) {
-    for (const Use& use : conflicting(true)) {
+    for (const Use& use : conflicting(ArgumentUse::write)) {
         if (use.stream->device->is_lost()) continue;
         Result<void> waited = use.stream->wait_until(use.last, wait);
         if (!waited && !use.stream->device->is_lost()) return waited;
@@ -157,15 +189,20 @@ bool BufferState::touched_by_loss() {
            std::any_of(uses.begin(), uses.end(), [](const Use& use) { return use.stream->device->is_lost(); });
 }
 
-void BufferState::touch(StreamState& stream, std::uint64_t position, bool writes) {
+void BufferState::touch(StreamState& stream, std::uint64_t position, ArgumentUse how, const rules::ByteSpan& span) {
     auto use = std::find_if(uses.begin(), uses.end(), [&](const Use& known) { return known.stream.get() == &stream; });
     if (use == uses.end()) {
         forget_ended_uses();
-        use = uses.insert(uses.end(), Use{stream.shared_from_this(), 0, 0});
+        use = uses.insert(uses.end(), Use{{}, stream.shared_from_this()});
         stream.standing.fetch_add(1, std::memory_order_relaxed);
     }
-    use->last = std::max(use->last, position);
-    if (writes) use->last_write = std::max(use->last_write, position);
+    use->raise(position, how);
+    if (parts != nullptr) {
+        // A stream that the book names stands in `uses`, and so is there.
+        parts->touch(&stream, position, how, span, [](const void* one, std::uint64_t end) {
+            return static_cast<const StreamState*>(one)->reached(end);
+        });
+    }
 }
 
 // Streams may come and go while the buffer stays: one that only buffers hold, and that is known to have done what it
@@ -179,48 +216,131 @@ void BufferState::forget_ended_uses() {
             stream != first_stream_.load(std::memory_order_relaxed) &&
             stream != ordered_on.load(std::memory_order_relaxed) && stream != attached_to && stream != uploaded_on;
         if (ended) stream->standing.fetch_sub(1, std::memory_order_relaxed);
+        if (ended && parts != nullptr) parts->forget(stream);
         return ended;
     });
 }
 
+Error BufferState::refuse_released(const char* what) const {
+    return {Code::invalid_handle, std::string(what) + ": the buffer of this part was released",
+            "release a buffer when its parts are no longer used, or let it go out of scope: they hold the memory"};
+}
+
+Result<void> BufferState::begin_release() {
+    const std::lock_guard lock(mutex);
+    if (open_against(ArgumentUse::write)) {
+        return Error(Code::in_use, "the buffer cannot be released while a host view of it is open",
+                     "let the view go out of scope first");
+    }
+    releasing.store(true, std::memory_order_release);
+    return {};
+}
+
+Result<void> BufferState::touch_parted(StreamState& stream, std::uint64_t position) {
+    const std::lock_guard lock(mutex);
+    if (released()) return refuse_released("using it on a device");
+    touch(stream, position, ArgumentUse::write);
+    if (first_stream_.load(std::memory_order_relaxed) != nullptr) return {};
+    first_position_.store(position, std::memory_order_relaxed);
+    first_stream_.store(&stream, std::memory_order_release);  // launches of all of it may be simple ones
+    return {};
+}
+
 void BufferState::touch_locked(StreamState& stream, std::uint64_t position) {
     const std::lock_guard lock(mutex);
-    touch(stream, position, true);
+    touch(stream, position, ArgumentUse::write);
     if (first_stream_.load(std::memory_order_relaxed) != nullptr) return;
     first_position_.store(position, std::memory_order_relaxed);
     first_stream_.store(&stream, std::memory_order_release);
 }
 
-Result<void> BufferState::refuse_open_views(bool device_writes) const {
-    if (!writer && (!device_writes || readers == 0)) return {};
-    return Error(Code::in_use,
-                 std::string(device_writes ? " writes" : " reads") + " a buffer that the host has open for " +
-                     (writer ? "writing" : "reading"),
-                 "let the host view go out of scope before the launch");
+void BufferState::fill_relay() {
+    if (relay != nullptr && std::exchange(relay_stale, false)) std::memcpy(relay, host, bytes);
 }
 
-std::vector<BufferState::Use> BufferState::conflicting(bool host_writes) {
+void BufferState::make_parted() {
+    has_parts.store(true, std::memory_order_release);
+    if (host == nullptr || rules::by_turns(path)) return;
+    const std::lock_guard lock(mutex);
+    if (parts != nullptr) return;
+    parts = std::make_unique<PartBook>();
+    for (const Use& use : uses) parts->touched(use.stream.get(), use);
+    parted.store(true, std::memory_order_release);
+}
+
+rules::ByteSpan touched(const BufferState& buffer, const rules::ByteRange& range) noexcept {
+    if (!buffer.parted.load(std::memory_order_acquire) || range.width == 0) return {};
+    return {range.offset, range.end()};
+}
+
+rules::ByteSpan span_of(const BufferState& buffer, std::size_t first_byte, std::size_t bytes) noexcept {
+    if (first_byte == 0 && bytes == buffer.bytes) return {};
+    return {first_byte, first_byte + bytes};
+}
+
+Result<void> BufferState::refuse_open_views(ArgumentUse use, const rules::ByteSpan& span) const {
+    if (read_only && rules::writes(use)) {
+        return Error(Code::not_accessible,
+                     " " + std::string(rules::deed(use)) + " memory that was adopted from a mapping for reading only",
+                     "let the kernel write a buffer of its own, or map the memory for writing");
+    }
+    const OpenUse open = open_against(use, span);
+    if (!open) return {};
+    const char* remedy = "let the host view go out of scope before the launch";
+    if (use == ArgumentUse::concurrent) {
+        remedy = "let the host view go out of scope before the launch, or open it with concurrent_on_host()";
+    } else if (open.use == ArgumentUse::concurrent) {
+        remedy =
+            "let the concurrent view go out of scope first; only a kernel that takes it as an AtomicView runs "
+            "beside one";
+    }
+    return Error(
+        Code::in_use,
+        " " + std::string(rules::deed(use)) + " " + rules::text(span, "a buffer") +
+            (open.span.whole() ? " that the host has open for " : ", of which the host has ") +
+            (open.span.whole() ? std::string(rules::purpose(open.use))
+                               : rules::text(open.span, "it") + " open for " + std::string(rules::purpose(open.use))),
+        remedy);
+}
+
+std::vector<BufferState::Use> BufferState::conflicting(ArgumentUse host_use, const rules::ByteSpan& span) {
     std::vector<Use> found;
     const std::lock_guard lock(mutex);
     if (StreamState* stream = first_stream_.load(std::memory_order_relaxed)) {
-        touch(*stream, first_position_.load(std::memory_order_relaxed), true);
+        touch(*stream, first_position_.load(std::memory_order_relaxed), ArgumentUse::write);
     }
+    const bool exact = parts != nullptr && !span.whole();
     for (const Use& use : uses) {
-        if (!use.stream->reached(host_writes ? use.last : use.last_write)) found.push_back(use);
+        if (use.stream->reached(use.before(host_use))) continue;
+        Use waited{use, use.stream};
+        if (exact) static_cast<LastUse&>(waited) = parts->last_use(use.stream.get(), span);
+        if (!use.stream->reached(waited.before(host_use))) found.push_back(std::move(waited));
     }
     return found;
 }
 
-Result<void> BufferState::wait_for_uses(bool host_writes, Wait wait) {
-    for (const Use& use : conflicting(host_writes)) {
-        Result<void> waited = use.stream->wait_until(host_writes ? use.last : use.last_write, wait);
+Result<void> BufferState::wait_for_uses(ArgumentUse host_use, Wait wait, const rules::ByteSpan& span) {
+    const std::vector<Use> found = conflicting(host_use, span);
+    if (found.empty()) return {};
+    const Deadline deadline(wait, device->config->wait_timeout);
+    for (const Use& use : found) {
+        Result<void> waited = use.stream->wait_until(use.before(host_use), found.size() == 1 ? wait : deadline.left());
         if (!waited) return waited;
     }
     return {};
 }
 
-Result<void> BufferState::download(Wait wait) {
-    const std::lock_guard one_at_a_time(downloading);  // a second view waits for the first one's copy
+Result<void> BufferState::download(Wait whole) {
+    const Deadline deadline(whole, device->config->wait_timeout);
+    Wait wait = whole;
+    // A second view waits for the first one's copy, each for as long as it may.
+    const std::unique_lock one_at_a_time =
+        lock_within(downloading, wait, device->config->wait_timeout, device->config->wait_policy);
+    if (!one_at_a_time.owns_lock()) {
+        return Error(wait.refuse ? Code::not_ready : Code::timed_out,
+                     "the buffer's content is still being copied to the host's side for another view",
+                     "ask again later, or allow a longer wait");
+    }
     {
         const std::lock_guard lock(mutex);
         if (!device_newer) return {};
@@ -230,24 +350,32 @@ Result<void> BufferState::download(Wait wait) {
                      "allow a wait: a copy is needed on this machine");
     }
     // All that wrote it, on whichever stream; then one copy, which therefore needs no order with them.
-    if (Result<void> written = wait_for_uses(false, wait); !written) return written;
+    if (Result<void> written = wait_for_uses(ArgumentUse::read, wait); !written) return written;
+    wait = deadline.left();
     const std::shared_ptr<StreamState> stream = device->download_stream();
     std::uint64_t position = 0;
     {
-        const std::lock_guard stream_lock(stream->mutex);
-        const std::lock_guard lock(mutex);
-        if (!device_newer) return {};
+        const Result<std::unique_lock<std::mutex>> stream_lock =
+            stream->lock_within(wait, "copying a staged buffer to the host's side");
+        if (!stream_lock) return stream_lock.error();
         if (Result<void> opened = stream->open_handle(); !opened) return opened;
-        const auto host_address = reinterpret_cast<std::uintptr_t>(host);
+        {
+            const std::lock_guard lock(mutex);
+            if (!device_newer) return {};
+            touch(*stream, stream->issued + 1,
+                  ArgumentUse::write);  // should its wait run out: later views and the release wait
+        }
+        const auto host_address = reinterpret_cast<std::uintptr_t>(copied_side());
+        stream->gives("the copy to the host's side");
         const platform::Status status = device->driver->memory().copy(
             host_address, device_address, bytes, platform::CopyDirection::device_to_host, stream->handle);
         position = stream->advance("the copy to the host's side");
-        touch(*stream, position, true);  // should its wait run out: later views and the release wait for it
         if (!status.ok()) return device->failure(status, "copying a staged buffer to the host's side");
     }
-    if (Result<void> copied = stream->wait_until(position, wait); !copied) return copied;
+    if (Result<void> copied = stream->wait_until(position, deadline.left()); !copied) return copied;
     staged_bytes.fetch_add(bytes, std::memory_order_relaxed);
     const std::lock_guard lock(mutex);
+    if (relay != nullptr) std::memcpy(host, relay, bytes);
     device_newer = false;
     return {};
 }
@@ -259,9 +387,10 @@ Result<void> BufferState::free_memory(const std::shared_ptr<StreamState>& after)
     if (after) behind.emplace(after);
     Result<void> first = allocator.release(std::exchange(block, {}), behind ? &*behind : nullptr);
     Result<void> second = host_allocator.release(std::exchange(host_block, {}), nullptr);
-    host = nullptr;
-    device_address = 0;
-    return first ? second : first;
+    Result<void> third = allocator.release(std::exchange(adopted_block, {}), nullptr);
+    // The addresses stay: who has a part may be reading them, and is refused when he says what he does with them.
+    if (!first) return first;
+    return second ? third : second;
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -14,6 +14,8 @@
 
 #include "access_rules.hpp"
 #include "order_book.hpp"
+#include "part_book.hpp"
+#include "sharing_rules.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -35,7 +37,9 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     // Its end, too, is put off while a capture is open: a graph may be about to use the memory (K10).
     static std::shared_ptr<BufferState> make(std::shared_ptr<DeviceState> owner);
     explicit BufferState(std::shared_ptr<DeviceState> owner) : device(std::move(owner)) {}
-    ~BufferState();
+    // What its end does: the memory goes back, or is given up where it may still be used. Waits for work, and for other
+    // threads that stand in the driver, within the runtime's timeout. Answers the streams that still name the state.
+    std::vector<std::shared_ptr<StreamState>> end();
 
     // Set when the buffer is made, constant afterwards.
     const std::shared_ptr<DeviceState> device;
@@ -57,6 +61,13 @@ public:
     MemoryBlock block;
     Allocator host_allocator;
     MemoryBlock host_block;
+    // Memory that somebody else owns (Device::adopt). Where it is staged and could not be registered, `host` is its
+    // and copies go through host_block, because what the CPU can read need not be what a copy engine reaches.
+    bool adopted = false;
+    bool registered_here = false;           // this runtime registered it, and unregisters it
+    bool read_only = false;                 // nobody may write it
+    MemoryBlock adopted_block;              // where it is staged; else `block` is it
+    void* relay = nullptr;                  // of host_block; nullptr: copies go from and to `host`
     std::uint64_t users_id = 0;             // in the ledger, where a user's allocator gave no identity
     std::shared_ptr<const PoolState> pool;  // that the memory came from, if one: whom it lets in (A5)
     // Memory that was allocated in the order of a stream: other streams wait for that once, before their first use.
@@ -67,21 +78,22 @@ public:
     std::mutex downloading;  // held for a copy to the host's side; before all other locks
     std::mutex mutex;        // guards what follows, but the atomics
     int readers = 0;         // open host views
+    int concurrents = 0;     // … of concurrent use
     bool writer = false;
     bool host_newer = false;    // stage: the host wrote, the device's side is stale
     bool device_newer = false;  // stage: the device wrote, the host's side is stale
+    bool relay_stale = false;   // the host wrote since the relay was filled
     bool host_touched =
         false;                 // prefetch: the host had it open since the device's last use, so that pages may be there
     std::uint64_t claims = 0;  // stage: operations that looked at the two, so that only the last one undoes itself
     StreamState* attached_to = nullptr;
     std::atomic<std::uint64_t> staged_bytes{0};
-    std::atomic<int> graphs{0};     // that use it: their work has its addresses
-    std::uint64_t recorded_in = 0;  // memory of a graph: the recording that allocated it; constant afterwards
+    std::atomic<signed char> of_file{-1};  // is it memory of a file? -1: nobody has asked so far (atomic_guard.cpp)
+    std::atomic<int> graphs{0};            // that use it: their work has its addresses
+    std::uint64_t recorded_in = 0;         // memory of a graph: the recording that allocated it; constant afterwards
 
-    struct Use {
+    struct Use : LastUse {
         std::shared_ptr<StreamState> stream;
-        std::uint64_t last = 0;        // position of the last operation that uses the buffer
-        std::uint64_t last_write = 0;  // … that writes it
     };
     std::vector<Use> uses;               // one entry per stream
     StreamState* uploaded_on = nullptr;  // stage, attach: where the last upload or return was queued, and its position
@@ -90,11 +102,42 @@ public:
     OrderHistory order;  // guarded by the order checker
 
     bool staged() const noexcept { return path == LaunchPath::stage; }
+    void* copied_side() const noexcept { return relay != nullptr ? relay : host; }  // of copies between the two sides
+    // May the host have a part of it open while the rest is used? Only then must the parts of launches be told apart.
+    bool views_of_parts() const noexcept { return host != nullptr && !rules::by_turns(path); }
+    // Would a claim of these bytes draw the pages to the device? Of a part: its neighbours would have to wait for that.
+    // Expects `mutex`.
+    bool prefetched_for(ArgumentUse use, const rules::ByteSpan& span) const noexcept {
+        const bool alone = parts == nullptr || (span.whole() && !parts->any_open());
+        return path == LaunchPath::prefetch && host_touched && use != ArgumentUse::concurrent && alone;
+    }
+    void fill_relay();  // expects `mutex` to be held, and nothing to copy from it
+    // Set for good by the first part of memory whose parts can be used by themselves: from then on `parts` knows who
+    // uses what. Before, and of other memory, everybody uses all of it.
+    std::atomic<bool> parted{false};
+    std::unique_ptr<PartBook> parts;
+    void make_parted();
+    std::atomic<bool> has_parts{false};  // of whatever memory: others than the owner may use it
+    std::atomic<bool> releasing{false};
+
     // Expect `mutex` to be held.
-    void touch(StreamState& stream, std::uint64_t position, bool writes);
+    void touch(StreamState& stream, std::uint64_t position, ArgumentUse use, const rules::ByteSpan& span = {});
     // Refuses where an open view conflicts with device work (the message continues a sentence that begins with who it
     // is).
-    Result<void> refuse_open_views(bool device_writes) const;
+    Result<void> refuse_open_views(ArgumentUse use, const rules::ByteSpan& span = {}) const;
+    // What the host has open that may not go together with this use.
+    OpenUse open_against(ArgumentUse use, const rules::ByteSpan& span = {}) const noexcept {
+        if (writer) return {ArgumentUse::read_write, {}};
+        if (readers > 0 && use != ArgumentUse::read) return {ArgumentUse::read, {}};
+        if (concurrents > 0 && use != ArgumentUse::concurrent) return {ArgumentUse::concurrent, {}};
+        return parts == nullptr ? OpenUse{} : parts->open_against(use, span);
+    }
+    // Was it released, or is about to be, although somebody who has a part of it is there? Set with the mutex held, so
+    // that whoever finds it unset there is waited for; unset again where the release fails.
+    bool released() const noexcept { return releasing.load(std::memory_order_acquire); }
+    Error refuse_released(const char* what) const;
+    // From here on nobody opens or uses a part. in_use: a view is open.
+    Result<void> begin_release();
 
     // Device-only memory takes no lock on the first stream that uses it: nobody can view it, only release() wants to
     // know. The place stays that stream's: were it handed on, a late store could pass for another stream's position.
@@ -105,6 +148,8 @@ public:
             touch_locked(stream, position);
         }
     }
+    // … while its owner may release it. invalid_handle: he does.
+    Result<void> touch_parted(StreamState& stream, std::uint64_t position);
 
     // Was it made by this stream's device, used by this stream first, and can the host never see it?
     bool only_for(const StreamState& stream, const DeviceState& its_device) const noexcept {
@@ -127,10 +172,10 @@ public:
     };
     Result<Making> making_before_use(StreamState& stream);
 
-    // What a release, or a view, must wait for.
-    std::vector<Use> conflicting(bool host_writes);
-    Result<void> wait_for_uses(bool host_writes, Wait wait);
-    // As wait_for_uses(true), past what was lost with its device: a lost device runs nothing any more.
+    // What a release, or a view of this use, must wait for; a release as a view that writes.
+    std::vector<Use> conflicting(ArgumentUse host_use, const rules::ByteSpan& span = {});
+    Result<void> wait_for_uses(ArgumentUse host_use, Wait wait, const rules::ByteSpan& span = {});
+    // As wait_for_uses(write), past what was lost with its device: a lost device runs nothing any more.
     Result<void> wait_until_unused(Wait wait);
     // Was the owner, or a device that used the buffer, lost?
     bool touched_by_loss();
@@ -145,13 +190,27 @@ public:
 private:
     void touch_locked(StreamState& stream, std::uint64_t position);
     void forget_ended_uses();
-    Result<std::shared_ptr<StreamState>> gather_uses();
+    Result<std::shared_ptr<StreamState>> gather_uses(Wait& wait);
     Result<std::shared_ptr<StreamState>> part_for_good();
 };
 
-// Opens the buffer for the CPU: read, write (every byte) or read_write. Refuses conflicting views, waits for
-// conflicting device work, brings the host's side up to date. Also what a launch on the CPU device does.
-Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& buffer, ArgumentUse use, Wait wait);
+// Opens the buffer for the CPU: read, write (every byte), read_write or concurrent. Refuses conflicting views, waits
+// for conflicting device work, brings the host's side up to date.
+Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& buffer, ArgumentUse use, Wait wait,
+                             const rules::ByteSpan& span = {});
+// … for a launch on the CPU device. Where nobody may use it concurrently, a kernel that would has it to itself.
+Result<ViewScope> open_for_launch(const std::shared_ptr<BufferState>& buffer, ArgumentUse use,
+                                  const rules::ByteSpan& span = {});
+// What an operation that touches these bytes claims: all of it, unless parts of it are in use.
+rules::ByteSpan touched(const BufferState& buffer, const rules::ByteRange& range) noexcept;
+// A number for a set of parts, one after the other: the same for the same parts in the same order. 0: none.
+inline std::uint64_t part_key(std::uint64_t before, const BufferState& buffer, const rules::ByteSpan& span) noexcept {
+    constexpr std::uint64_t odd = 0x9E3779B97F4A7C15u;
+    const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&buffer));
+    return ((((before + address) * odd ^ span.begin) * odd) ^ span.end) * odd | 1;
+}
+// Bytes from here on as one buffer knows them: a part that is all of it is the whole.
+rules::ByteSpan span_of(const BufferState& buffer, std::size_t first_byte, std::size_t bytes) noexcept;
 // Opens the host's side of a lost device's buffer as it is, waiting for nothing.
 Result<ViewScope> open_salvage(const std::shared_ptr<BufferState>& buffer);
 

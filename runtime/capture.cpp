@@ -60,6 +60,7 @@ Result<Graph> Capture::end() {
     auto driver = detail::DriverGraph::make(over->device, handle, over->id);
     driver->devices = std::move(devices);
     driver->allocates = over->allocates;
+    driver->conditional = over->conditional;
     for (const detail::RecordedOperation& operation : over->operations) {
         if (operation.closure != nullptr) driver->closures.push_back(operation.closure);
     }

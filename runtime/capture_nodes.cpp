@@ -2,6 +2,7 @@
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>
 
+#include "condition_kernel.hpp"
 #include "device_state.hpp"
 #include "graph_state.hpp"
 #include "launch_node.hpp"
@@ -46,9 +47,8 @@ Result<void> takes_part(const detail::Recording* recording, detail::StreamState&
                  "let it wait for an event of the capture first: it joins by that");
 }
 
-// Its buffers become the new graph's, which copies the rest.
-Result<void> append_to(detail::StreamState& stream, const detail::GraphState& graph) {
-    detail::DriverGraph& driver = *graph.driver;
+// What no part of another graph can be, whether it runs once or by a condition.
+Result<void> refuse_part(const detail::StreamState& stream, const detail::DriverGraph& driver) {
     if (Result<void> well = driver.usable("appending a graph to a capture"); !well) return well;
     if (driver.device != stream.device) {
         return Error(Code::wrong_device, "the graph was recorded on another device than this stream's",
@@ -58,6 +58,17 @@ Result<void> append_to(detail::StreamState& stream, const detail::GraphState& gr
         return Error(Code::unsupported, "a graph that allocates memory cannot be a part of another one",
                      "allocate before the captures, or record the work itself in this one");
     }
+    if (driver.conditional) {  // 801, observed
+        return Error(Code::unsupported, "a graph with loops or branches cannot be a part of another one",
+                     "record the loop or the branch in this capture");
+    }
+    return {};
+}
+
+// Its buffers become the new graph's, which copies the rest.
+Result<void> append_to(detail::StreamState& stream, const detail::GraphState& graph) {
+    detail::DriverGraph& driver = *graph.driver;
+    if (Result<void> part = refuse_part(stream, driver); !part) return part;
     detail::Operation operation(stream, "a graph", nullptr);
     std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.operations);
     for (const detail::RecordedUse& use : uses) operation.uses(*use.buffer, use.use, 0);
@@ -77,7 +88,85 @@ Result<void> append_to(detail::StreamState& stream, const detail::GraphState& gr
     return issued ? Result<void>() : Result<void>(std::move(issued).error());
 }
 
+// What a body may not hold, drivers find out when the graph is instantiated (1): said here, where it can be mended.
+Result<void> refuse_body(const detail::StreamState& stream, const detail::DriverGraph& body) {
+    if (Result<void> part = refuse_part(stream, body); !part) return part;
+    if (!body.closures.empty()) {
+        return Error(Code::unsupported,
+                     "a loop or a branch cannot call host functions: its device decides when it runs",
+                     "call them before or behind it");
+    }
+    if (body.devices.size() > 1) {
+        return Error(Code::unsupported, "a loop or a branch runs on one device, and several take part in the graph",
+                     "record the body on one device's streams");
+    }
+    return {};
+}
+
+Result<void> refuse_word(const detail::StreamState& stream, const std::shared_ptr<detail::BufferState>& word) {
+    if (!word || word->bytes < sizeof(std::int32_t)) {
+        return Error(Code::invalid_handle, "the word that decides is empty, moved from or already released",
+                     "give a buffer of at least one element");
+    }
+    if (word->device != stream.device) {
+        return Error(Code::wrong_device, "the word that decides belongs to another device than the stream",
+                     "allocate it on the device that runs the loop or the branch");
+    }
+    if (word->path == LaunchPath::refuse || !stream.device->reaches(word->kind)) {
+        return Error(Code::not_accessible,
+                     "the device cannot read the word that decides: it is " + std::string(name(word->kind)) + " memory",
+                     "use device, pinned or shared memory");
+    }
+    return {};
+}
+
 }  // namespace
+
+Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferState>& word, const Graph& graph,
+                                         bool loops) {
+    const char* const what = loops ? "a loop" : "a branch";
+    if (Result<void> well = usable(recording_.get(), what); !well) return well;
+    Result<std::shared_ptr<detail::StreamState>> origin = origin_of(recording_.get());
+    if (!origin) return std::move(origin).error();
+    detail::StreamState& stream = **origin;
+    detail::DriverGraph& body = *graph.state()->driver;
+    if (Result<void> fits = refuse_body(stream, body); !fits) return fits;
+    if (Result<void> fits = refuse_word(stream, word); !fits) return fits;
+    if (stream.device->services.any() && !stream.device->execution.is_resolved(detail::set_condition)) {
+        Result<void> fine = stream.device->services.allow(
+            rules::DriverUse::load_code, std::string(what) + ", whose condition's code is not loaded yet,");
+        if (!fine) return fine;
+    }
+    detail::Operation operation(stream, what, nullptr);
+    operation.uses(*word, ArgumentUse::read, 0);
+    std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.state()->operations);
+    for (const detail::RecordedUse& use : uses) {
+        // The body may not run at all: what it would write keeps what the host wrote before.
+        operation.uses(*use.buffer, use.use == ArgumentUse::write ? ArgumentUse::read_write : use.use, 0);
+    }
+    const std::lock_guard lock(body.mutex);
+    platform::Status status;
+    Result<std::uint64_t> issued = operation.issue([&] {
+        if (stream.recording == nullptr) return platform::Status{Code::capture_error, 0, "append_conditional"};
+        const platform::ConditionalBody request{loops, body.handle, word->device_address, &detail::set_condition};
+        status = stream.device->driver->captures()->append_conditional(stream.handle, request);
+        if (status.ok()) stream.recording->conditional = true;
+        if (status.code == Code::capture_error) stream.recording->spoiled = true;
+        return status;
+    });
+    if (issued) return {};
+    if (status.code != Code::unsupported) return std::move(issued).error();
+    return Error(Code::unsupported, std::string(what) + " within a graph: this driver has no conditional nodes",
+                 "update the driver to CUDA 12.3 or newer; or launch an instance again from the host, or let kernels "
+                 "return early");
+}
+
+Result<void> Capture::loop_while(const Buffer<std::int32_t>& word, const Graph& body) {
+    return append_conditional(word.state(), body, true);
+}
+Result<void> Capture::run_if(const Buffer<std::int32_t>& word, const Graph& body) {
+    return append_conditional(word.state(), body, false);
+}
 
 Result<detail::NodeName> Capture::launch_packed(const Stream* on, const LaunchOptions& options,
                                                 const KernelInfo& kernel, const Extent& extent, void* pack,

@@ -35,7 +35,7 @@ bool foreign(const StreamState& stream, const BufferState& buffer) {
 
 // The stream comes behind what still uses the buffer elsewhere, and the host waits for nothing.
 Result<void> wait_for_users(StreamState& stream, BufferState& buffer, bool writes) {
-    for (const BufferState::Use& use : buffer.conflicting(writes)) {
+    for (const BufferState::Use& use : buffer.conflicting(writes ? ArgumentUse::write : ArgumentUse::read)) {
         if (use.stream.get() == &stream) continue;
         if (Result<void> ordered = order_behind(stream, *use.stream); !ordered) return ordered;
     }

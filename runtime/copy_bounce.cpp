@@ -22,6 +22,11 @@ Result<void> CopyBounce::make(DeviceState& device) {
         memory_ = {};
     }
     if (memory_.bytes != 0) return {};
+    if (Result<void> fine = device.services.allow(rules::DriverUse::allocate_pinned,
+                                                  "taking pinned memory for a copy of pageable memory");
+        !fine) {
+        return fine;
+    }
     platform::Allocation made;
     const platform::Status status = device.driver->memory().allocate(
         MemoryKind::pinned, piece_bytes * pieces, platform::Attachment::global, platform::StreamHandle::none, made);

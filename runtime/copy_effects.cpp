@@ -50,12 +50,13 @@ struct HostSides {
     std::byte* destination = nullptr;
 };
 
-Result<void> open_side(const CopySide& side, ArgumentUse use, std::optional<ViewScope>& scope, std::byte*& data) {
+Result<void> open_side(const CopySide& side, ArgumentUse use, const rules::ByteRange& bytes,
+                       std::optional<ViewScope>& scope, std::byte*& data) {
     if (!side.buffer) {
         data = pointer(side.span);
         return {};
     }
-    Result<ViewScope> opened = open_scope(side.buffer, use, Wait{});
+    Result<ViewScope> opened = open_scope(side.buffer, use, Wait{}, touched(*side.buffer, bytes));
     if (!opened) return std::move(opened).error();
     scope.emplace(std::move(opened).value());
     data = static_cast<std::byte*>(side.buffer->host);
@@ -181,15 +182,20 @@ platform::Status give_to_driver(StreamState& stream, const DriverCopy& copy, con
 Result<void> copy_on_host(const CopyJob& job) {
     HostSides sides;
     if (job.to.buffer && job.to.buffer == job.from.buffer) {  // one scope: two would refuse each other
-        if (Result<void> opened = open_side(job.to, ArgumentUse::read_write, sides.to, sides.destination); !opened) {
+        if (Result<void> opened = open_side(job.to, ArgumentUse::read_write, {}, sides.to, sides.destination);
+            !opened) {
             return opened;
         }
         sides.source = sides.destination;
     } else {
-        if (Result<void> opened = open_side(job.from, ArgumentUse::read, sides.from, sides.source); !opened) {
+        if (Result<void> opened =
+                open_side(job.from, ArgumentUse::read, bytes_of(job.shape, job.shape.from), sides.from, sides.source);
+            !opened) {
             return opened;
         }
-        if (Result<void> opened = open_side(job.to, writing(job.to, job.shape), sides.to, sides.destination); !opened) {
+        if (Result<void> opened = open_side(job.to, writing(job.to, job.shape), bytes_of(job.shape, job.shape.to),
+                                            sides.to, sides.destination);
+            !opened) {
             return opened;
         }
     }
@@ -209,7 +215,10 @@ Result<void> bounce_up(StreamState& stream, const CopyJob& job) {
     if (Result<void> captured = refuse_in_capture(device); !captured) return captured;
     std::optional<ViewScope> scope;
     std::byte* source = nullptr;
-    if (Result<void> opened = open_side(job.from, ArgumentUse::read, scope, source); !opened) return opened;
+    if (Result<void> opened =
+            open_side(job.from, ArgumentUse::read, bytes_of(job.shape, job.shape.from), scope, source);
+        !opened)
+        return opened;
     BufferState& to = *job.to.buffer;
     ArgumentUse use = writing(job.to, job.shape);
     rules::CopyPieces parts(job.shape, CopyBounce::piece_bytes);
@@ -308,7 +317,10 @@ Result<void> bounce_down(StreamState& stream, const CopyJob& job) {
     if (Result<void> captured = refuse_in_capture(*stream.device); !captured) return captured;
     std::optional<ViewScope> scope;
     std::byte* destination = nullptr;
-    if (Result<void> opened = open_side(job.to, writing(job.to, job.shape), scope, destination); !opened) return opened;
+    if (Result<void> opened =
+            open_side(job.to, writing(job.to, job.shape), bytes_of(job.shape, job.shape.to), scope, destination);
+        !opened)
+        return opened;
     return Descent(stream, job, destination).run();
 }
 

@@ -89,7 +89,8 @@ Result<void> on_host(const Fill& fill) {
     const rules::CopyShape& shape = fill.job.shape;
     const std::shared_ptr<BufferState>& buffer = fill.job.to.buffer;
     Result<ViewScope> scope =
-        open_scope(buffer, writes_whole(*buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, Wait{});
+        open_scope(buffer, writes_whole(*buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, Wait{},
+                   touched(*buffer, bytes_of(shape, shape.to)));
     if (!scope) return std::move(scope).error();
     for (std::size_t at = 0; at < shape.rows * shape.slices; ++at) {
         auto* const row = static_cast<unsigned char*>(buffer->host) + shape.to.offset +
@@ -148,7 +149,7 @@ Result<void> Stream::fill_request(const detail::FillRequest& request) {
     if (by_host) return detail::on_host(fill);
     // Another GPU's memory: filled by its own device, in the order of this stream.
     const std::shared_ptr<StreamState> own = detail::carrier_stream(owner);
-    for (const detail::BufferState::Use& use : request.to->conflicting(true)) {
+    for (const detail::BufferState::Use& use : request.to->conflicting(ArgumentUse::write)) {
         if (use.stream == own) continue;
         if (Result<void> ordered = detail::order_behind(*own, *use.stream); !ordered) return ordered;
     }

@@ -70,6 +70,9 @@ LaunchPath Device::launch_path(MemoryKind kind) const noexcept {
 
 Result<void> Device::synchronize(Wait wait) {
     if (!state_->usable()) return state_->unusable("a synchronisation");
+    if (Result<void> fine = state_->services.allow(rules::DriverUse::synchronize_device, "a synchronisation"); !fine) {
+        return fine;
+    }
     const detail::Deadline deadline(wait, state_->config->wait_timeout);
     const std::vector<std::shared_ptr<detail::StreamState>> streams = state_->live_streams();
     Result<void> waited;

@@ -82,6 +82,11 @@ Result<void> Device::switch_peer(const Device& owner, bool allowed) {
     const std::lock_guard lock(books.launches.switching_peers);
     if (books.peers.state(index(), owner.index()).peer_access == allowed) return {};
     platform::Transfers& transfers = *state_->driver->transfers();
+    for (const Device* const each : {static_cast<const Device*>(this), &owner}) {
+        Result<void> fine =
+            each->state_->services.allow(rules::DriverUse::switch_peer_access, "switching access between devices");
+        if (!fine) return fine;
+    }
     const int ordinal = owner.facts().ordinal;
     bool reachable = false;
     if (allowed) {

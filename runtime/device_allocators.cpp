@@ -16,7 +16,7 @@
 namespace isthmus::inline v0 {
 namespace {
 
-struct Scope {
+struct AllocatorScope {
     // Its block of memory stays as long as somebody knows it, so that no later device has the same address.
     std::weak_ptr<const detail::DeviceState> known;
     const detail::DeviceState* device;
@@ -26,7 +26,7 @@ struct Scope {
 constinit thread_local bool gone = false;
 
 struct OpenScopes {
-    std::vector<Scope> open;
+    std::vector<AllocatorScope> open;
     OpenScopes() = default;
     OpenScopes(const OpenScopes&) = delete;
     OpenScopes& operator=(const OpenScopes&) = delete;
@@ -34,7 +34,7 @@ struct OpenScopes {
 };
 
 // Of this thread, the innermost last; nullptr: gone. Devices are compared and never looked into.
-std::vector<Scope>* scopes() {
+std::vector<AllocatorScope>* scopes() {
     if (gone) return nullptr;
     thread_local OpenScopes of_thread;
     return &of_thread.open;
@@ -57,9 +57,9 @@ const Allocator& DeviceAllocators::of(MemoryKind kind) const noexcept {
 }
 
 Allocator DeviceAllocators::current() const {
-    if (const std::vector<Scope>* const open = scopes()) {
-        const auto inner =
-            std::find_if(open->rbegin(), open->rend(), [&](const Scope& scope) { return scope.device == device_; });
+    if (const std::vector<AllocatorScope>* const open = scopes()) {
+        const auto inner = std::find_if(open->rbegin(), open->rend(),
+                                        [&](const AllocatorScope& scope) { return scope.device == device_; });
         if (inner != open->rend()) return inner->allocator;
     }
     const std::lock_guard lock(mutex_);
@@ -75,14 +75,14 @@ void DeviceAllocators::set(Allocator allocator) {
 }  // namespace detail
 
 ScopedAllocator::ScopedAllocator(const Device& device, Allocator allocator) {
-    if (std::vector<Scope>* const open = scopes()) {
+    if (std::vector<AllocatorScope>* const open = scopes()) {
         open->push_back({device.state(), device.state().get(), std::move(allocator)});
     }
 }
 ScopedAllocator::~ScopedAllocator() {
-    std::vector<Scope>* const open = scopes();
+    std::vector<AllocatorScope>* const open = scopes();
     if (open == nullptr || open->empty()) return;
-    const Scope ended = std::move(open->back());  // destroyed last: an allocator's end may run users' code
+    const AllocatorScope ended = std::move(open->back());  // destroyed last: an allocator's end may run users' code
     open->pop_back();
 }
 

@@ -4,6 +4,7 @@
 #include <platform/detect.hpp>
 
 #include "access_rules.hpp"
+#include "litmus_rules.hpp"
 #include "memory_source.hpp"
 #include "process.hpp"
 #include "stream_state.hpp"
@@ -23,6 +24,17 @@ std::array<rules::PathAnswer, memory_kind_count> all_paths(const Capabilities& c
     return paths;
 }
 
+// What the attributes promise, less what trials on this very device took away (G13).
+Capabilities narrowed_capabilities(const RuntimeConfig& config, const DeviceFacts& facts) {
+    Capabilities capabilities = platform::detect(config.machine, facts);
+    for (const LitmusFinding& finding : config.litmus_findings) {
+        if (rules::finding_applies(finding, config.machine, facts)) {
+            capabilities = rules::narrowed(std::move(capabilities), finding);
+        }
+    }
+    return capabilities;
+}
+
 }  // namespace
 
 bool RuntimeConfig::forked() const noexcept {
@@ -36,9 +48,10 @@ DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::share
       driver(std::move(opened)),
       execution(driver->execution()),
       index(position),
-      capabilities(platform::detect(config->machine, driver->facts())),
+      capabilities(narrowed_capabilities(*config, driver->facts())),
       reachable(rules::reachable_kinds(capabilities)),
       paths(all_paths(capabilities)),
+      atomics(capabilities),
       synchronous(driver->synchronous()) {}
 
 DeviceState::~DeviceState() {
@@ -166,6 +179,7 @@ void DeviceState::end_host_functions(HostCalls& calls) {
 }
 
 void DeviceState::settle_host_functions() {
+    services.forget_ended();  // what waits for a service that was given up holds the device
     constexpr int tries = 3;  // a failed call may pass when it is made again; a deadline is not met twice
     const auto settle = [&](HostCalls& calls, const auto& wait) {
         for (int attempt = 0; attempt < tries && calls.any() && usable(); ++attempt) {
@@ -188,7 +202,9 @@ void DeviceState::end_later(HostCalls& calls) {
 bool DeviceState::external_capture_open() {
     for (const std::shared_ptr<StreamState>& stream : live_streams()) {
         if (!stream->external) continue;
-        const std::lock_guard lock(stream->mutex);
+        Wait wait = Wait::never();
+        const Result<std::unique_lock<std::mutex>> lock = stream->lock_within(wait, "asking for captures");
+        if (!lock) return true;  // maybe: a thread stands in the driver with it
         if (stream->handle == platform::StreamHandle::none) continue;
         if (const Result<std::uint64_t> capture = stream->foreign_capture(); !capture || *capture != 0) return true;
     }

@@ -3,12 +3,14 @@
 
 #include <isthmus/access.hpp>
 #include <isthmus/capability.hpp>
+#include <isthmus/litmus.hpp>
 #include <isthmus/log.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/wait.hpp>
 
 #include <platform/driver.hpp>
 
+#include "atomic_rules.hpp"
 #include "books.hpp"
 #include "device_slabs.hpp"
 #include "copy_bounce.hpp"
@@ -17,6 +19,7 @@
 #include "launch_path.hpp"
 #include "memory_budget.hpp"
 #include "memory_pool_state.hpp"
+#include "running_services.hpp"
 
 #include <array>
 #include <atomic>
@@ -42,6 +45,7 @@ struct RuntimeConfig {
     WaitPolicy wait_policy = WaitPolicy::adaptive;
     LogCallback log;
     rules::BudgetOptions budget;
+    std::vector<LitmusFinding> litmus_findings;
     std::uint64_t generation = 0;  // process::generation() at open
 
     void say(Severity severity, std::string_view line) const {
@@ -63,6 +67,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
     const Capabilities capabilities;
     const std::uint32_t reachable;  // rules::reachable_kinds
     const std::array<rules::PathAnswer, memory_kind_count> paths;
+    const rules::GrantedAtomics atomics;
     const bool synchronous;
 
     bool reaches(MemoryKind kind) const noexcept { return (reachable >> static_cast<unsigned>(kind)) & 1u; }
@@ -87,6 +92,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
         std::weak_ptr<StreamState> carrier;  // carrier_stream()'s
     };
     Copies copies;
+    RunningServices services;
     std::mutex wrapping;  // external streams, one after the other; taken before a stream's mutex
     std::atomic<std::uint64_t> put_off_bytes{0};        // released while a capture was open
     std::atomic<std::uint64_t> budget_credit_bytes{0};  // may be allocated before the system is asked again

@@ -4,12 +4,28 @@
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "stream_state.hpp"
+#include "timed_lock.hpp"
 
+#include <mutex>
 #include <string>
 #include <utility>
 
 namespace isthmus::inline v0 {
 namespace detail {
+namespace {
+
+std::unique_lock<std::mutex> lock_event(EventState& event, Wait& wait) {
+    const RuntimeConfig& config = *event.device->config;
+    return lock_within(event.mutex, wait, config.wait_timeout, config.wait_policy);
+}
+
+Error being_recorded(const Wait& wait, const char* what) {
+    return {wait.refuse ? Code::not_ready : Code::timed_out,
+            std::string(what) + " could not go on: another thread stands in the driver with a record of the event",
+            "a queue that is full behind a kernel that hangs lets nobody in; otherwise allow a longer wait"};
+}
+
+}  // namespace
 
 EventState::~EventState() {
     if (device->config->forked()) return;
@@ -51,8 +67,9 @@ Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
     return {};
 }
 
-HeldRecord::HeldRecord(EventState& event) : event_(event) {
-    const std::lock_guard lock(event.mutex);
+HeldRecord::HeldRecord(EventState& event) : HeldRecord(event, std::unique_lock(event.mutex)) {}
+
+HeldRecord::HeldRecord(EventState& event, std::unique_lock<std::mutex> /*of_event*/) : event_(event) {
     stream = event.stream;
     position = event.position;
     captured = event.captured;
@@ -72,7 +89,9 @@ bool HeldRecord::reached() const noexcept {
 }
 
 void HeldRecord::note_complete() const {
-    const std::lock_guard lock(event_.mutex);
+    Wait wait = Wait::never();
+    const std::unique_lock<std::mutex> lock = lock_event(event_, wait);
+    if (!lock.owns_lock()) return;  // it is being recorded anew: this record is known to nobody else
     // Of an interprocess event that was recorded again meanwhile nobody knows which record was seen.
     if (event_.records != number_) return;
     if (is_fence_) stream->raise(position);
@@ -115,7 +134,10 @@ Result<bool> Event::finished() const {
     if (state_->complete.load(std::memory_order_acquire)) return true;
     detail::DeviceState& device = *state_->device;
     if (device.config->forked()) return device.unusable("asking an event");  // without a lock: R3
-    const detail::HeldRecord last(*state_);
+    Wait wait = Wait::never();
+    std::unique_lock<std::mutex> lock = detail::lock_event(*state_, wait);
+    if (!lock.owns_lock()) return false;  // it is being recorded anew
+    const detail::HeldRecord last(*state_, std::move(lock));
     if (last.captured) return detail::no_answer_in_capture("asking an event");
     if (!last.reached()) {
         if (!device.usable()) return device.unusable("asking an event");
@@ -131,7 +153,9 @@ Result<void> Event::synchronize(Wait wait) const {
     if (state_->complete.load(std::memory_order_acquire)) return {};
     detail::DeviceState& device = *state_->device;
     if (device.config->forked()) return device.unusable("waiting for an event");
-    const detail::HeldRecord last(*state_);
+    std::unique_lock<std::mutex> lock = detail::lock_event(*state_, wait);
+    if (!lock.owns_lock()) return detail::being_recorded(wait, "waiting for an event");
+    const detail::HeldRecord last(*state_, std::move(lock));
     if (last.captured) return detail::no_answer_in_capture("waiting for an event");
     if (!last.reached()) {
         if (!device.usable()) return device.unusable("waiting for an event");
@@ -152,8 +176,13 @@ Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
                      "create_event({.timing = true}) or record({.timing = true})");
     }
     if (device.config->forked()) return device.unusable("reading elapsed time");
-    const detail::HeldRecord first(*begin.state_);
-    const detail::HeldRecord last(*end.state_);
+    Wait wait;
+    std::unique_lock<std::mutex> lock = detail::lock_event(*begin.state_, wait);
+    if (!lock.owns_lock()) return detail::being_recorded(wait, "reading elapsed time");
+    const detail::HeldRecord first(*begin.state_, std::move(lock));
+    lock = detail::lock_event(*end.state_, wait);
+    if (!lock.owns_lock()) return detail::being_recorded(wait, "reading elapsed time");
+    const detail::HeldRecord last(*end.state_, std::move(lock));
     if (first.captured || last.captured) return detail::no_answer_in_capture("reading elapsed time");
     if (first.none() || last.none()) {
         return Error(Code::invalid_argument, "an event that was never recorded has no time",

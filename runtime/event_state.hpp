@@ -19,7 +19,8 @@ struct DeviceState;
 struct FenceEvent;
 struct StreamState;
 
-// Locks: a stream's mutex, and that of its capture, is taken before an event's.
+// Locks: a stream's mutex, and that of its capture, is taken before an event's, which is held while the driver is given
+// a record: who has a deadline takes it by lock_within().
 struct EventState {
     EventState(std::shared_ptr<DeviceState> owner, platform::EventKind wanted, FenceEvent* from_pool) noexcept
         : device(std::move(owner)), kind(wanted), taken(from_pool) {}
@@ -52,6 +53,7 @@ struct EventState {
 class HeldRecord {
 public:
     explicit HeldRecord(EventState& event);
+    HeldRecord(EventState& event, std::unique_lock<std::mutex> of_event);
     ~HeldRecord();
     HeldRecord(const HeldRecord&) = delete;
     HeldRecord& operator=(const HeldRecord&) = delete;

@@ -25,8 +25,10 @@ public:
     ~StreamWrapper() {
         if (stream_->device->config->forked()) return;
         stream_->device->execution.forget_foreign_stream();
+        // Without the lock where others have one: a thread may stand in the driver with theirs.
+        if (stream_->wrappers.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
         const std::lock_guard lock(stream_->mutex);
-        if (--stream_->wrappers > 0) return;
+        if (stream_->wrappers.load(std::memory_order_acquire) > 0) return;  // wrapped anew meanwhile
         if (stream_->device->usable()) {
             (void)stream_->capture();                                       // ends one that was given up
             for (int tries = 0; tries < 3 && !stream_->fence(); ++tries) {  // mostly there: fence_external()
@@ -99,12 +101,14 @@ Result<std::uint64_t> StreamState::foreign_capture() {
 void StreamState::fence_external() noexcept {
     if (!external || recording != nullptr || reached(issued)) return;
     if (!return_attached()) return;
-    if (fences_.empty() || fences_.back().position < issued) (void)record_fence();
+    if (!fenced(issued)) (void)record_fence();
 }
 
 bool StreamState::takes_work() {
     if (!external) return true;
-    const std::lock_guard lock(mutex);
+    Wait wait = Wait::never();
+    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "asking whether a stream takes work");
+    if (!lock) return false;
     return handle != platform::StreamHandle::none && !captured_elsewhere();
 }
 

@@ -9,6 +9,7 @@ std::string_view text_of(ArgumentUse use) noexcept {
         case ArgumentUse::read: return "reads";
         case ArgumentUse::write: return "writes";
         case ArgumentUse::read_write: return "reads and writes";
+        case ArgumentUse::concurrent: return "uses concurrently";
         default: return "value";
     }
 }

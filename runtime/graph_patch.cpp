@@ -61,15 +61,42 @@ Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& k
     return {};
 }
 
-std::vector<InstanceOperation::Use> uses_of(const KernelInfo& kernel, const LaunchArgument* arguments,
-                                            std::size_t count) {
-    std::vector<InstanceOperation::Use> uses;
+// Does the graph hold what this argument names?
+bool is_use(const LaunchArgument& argument) noexcept {
+    if (!argument.is_view || argument.buffer == nullptr) return false;
+    const BufferState& buffer = **argument.buffer;
+    return buffer.bytes > 0 && buffer.recorded_in == 0;
+}
+
+// The operation uses these arguments from now on. What the instance does not use any more goes to `let_go`.
+void take_over_uses(detail::GraphUses& all, InstanceOperation& operation, const KernelInfo& kernel,
+                    const LaunchArgument* arguments, std::size_t count, std::vector<detail::RecordedUse>& let_go) {
+    // Mostly the same parameters are buffers as before: each takes the place of the one there, or is that one.
+    std::size_t place = 0;
+    std::vector<InstanceOperation::Use>& uses = operation.uses;
     for (std::uint32_t at = 0; at < count; ++at) {
-        if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
-        BufferState& buffer = **arguments[at].buffer;
-        if (buffer.bytes > 0 && buffer.recorded_in == 0) uses.push_back({&buffer, kernel.parameter[at].use, at});
+        if (!is_use(arguments[at])) continue;
+        const std::shared_ptr<BufferState>& buffer = *arguments[at].buffer;
+        const rules::ByteSpan span = span_of(arguments[at], kernel.parameter[at]);
+        const ArgumentUse use = rules::recorded_use(kernel.parameter[at].use, span);
+        const rules::ByteRange range =
+            span.whole() ? rules::ByteRange{} : rules::ByteRange{.offset = span.begin, .width = span.end - span.begin};
+        while (place < uses.size() && uses[place].argument < at) {
+            all.remove(*uses[place].buffer, uses[place].use, let_go);
+            uses.erase(uses.begin() + static_cast<std::ptrdiff_t>(place));
+        }
+        if (place == uses.size() || uses[place].argument != at) {
+            all.add(buffer, use);
+            uses.insert(uses.begin() + static_cast<std::ptrdiff_t>(place), {buffer.get(), use, at, range});
+        } else if (uses[place].buffer != buffer.get() || uses[place].use != use || uses[place].range != range) {
+            all.add(buffer, use);
+            all.remove(*uses[place].buffer, uses[place].use, let_go);
+            uses[place] = {buffer.get(), use, at, range};
+        }
+        ++place;
     }
-    return uses;
+    for (std::size_t at = place; at < uses.size(); ++at) all.remove(*uses[at].buffer, uses[at].use, let_go);
+    uses.resize(place);
 }
 
 }  // namespace
@@ -96,23 +123,21 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
         detail::judge_arguments(device, device.config->launch_mode, kernel, arguments, count, pack, judged);
     if (lawful) lawful = refuse_in_graphs(instance, kernel, arguments, count, judged);
     if (!lawful) return lawful;
-    platform::LaunchRequest request{&kernel, platform::FunctionHandle::none, extent, pack,
-                                    platform::StreamHandle::none};
-    if (const platform::Status found = device.driver->execution().resolve(kernel, request.function); !found.ok()) {
-        return device.failure(found, kernel.name);
+    platform::Captures& captures = *device.driver->captures();
+    if (operation.function == platform::FunctionHandle::none) {
+        const platform::Status found = captures.resolve_for_nodes(kernel, operation.function);
+        if (!found.ok()) return device.failure(found, kernel.name);
     }
+    const platform::LaunchRequest request{&kernel, operation.function, extent, pack, platform::StreamHandle::none};
     platform::Status status;
     {
         // The node is named by the graph, and graphs of a driver are for one thread at a time.
         const std::lock_guard graph(instance.made.from->mutex);
         // By the driver of the node's device: its context is where the kernel runs.
-        status = device.driver->captures()->set_kernel_arguments(instance.made.handle, operation.node, request);
+        status = captures.set_kernel_arguments(instance.made.handle, operation.node, request);
     }
     if (!status.ok()) return device.failure(status, "setting the arguments of a graph's kernel");
-    std::vector<InstanceOperation::Use> uses = uses_of(kernel, arguments, count);
-    for (const InstanceOperation::Use& use : uses) instance.made.uses.add(*use.buffer, use.use);
-    for (const InstanceOperation::Use& use : operation.uses) instance.made.uses.remove(*use.buffer, use.use, let_go);
-    operation.uses = std::move(uses);
+    take_over_uses(instance.made.uses, operation, kernel, arguments, count, let_go);
     return {};
 }
 

@@ -34,6 +34,7 @@ struct DriverGraph {
     const std::uint64_t id;                             // of the recording; never reused
     std::vector<std::shared_ptr<DeviceState>> devices;  // all that take part; constant once made
     bool allocates = false;                             // constant once made
+    bool conditional = false;                           // has loops or branches; constant once made
     // Of host functions, and graphs that became a part of it; constant once made.
     std::vector<std::shared_ptr<void>> closures;
 
@@ -43,7 +44,7 @@ struct DriverGraph {
     // Did a device that takes part report a fault? Refuses for it; nothing else is asked.
     bool is_lost() const noexcept;
     Result<void> usable(const char* what) const;
-    std::shared_ptr<DeviceState> device_at(std::size_t index) const;
+    const std::shared_ptr<DeviceState>& device_at(std::size_t index) const noexcept;
     // Errors: in_use (it allocates and has an instance), device_lost, driver_error. Counts the instance.
     Result<platform::GraphInstanceHandle> instantiate();
     // The driver's instance is over, or its device is: another may be made of a graph that allocates.
@@ -69,7 +70,8 @@ struct InstanceOperation {
     std::size_t device = 0;
     platform::NodeHandle node = platform::NodeHandle::none;  // of InstanceState::made_from
     std::vector<std::uint32_t> after;
-    std::vector<Use> uses;
+    std::vector<Use> uses;                                               // by argument
+    platform::FunctionHandle function = platform::FunctionHandle::none;  // for nodes; none: not asked for yet
 };
 std::vector<InstanceOperation> instance_operations(const std::vector<RecordedOperation>& recorded);
 
@@ -104,6 +106,7 @@ struct InstanceState {
     // Asked before `mutex` is locked: on the CPU device a launch holds it while it calls host functions, and in a
     // forked child another thread of the parent may have held it.
     const std::shared_ptr<DeviceState> device;
+    platform::Captures& captures;  // of its driver
 
     std::mutex mutex;  // guards what follows
     Made made;

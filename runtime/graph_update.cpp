@@ -52,6 +52,9 @@ Result<std::string> try_in_place(InstanceState& instance, const GraphState& grap
     if (instance.made.from->allocates || graph.driver->allocates) {
         return std::string("a graph that allocates memory cannot be updated in place");
     }
+    if (instance.made.from->conditional || graph.driver->conditional) {
+        return std::string("a graph with loops or branches cannot be updated in place");
+    }
     // The driver pairs nodes by its own order. Where the recordings agree, that is ours, and nodes keep their names.
     std::string differs = detail::shape_difference(instance.operations, graph.operations);
     return differs.empty() ? update_in_place(instance, graph) : Result<std::string>(std::move(differs));

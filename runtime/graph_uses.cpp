@@ -9,10 +9,23 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// Who reads and who writes may come in any order: then both.
+// Who reads and who writes may come in any order: then both. Concurrent it is only where nobody uses it otherwise.
 ArgumentUse use_of(const GraphUses::Entry& entry) noexcept {
+    if (entry.concurrents > 0) {
+        return entry.readers + entry.writers == 0 ? ArgumentUse::concurrent : ArgumentUse::read_write;
+    }
     if (entry.writers == 0) return ArgumentUse::read;
     return entry.readers == 0 ? ArgumentUse::write : ArgumentUse::read_write;
+}
+
+void count(GraphUses::Entry& entry, ArgumentUse use, std::ptrdiff_t by) noexcept {
+    const auto step = static_cast<std::size_t>(by);  // −1 wraps around, as the sum does
+    if (use == ArgumentUse::concurrent) {
+        entry.concurrents += step;
+        return;
+    }
+    if (reads(use)) entry.readers += step;
+    if (writes(use)) entry.writers += step;
 }
 
 }  // namespace
@@ -23,22 +36,20 @@ std::vector<GraphUses::Entry>::iterator GraphUses::place_of(const BufferState& b
         [](const Entry& entry, const BufferState* sought) { return std::less<>()(entry.held.buffer.get(), sought); });
 }
 
-void GraphUses::add(BufferState& buffer, ArgumentUse use) {
-    auto place = place_of(buffer);
-    if (place == entries_.end() || place->held.buffer.get() != &buffer) {
-        place = entries_.insert(place, Entry{RecordedUse(buffer.shared_from_this(), use)});
+void GraphUses::add(const std::shared_ptr<BufferState>& buffer, ArgumentUse use) {
+    auto place = place_of(*buffer);
+    if (place == entries_.end() || place->held.buffer != buffer) {
+        place = entries_.insert(place, Entry{RecordedUse(buffer, use)});
     }
-    if (reads(use)) ++place->readers;
-    if (writes(use)) ++place->writers;
+    count(*place, use, 1);
     place->held.use = use_of(*place);
 }
 
 void GraphUses::remove(const BufferState& buffer, ArgumentUse use, std::vector<RecordedUse>& let_go) {
     const auto place = place_of(buffer);
     if (place == entries_.end() || place->held.buffer.get() != &buffer) return;
-    if (reads(use)) --place->readers;
-    if (writes(use)) --place->writers;
-    if (place->readers == 0 && place->writers == 0) {
+    count(*place, use, -1);
+    if (place->readers + place->writers + place->concurrents == 0) {
         let_go.push_back(std::move(place->held));
         entries_.erase(place);
     } else {

@@ -13,12 +13,13 @@ namespace isthmus::inline v0::detail {
 class GraphUses {
 public:
     struct Entry {
-        RecordedUse held;         // … with what all of the graph does to it, as if one operation did
-        std::size_t readers = 0;  // arguments that read it
-        std::size_t writers = 0;  // … that write it
+        RecordedUse held;             // … with what all of the graph does to it, as if one operation did
+        std::size_t readers = 0;      // arguments that read it
+        std::size_t writers = 0;      // … that write it
+        std::size_t concurrents = 0;  // … that use it concurrently, and count as neither
     };
 
-    void add(BufferState& buffer, ArgumentUse use);
+    void add(const std::shared_ptr<BufferState>& buffer, ArgumentUse use);
     // Undoes an add(). A buffer that nobody uses any more goes to `let_go`: its end may wait for streams, so that no
     // lock may be held then.
     void remove(const BufferState& buffer, ArgumentUse use, std::vector<RecordedUse>& let_go);

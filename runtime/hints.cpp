@@ -47,7 +47,9 @@ Result<void> detach(BufferState& buffer) {
         }
     }
     if (!holder) return {};
-    const std::lock_guard lock(holder->mutex);
+    Wait wait;
+    const Result<std::unique_lock<std::mutex>> lock = holder->lock_within(wait, "giving managed memory back");
+    if (!lock) return lock.error();
     return holder->fence();
 }
 

@@ -2,29 +2,60 @@
 #include "buffer_state.hpp"
 #include "access_rules.hpp"
 #include "device_state.hpp"
+#include "wait_pause.hpp"
 
+#include <isthmus/concurrent_view.hpp>
 #include <isthmus/host_view.hpp>
 
+#include <optional>
 #include <string>
 
 namespace isthmus::inline v0::detail {
 namespace {
 
-Result<void> mark_open(BufferState& buffer, bool writes) {
+Error already_open(const OpenUse& open, const OpenUse& wanted) {
+    const bool concurrent = open.use == ArgumentUse::concurrent || wanted.use == ArgumentUse::concurrent;
+    return {Code::in_use,
+            rules::text(open.span, "the buffer") + (open.span.whole() ? " is" : " are") +
+                " already open on the host for " + std::string(rules::purpose(open.use)) + ", and " +
+                (wanted.span.whole() ? "it" : rules::text(wanted.span, "it")) +
+                (wanted.span.whole() ? " was" : " were") + " to be opened for " +
+                std::string(rules::purpose(wanted.use)),
+            concurrent ? "let the other view go out of scope first; concurrent views go together with concurrent views "
+                         "only, because only they keep to atomics"
+                       : "let the other view go out of scope first; any number of read views may be open together"};
+}
+
+Result<void> mark_open(BufferState& buffer, const OpenUse& wanted) {
     const std::lock_guard lock(buffer.mutex);
-    if (buffer.writer || (writes && buffer.readers > 0)) {
-        return Error(
-            Code::in_use,
-            std::string("the buffer is already open on the host for ") + (buffer.writer ? "writing" : "reading"),
-            "let the other view go out of scope first; any number of read views may be open together");
-    }
+    if (buffer.released()) return buffer.refuse_released("opening a host view");
+    if (const OpenUse open = buffer.open_against(wanted.use, wanted.span)) return already_open(open, wanted);
     buffer.host_touched = true;
-    if (writes) {
-        buffer.writer = true;
-    } else {
+    if (buffer.parts != nullptr && !wanted.span.whole()) {
+        buffer.parts->opened(wanted);
+    } else if (wanted.use == ArgumentUse::concurrent) {
+        ++buffer.concurrents;
+    } else if (wanted.use == ArgumentUse::read) {
         ++buffer.readers;
+    } else {
+        buffer.writer = true;
     }
     return {};
+}
+
+HostClaim claim_of(const OpenUse& wanted) {
+    return {wanted.use, wanted.span.begin, wanted.span.end};
+}
+
+// What keeps to atomics needs memory that both sides may touch at the same time.
+Result<void> refuse_unshared(const BufferState& buffer) {
+    const AccessAnswer answer = rules::concurrent_view(buffer.device->capabilities, buffer.kind, buffer.path);
+    if (answer) return {};
+    return Error(Code::not_accessible,
+                 "the CPU may not use this " + std::string(name(buffer.kind)) + " memory of " +
+                     std::string(buffer.device->driver->facts().name) +
+                     " while the device does: " + std::string(answer.reason),
+                 std::string(answer.remedy));
 }
 
 Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
@@ -41,6 +72,7 @@ Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
         const std::lock_guard lock(buffer.mutex);
         buffer.device_newer = false;
         buffer.host_newer = true;
+        buffer.relay_stale = buffer.relay != nullptr;
     }
     return {};
 }
@@ -57,9 +89,15 @@ Result<void> refuse_gone(const BufferState& buffer) {
 
 }  // namespace
 
-Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, ArgumentUse use, Wait wait) {
+Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, ArgumentUse asked, Wait wait,
+                             const rules::ByteSpan& part) {
     BufferState& buffer = *state;
-    const bool writes = use != ArgumentUse::read;
+    if (asked == ArgumentUse::concurrent) {
+        if (Result<void> shared = refuse_unshared(buffer); !shared) return std::move(shared).error();
+    }
+    const ArgumentUse use = rules::claimed_use(asked, buffer.path, part);
+    const OpenUse wanted{use == ArgumentUse::write ? ArgumentUse::read_write : use,
+                         buffer.parted.load(std::memory_order_acquire) ? part : rules::ByteSpan{}};
     if (buffer.device->barred()) return buffer.device->unusable("opening a host view");
     if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
     if (buffer.host == nullptr && buffer.bytes > 0) {
@@ -69,11 +107,20 @@ Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, Argument
             "the CPU may not view " + std::string(name(buffer.kind)) + " memory: " + std::string(answer.reason),
             "allocate_shared gives memory that both sides may use");
     }
-    if (Result<void> marked = mark_open(buffer, writes); !marked) return std::move(marked).error();
-    ViewScope scope(state, writes);  // from here on conflicting launches are refused, until it closes
-    if (Result<void> waited = buffer.wait_for_uses(writes, wait); !waited) return std::move(waited).error();
-    if (buffer.staged()) {
-        if (Result<void> settled = settle_sides(buffer, use, wait); !settled) return std::move(settled).error();
+    if (rules::writes(use) && buffer.read_only) {
+        return Error(Code::not_accessible,
+                     "the CPU may not write memory that was adopted from a mapping for reading only",
+                     "open it with read_on_host(), or map the memory for writing");
+    }
+    if (Result<void> marked = mark_open(buffer, wanted); !marked) return std::move(marked).error();
+    ViewScope scope(state, claim_of(wanted));  // from here on conflicting launches are refused, until it closes
+    std::optional<Deadline> deadline;          // only what is staged waits several times
+    if (buffer.staged()) deadline.emplace(wait, buffer.device->config->wait_timeout);
+    if (Result<void> waited = buffer.wait_for_uses(use, wait, wanted.span); !waited) return std::move(waited).error();
+    if (deadline) {
+        if (Result<void> settled = settle_sides(buffer, use, deadline->left()); !settled) {
+            return std::move(settled).error();
+        }
     }
     return scope;
 }
@@ -87,16 +134,35 @@ Result<ViewScope> open_salvage(const std::shared_ptr<BufferState>& state) {
         return Error(Code::device_lost, "the buffer's content was in device memory and is lost with the device",
                      "keep what must survive a fault in memory that the host can read");
     }
-    if (Result<void> marked = mark_open(buffer, false); !marked) return std::move(marked).error();
-    return ViewScope(state, false);
+    const OpenUse wanted{ArgumentUse::read, {}};
+    if (Result<void> marked = mark_open(buffer, wanted); !marked) return std::move(marked).error();
+    return ViewScope(state, claim_of(wanted));
 }
 
-void close_view(BufferState& buffer, bool writes) noexcept {
+Result<ViewScope> open_for_launch(const std::shared_ptr<BufferState>& state, ArgumentUse use,
+                                  const rules::ByteSpan& span) {
+    const bool shared =
+        use != ArgumentUse::concurrent || rules::concurrent_view(state->device->capabilities, state->kind, state->path);
+    return open_scope(state, shared ? use : ArgumentUse::read_write, Wait{}, span);
+}
+
+Result<ConcurrentScope> open_concurrent(const std::shared_ptr<BufferState>& state, Wait wait) {
+    Result<ViewScope> scope = open_scope(state, ArgumentUse::concurrent, wait);
+    if (!scope) return std::move(scope).error();
+    return ConcurrentScope(std::move(scope).value(), state->host, state->bytes);
+}
+
+void close_view(BufferState& buffer, const HostClaim& claim) noexcept {
     const std::lock_guard lock(buffer.mutex);
-    if (writes) {
-        buffer.writer = false;
-    } else {
+    const rules::ByteSpan span{claim.begin, claim.end};
+    if (!span.whole()) {
+        buffer.parts->closed({claim.use, span});
+    } else if (claim.use == ArgumentUse::concurrent) {
+        --buffer.concurrents;
+    } else if (claim.use == ArgumentUse::read) {
         --buffer.readers;
+    } else {
+        buffer.writer = false;
     }
 }
 

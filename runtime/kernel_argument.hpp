@@ -4,17 +4,15 @@
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/parameter_name.hpp>
 
+#include "sharing_rules.hpp"
+
 #include <cstdint>
 #include <string>
 
 namespace isthmus::inline v0::detail {
 
-inline bool reads(ArgumentUse use) noexcept {
-    return use == ArgumentUse::read || use == ArgumentUse::read_write;
-}
-inline bool writes(ArgumentUse use) noexcept {
-    return use == ArgumentUse::write || use == ArgumentUse::read_write;
-}
+using rules::reads;
+using rules::writes;
 
 // "kernel 'scale', argument 'out',": how a message about it begins.
 inline std::string argument_text(const KernelInfo& kernel, std::uint32_t argument) {

@@ -33,8 +33,7 @@ Result<void> launch_on_stream(StreamState& stream, const KernelInfo& kernel, con
     if (node != nullptr) operation.ask_for_node();
     for (std::uint32_t at = 0; at < count; ++at) {
         if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
-        BufferState& buffer = **arguments[at].buffer;
-        if (buffer.bytes > 0) operation.uses(buffer, kernel.parameter[at].use, at);
+        detail::claim_argument(operation, arguments[at], kernel.parameter[at], at);
     }
     Result<std::uint64_t> issued = operation.issue([&] {
         platform::LaunchRequest request{&kernel, platform::FunctionHandle::none, extent, pack, stream.handle};
@@ -56,7 +55,7 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
                            const LaunchArgument* arguments, std::size_t count, LaunchReport& report,
                            std::uint32_t* node) {
     while (!detail::in_capture(stream)) {
-        detail::LaunchScopes scopes(kernel, arguments, count);
+        detail::LaunchScopes scopes(kernel, arguments, count, true);
         for (std::uint32_t at = 0; at < count; ++at) {
             if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
             if (Result<void> opened = scopes.open(at); !opened) return opened;
@@ -66,6 +65,7 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
         if (stream.recording != nullptr) continue;  // another thread has just begun a capture
         platform::LaunchRequest request{&kernel, platform::FunctionHandle::none, extent, pack, stream.handle};
         platform::Status status = stream.resolve(kernel, request.function);
+        stream.gives(kernel.name);
         if (status.ok()) status = stream.device->driver->execution().launch(request);
         if (!status.ok()) return stream.device->failure(status, kernel.name);
         report.position = stream.advance(kernel.name);
@@ -108,6 +108,12 @@ Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, cons
         return stream.device->unusable("launching kernel '" + std::string(kernel.name) + "'");
     }
     if (mode == LaunchMode::verify && detail::in_capture(stream)) return no_verify_in_capture(kernel);
+    if (stream.device->services.any() && !stream.device->execution.is_resolved(kernel)) {
+        Result<void> fine =
+            stream.device->services.allow(rules::DriverUse::load_code, "launching kernel '" + std::string(kernel.name) +
+                                                                           "', whose code is not loaded yet,");
+        if (!fine) return std::move(fine).error();
+    }
     LaunchReport report;
     detail::Judgement judgement;
     Result<void> done = detail::judge_arguments(*stream.device, mode, kernel, arguments, count, pack, judgement);

@@ -48,6 +48,7 @@ AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Exten
     // Before the call: whoever releases a buffer meanwhile waits for this launch (ADR 4).
     position = stream.advance(kernel.name);
     for (; buffers != next; ++buffers) (*buffers)->get()->mark_used(position);
+    stream.gives(kernel.name);
     status = device.execution.launch(request);
     return status.ok() ? AtOnce::done : AtOnce::failed;
 }

@@ -1,6 +1,7 @@
 // Stream::explain: what a launch would do, from the same judgements that the launch makes.
 #include <isthmus/stream.hpp>
 
+#include "atomic_guard.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
@@ -30,6 +31,11 @@ std::string owner_name(const BufferState& buffer) {
 LaunchPath path_of(const DeviceState& device, const BufferState& buffer) {
     const bool here = buffer.device.get() == &device;
     return here && buffer.path != LaunchPath::refuse && !device.synchronous ? buffer.path : LaunchPath::pass;
+}
+
+// What a claim keeps the host from, as Operation::claim() has it; on the CPU a launch opens what may be opened.
+ArgumentUse claimed(const BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span) {
+    return buffer.path == LaunchPath::attach ? ArgumentUse::read_write : rules::claimed_use(use, buffer.path, span);
 }
 
 std::string sentence_of(const DeviceState& device, MemoryKind kind, LaunchPath path, const AccessAnswer& answer) {
@@ -75,8 +81,18 @@ public:
             refuse(Error(Code::invalid_handle,
                          detail::argument_text(kernel_, at) + " is an empty, moved-from or released buffer",
                          "pass the buffer that it was moved to"));
+        } else if (argument.is_part && (*argument.buffer)->released()) {
+            explained.path = LaunchPath::refuse;
+            explained.verdict = Verdict::not_verified;
+            explained.sentence = "the buffer of the part was released";
+            refuse(Error(Code::invalid_handle, detail::argument_text(kernel_, at) + " is a part of a released buffer",
+                         "release a buffer when its parts are no longer used"));
         } else {
-            add_buffer(at, **argument.buffer, explained);
+            add_buffer(at, argument, explained);
+        }
+        if (argument.is_view && detail::updates(kernel_.parameter[at])) {
+            Result<void> lawful = detail::check_kernel_atomics(device_, kernel_, at, argument);
+            if (!lawful) refuse(std::move(lawful).error());
         }
         out_.arguments.push_back(std::move(explained));
     }
@@ -99,18 +115,25 @@ private:
         settle(at, judged, answer, LaunchPath::pass, {judged.address, bytes, explained.use, judged.ordinal}, explained);
         if (judged.doing == Doing::refuse) refuse(detail::refusal_of_raw(kernel_, at, device_, judged));
     }
-    void add_buffer(std::uint32_t at, BufferState& buffer, ArgumentExplanation& explained) {
+    void add_buffer(std::uint32_t at, const LaunchArgument& argument, ArgumentExplanation& explained) {
+        BufferState& buffer = **argument.buffer;
+        const std::uint64_t bytes =
+            argument.is_part ? detail::raw_bytes(argument, kernel_.parameter[at]) : buffer.bytes;
         const JudgedArgument judged = detail::judge_buffer(device_, buffer, out_.mode);
         const AccessAnswer answer = detail::buffer_access(device_, buffer);
         explained.kind = buffer.kind;
         explained.device = owner_name(buffer);
         explained.verdict = answer.verdict;
         settle(at, judged, answer, path_of(device_, buffer),
-               {judged.address, buffer.bytes, explained.use, judged.ordinal}, explained);
+               {judged.address + argument.first_byte, bytes, explained.use, judged.ordinal}, explained);
         if (judged.doing == Doing::refuse) {
             refuse(detail::refusal_of_buffer(kernel_, at, device_, buffer, judged));
-        } else if (buffer.bytes > 0) {
-            buffers_.push_back({&buffer, explained.use, at, judged.doing == Doing::stage});
+        } else if (bytes > 0) {
+            const rules::ByteSpan span = detail::span_of(argument, kernel_.parameter[at]);
+            if (!span.whole() && buffer.views_of_parts() && judged.doing != Doing::stage) {
+                parts_key_ = detail::part_key(parts_key_, buffer, span);
+            }
+            buffers_.push_back({&buffer, explained.use, at, judged.doing == Doing::stage, span});
         }
     }
     void settle(std::uint32_t, const JudgedArgument& judged, const AccessAnswer& answer, LaunchPath passing,
@@ -132,6 +155,7 @@ private:
         ArgumentUse use;
         std::uint32_t argument;
         bool staged;
+        rules::ByteSpan span;
     };
     StreamState& stream_;
     DeviceState& device_;
@@ -139,6 +163,7 @@ private:
     LaunchExplanation out_;
     std::vector<Used> buffers_;
     std::vector<rules::StagedRange> staged_;
+    std::uint64_t parts_key_ = 0;
 };
 
 // What claiming the buffers costs, and whether a claim would be refused. Each buffer once, as a claim changes it.
@@ -149,13 +174,17 @@ int Explainer::calls_for_buffers() {
         BufferState& buffer = *used.buffer;
         if (buffer.host == nullptr) continue;
         const std::lock_guard lock(buffer.mutex);
-        if (Result<void> open = buffer.refuse_open_views(detail::writes(used.use)); !open) {
+        if (Result<void> open = buffer.refuse_open_views(claimed(buffer, used.use, used.span),
+                                                         rules::claimed_span(buffer.path, used.span));
+            !open) {
             refuse(Error(Code::in_use,
                          detail::argument_text(kernel_, used.argument) + std::string(open.error().message()),
                          std::string(open.error().remedy())));
         }
         if (std::find(prepared.begin(), prepared.end(), &buffer) != prepared.end()) continue;
-        const bool reads = detail::reads(used.use);
+        const bool reads = std::any_of(buffers_.begin(), buffers_.end(), [&](const Used& one) {
+            return one.buffer == &buffer && detail::reads(claimed(buffer, one.use, one.span));
+        });
         const bool elsewhere = buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_ &&
                                !buffer.uploaded_on->reached(buffer.upload_position);
         if (device_.synchronous) {
@@ -163,11 +192,11 @@ int Explainer::calls_for_buffers() {
         } else if (!used.staged && buffer.path == LaunchPath::stage) {
             calls += buffer.host_newer && reads ? 1 : 0;
             calls += elsewhere ? 1 : 0;
-            if (!reads) continue;  // a later argument may read it still
         } else if (!used.staged && buffer.path == LaunchPath::attach) {
             calls += buffer.attached_to != &stream_ ? (elsewhere ? 2 : 1) : 0;
         } else if (!used.staged && buffer.path == LaunchPath::prefetch) {
-            calls += buffer.host_touched && device_.driver->transfers() != nullptr ? 1 : 0;
+            if (!buffer.prefetched_for(used.use, used.span)) continue;  // a later argument may be all of it
+            calls += device_.driver->transfers() != nullptr ? 1 : 0;
         }
         prepared.push_back(&buffer);
     }
@@ -181,7 +210,7 @@ int Explainer::calls_for_departure() const {
                            [&](const Used& used) { return used.buffer == known && !used.staged; });
     };
     const std::vector<BufferState*>& tail = stream_.tail;
-    if (std::all_of(tail.begin(), tail.end(), stays)) return 0;
+    if (tail.empty() || (stream_.tail_parts == parts_key_ && std::all_of(tail.begin(), tail.end(), stays))) return 0;
     int calls = stream_.reached(stream_.issued) ? 0 : 1;
     for (BufferState* buffer : tail) {
         if (buffer->path != LaunchPath::attach) continue;
@@ -216,7 +245,12 @@ LaunchExplanation Explainer::recorded(bool runs) {
 }
 
 LaunchExplanation Explainer::finish(bool runs) {
-    const std::lock_guard lock(stream_.mutex);
+    Wait wait;
+    const Result<std::unique_lock<std::mutex>> lock = stream_.lock_within(wait, "explaining a launch");
+    if (!lock) {
+        refuse(lock.error());
+        return std::move(out_);
+    }
     const bool capturing = stream_.recording != nullptr;
     if (capturing && (out_.mode == LaunchMode::verify || !staged_.empty())) {
         refuse(Error(Code::capture_error,

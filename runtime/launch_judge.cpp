@@ -1,6 +1,7 @@
 // Judging arguments: owned memory by bits and books, what is unknown once by the driver and then with a warning.
 #include "launch_judge.hpp"
 
+#include "atomic_guard.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
@@ -48,6 +49,11 @@ JudgedArgument on_the_cpu(const DeviceState& device, const BufferState& buffer) 
 
 // Where a GPU cannot use the buffer, its host side is copied, or its memory by the driver between two GPUs.
 JudgedArgument stage_buffer(const DeviceState& device, const BufferState& buffer, AccessAnswer answer) {
+    if (buffer.relay != nullptr) {
+        // What the CPU reads there need not be what a copy engine reaches, and the relay is the owner's.
+        answer.remedy = "copy it into a buffer of the launch device";
+        return refused(Code::unsupported, answer);
+    }
     if (buffer.host != nullptr) return staged(reinterpret_cast<std::uintptr_t>(buffer.host), -1, answer);
     if (device.driver->transfers() == nullptr || buffer.device->synchronous) {
         return refused(Code::unsupported, answer);
@@ -144,6 +150,11 @@ std::uint64_t raw_bytes(const LaunchArgument& argument, const ParameterInfo& par
     return argument.raw_count > most / parameter.element_bytes ? most : argument.raw_count * parameter.element_bytes;
 }
 
+rules::ByteSpan span_of(const LaunchArgument& argument, const ParameterInfo& parameter) noexcept {
+    if (!argument.is_part) return {};
+    return span_of(**argument.buffer, argument.first_byte, argument.raw_count * parameter.element_bytes);
+}
+
 JudgedArgument judge_buffer(const DeviceState& device, const BufferState& buffer, LaunchMode mode) {
     if (buffer.bytes == 0) return {};
     const bool here = buffer.device.get() == &device;
@@ -200,6 +211,16 @@ Error refusal_of_raw(const KernelInfo& kernel, std::uint32_t argument, const Dev
 
 namespace {
 
+// A buffer is kept from the host meanwhile; of other memory nobody knows who uses it beside the kernel.
+Error concurrent_copy(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
+                      const JudgedArgument& judged) {
+    return {Code::not_accessible,
+            argument_text(kernel, argument) + " is to be used concurrently and would be copied around the kernel: " +
+                "the host and " + std::string(device.driver->facts().name) +
+                " would each use a side of their own; it is copied because " + std::string(judged.answer.reason),
+            "pass a buffer of pinned memory, which both sides use in place"};
+}
+
 // What cannot be told at a glance.
 Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelInfo& kernel,
                        const LaunchArgument& argument, std::uint32_t at, void* pack, Judgement& out) {
@@ -210,6 +231,9 @@ Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelI
         bytes = raw_bytes(argument, parameter);
         judged = judge_raw(device, argument, bytes, mode);
         if (judged.doing == Doing::refuse) return refusal_of_raw(kernel, at, device, judged);
+        if (judged.doing == Doing::stage && parameter.use == ArgumentUse::concurrent) {
+            return concurrent_copy(kernel, at, device, judged);
+        }
     } else {
         const BufferState* buffer = argument.buffer->get();
         if (buffer == nullptr) {
@@ -217,13 +241,20 @@ Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelI
                          argument_text(kernel, at) + " is an empty, moved-from or released buffer",
                          "pass the buffer that it was moved to");
         }
-        bytes = buffer->bytes;
+        if (argument.is_part && buffer->released()) {
+            return Error(Code::invalid_handle, argument_text(kernel, at) + " is a part of a released buffer",
+                         "release a buffer when its parts are no longer used");
+        }
+        bytes = argument.is_part ? raw_bytes(argument, parameter) : buffer->bytes;
         judged = judge_buffer(device, *buffer, mode);
         if (judged.doing == Doing::refuse) return refusal_of_buffer(kernel, at, device, *buffer, judged);
+        judged.address += argument.first_byte;
         std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &judged.address, sizeof judged.address);
     }
+    if (bytes == 0) return {};
     if (judged.doing == Doing::stage) {
-        out.staged.push_back({at, {judged.address, bytes, parameter.use, judged.ordinal}, argument.buffer});
+        const ArgumentUse use = rules::claimed_use(parameter.use, LaunchPath::stage);
+        out.staged.push_back({at, {judged.address, bytes, use, judged.ordinal}, argument.buffer});
     } else if (mode != LaunchMode::relaxed && judged.answer.verdict == Verdict::not_verified) {
         ++out.unverified;
         const std::uint64_t source = judged.memory.id != 0 ? judged.memory.id : judged.address;
@@ -246,12 +277,15 @@ Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const K
         }
         if (!argument.is_view) continue;
         const ParameterInfo& parameter = kernel.parameter[at];
+        if (updates(parameter)) {
+            if (Result<void> lawful = check_kernel_atomics(device, kernel, at, argument); !lawful) return lawful;
+        }
         if (argument.buffer == nullptr) {
             if (mode == LaunchMode::relaxed && !argument.is_span) continue;  // the pack holds it already
             if (plainly_own(device, argument, raw_bytes(argument, parameter))) continue;
         } else if (const BufferState* buffer = argument.buffer->get();
-                   buffer != nullptr && buffer->device.get() == &device && device.reaches(buffer->kind) &&
-                   !device.synchronous) {
+                   buffer != nullptr && !argument.is_part && buffer->device.get() == &device &&
+                   device.reaches(buffer->kind) && !device.synchronous) {
             // The device's own memory that it reaches is lawful in every mode: nothing to judge.
             std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &buffer->device_address,
                         sizeof buffer->device_address);

@@ -7,6 +7,7 @@
 #include <isthmus/result.hpp>
 
 #include "launch_access.hpp"
+#include "sharing_rules.hpp"
 #include "staging_plan.hpp"
 
 #include <cstddef>
@@ -43,6 +44,8 @@ struct JudgedArgument {
 JudgedArgument judge_buffer(const DeviceState& device, const BufferState& buffer, LaunchMode mode);
 JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
                          LaunchMode mode);
+// Which bytes of its buffer an argument is; expects a buffer.
+rules::ByteSpan span_of(const LaunchArgument& argument, const ParameterInfo& parameter) noexcept;
 // Elements × size, or the greatest number where that overflows (no range is that long).
 std::uint64_t raw_bytes(const LaunchArgument& argument, const ParameterInfo& parameter) noexcept;
 Error refusal_of_buffer(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,

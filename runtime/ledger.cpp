@@ -1,6 +1,8 @@
 // Ledger: entering, taking out, and telling wrong releases apart.
 #include "ledger.hpp"
 
+#include "process.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <string>
@@ -32,6 +34,19 @@ std::string text_of(const MemoryBlock& block) {
 }
 
 }  // namespace
+
+AdoptedPart::AdoptedPart(void* memory, std::size_t length, Release release, isthmus_adopt_callbacks c_release)
+    : pointer(memory),
+      bytes(length),
+      release_(std::move(release)),
+      c_release_(c_release),
+      generation_(process::generation()) {}
+
+AdoptedPart::~AdoptedPart() {
+    if (told_ || generation_ != process::generation()) return;
+    if (release_) release_(pointer, bytes);
+    if (c_release_.release != nullptr) c_release_.release(c_release_.context, pointer, bytes);
+}
 
 std::uint64_t reserve_ids(std::uint64_t count) noexcept {
     return first_free_id.fetch_add(count, std::memory_order_relaxed);
@@ -101,6 +116,30 @@ void Ledger::unmap(const MemoryBlock& block) {
 Result<std::uint64_t> Ledger::enter(const MemoryBlock& fresh, std::size_t device, Piece& piece) {
     MemoryBlock block = fresh;
     const std::lock_guard lock(mutex_);
+    block.id = next_id();
+    if (Result<void> mapped = map(block, device); !mapped) return std::move(mapped).error();
+    entries_.emplace(block.id, Entry{block, device, std::move(piece)});
+    return block.id;
+}
+
+Result<void> Ledger::refuse_overlap(const MemoryBlock& block) const {
+    bool taken = false;
+    addresses_.for_each([&](const provenance::Record& known) {
+        const auto meets = [&](std::uint64_t base) {
+            return base != 0 && known.base < base + block.bytes && base < known.base + known.bytes;
+        };
+        const bool ours = (known.flags & provenance::record_flags::foreign) == 0;
+        taken = taken || (ours && (meets(address_of(block.host)) || meets(block.device)));
+    });
+    if (!taken) return {};
+    return Error(Code::in_use, "memory was to be adopted that overlaps a buffer of this runtime",
+                 "use that buffer, also on other devices; memory is adopted once, and as a whole");
+}
+
+Result<std::uint64_t> Ledger::enter_adopted(const MemoryBlock& fresh, std::size_t device, Piece& piece) {
+    MemoryBlock block = fresh;
+    const std::lock_guard lock(mutex_);
+    if (Result<void> free = refuse_overlap(block); !free) return std::move(free).error();
     block.id = next_id();
     if (Result<void> mapped = map(block, device); !mapped) return std::move(mapped).error();
     entries_.emplace(block.id, Entry{block, device, std::move(piece)});

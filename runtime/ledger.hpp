@@ -1,6 +1,7 @@
 // Ledger: every piece of memory that a runtime handed out and has not taken back, by identity, with what undoes it.
 #pragma once
 
+#include <isthmus/adopt.h>
 #include <isthmus/allocator.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/result.hpp>
@@ -13,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -34,11 +36,33 @@ struct HostPart {
     std::size_t bytes() const noexcept { return slabs ? cut.bytes : pages.bytes(); }
 };
 
+// Memory that somebody else owns, and what tells its owner that nobody uses it any more.
+class AdoptedPart {
+public:
+    using Release = std::function<void(void*, std::size_t)>;
+    AdoptedPart(void* memory, std::size_t length, Release release, isthmus_adopt_callbacks c_release);
+    AdoptedPart(const AdoptedPart&) = delete;
+    AdoptedPart& operator=(const AdoptedPart&) = delete;
+    ~AdoptedPart();                           // tells, unless this is a forked child: the parent still has it
+    void forget() noexcept { told_ = true; }  // it was never taken
+
+    void* const pointer;
+    const std::size_t bytes;
+    bool registered = false;  // with the device's driver
+
+private:
+    Release release_;
+    isthmus_adopt_callbacks c_release_;
+    std::uint64_t generation_;
+    bool told_ = false;
+};
+
 // What gives memory back. Movable; frees nothing by itself but the pages.
 struct Piece {
-    platform::Allocation allocation;      // of the driver; bytes 0: none
-    std::shared_ptr<PoolState> pool;      // that the allocation came from
-    std::unique_ptr<HostPart> host_part;  // of the system
+    platform::Allocation allocation;       // of the driver; bytes 0: none
+    std::shared_ptr<PoolState> pool;       // that the allocation came from
+    std::unique_ptr<HostPart> host_part;   // of the system
+    std::unique_ptr<AdoptedPart> adopted;  // somebody else's
 };
 
 // Thread-safe. Every live piece stands in the address map too, with both of its ranges where the device finds it
@@ -52,6 +76,10 @@ public:
     // is gone: the driver would not have handed them out twice. On an error nothing is entered, and `piece` is the
     // caller's still.
     Result<std::uint64_t> enter(const MemoryBlock& block, std::size_t device, Piece& piece);
+    // As enter(), for memory that was not handed out: in_use where a live allocation of this runtime, or memory that it
+    // adopted before, overlaps it.
+    Result<std::uint64_t> enter_adopted(const MemoryBlock& block, std::size_t device, Piece& piece);
+    Result<void> refuse_overlap(const MemoryBlock& block) const;
     // Enters memory of a user's own allocator: known by address for as long as its buffer lives. Where it was cut out
     // of memory that is known already, the owner's record stays the answer.
     std::uint64_t enter_users(const MemoryBlock& block, std::size_t device);

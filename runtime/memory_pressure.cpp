@@ -21,12 +21,7 @@ std::string bytes_text(std::uint64_t bytes) {
 // the next attempt tells.
 void wait_for_pending_frees(DeviceState& device) {
     for (const std::shared_ptr<StreamState>& stream : device.live_streams()) {
-        std::uint64_t last = 0;
-        {
-            const std::lock_guard lock(stream->mutex);
-            last = stream->issued;
-        }
-        (void)stream->wait_until(last, Wait{});
+        (void)stream->wait_until(stream->issued, Wait{});
     }
 }
 
@@ -92,6 +87,13 @@ Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, 
                        const Attempt& attempt) {
     const auto short_of_memory = [&] { return made.code() == Code::out_of_memory; };
     if (device.books->captures.here()) return made;  // every further call could end it
+    // Freeing slabs and pieces waits for a service in the driver: there the pools and the user alone can make room.
+    if (!device.services.allow(rules::DriverUse::free_device, "making room")) {
+        const bool may_trim = device.services.allow(rules::DriverUse::trim_pool, "making room").ok();
+        if (short_of_memory() && may_trim && device.usable() && device.pools.trim(device)) made = attempt();
+        while (short_of_memory() && device.make_room(bytes)) made = attempt();
+        return short_of_memory() ? out_of_memory(device, kind, bytes, made.error()) : made;
+    }
     const bool slabs = device.slabs.trim() > 0;
     const bool pieces = device.copies.bounce.trim(device);  // pinned, for copies of pageable memory
     if (slabs || pieces) made = attempt();

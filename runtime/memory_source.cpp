@@ -54,7 +54,9 @@ Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece,
     if (after != nullptr && after->device.get() == &device) {
         // With the lock: a captured stream takes no free of memory that is not its graph's (1), and a capture may begin
         // at any moment.
-        const std::lock_guard lock(after->mutex);
+        Wait wait;
+        const Result<std::unique_lock<std::mutex>> lock = after->lock_within(wait, "releasing memory behind a stream");
+        if (!lock) return lock.error();
         const Result<HeldCapture> captured = after->capture();
         if (captured && !*captured && after->open_handle() && !after->captured_elsewhere())
             return memory.release(piece.allocation, after->handle);
@@ -144,6 +146,10 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     }
     if (!device.usable()) return device.unusable("an allocation");
     if (Result<void> offered = offers(device, asked_); !offered) return offered;
+    if (device.services.any()) {
+        const std::string what = allocating(request.bytes, asked_);
+        if (Result<void> fine = device.services.allow(rules::allocating(asked_), what); !fine) return fine;
+    }
     if (request.stream != nullptr && is_pooled(kind_) && request.stream->state()->device != device_) {
         return Error(Code::wrong_device, "memory of one device's pool was asked for on a stream of another device",
                      "name a stream of the device that the pool belongs to");
@@ -319,12 +325,32 @@ Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
                       after != nullptr ? after->state()->shared_from_this() : nullptr);
 }
 
+namespace {
+rules::DriverUse free_use(const Piece& piece) {
+    if (piece.pool) return rules::DriverUse::free_pooled;
+    if (piece.adopted)
+        return piece.adopted->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
+    if (!piece.host_part) return rules::freeing(piece.allocation.kind);
+    return piece.host_part->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
+}
+}  // namespace
+
 Result<void> free_piece(DeviceState& device, Piece piece, std::shared_ptr<StreamState> after) {
     OpenCaptures& captures = device.books->captures;
+    if (device.services.any() && !device.is_lost()) {
+        const auto kept = std::make_shared<Piece>(std::move(piece));
+        const auto later = [owner = device.shared_from_this(), kept, after] {
+            if (Result<void> freed = free_piece(*owner, std::move(*kept), after); !freed) {
+                owner->config->say(Severity::warning, "releasing memory after a service: " + freed.error().text());
+            }
+        };
+        if (device.services.put_off(free_use(*kept), later)) return {};
+        piece = std::move(*kept);
+    }
     if (!captures.any()) return free_now(device, piece, after.get());
     // The driver would accept some of these frees, and a graph may be about to use the memory (K10).
     const auto kept = std::make_shared<Piece>(std::move(piece));
-    const std::uint64_t bytes = kept->host_part ? kept->host_part->bytes() : kept->allocation.bytes;
+    const std::uint64_t bytes = kept->host_part ? kept->host_part->bytes() : kept->allocation.bytes;  // adopted: none
     device.put_off_bytes.fetch_add(bytes, std::memory_order_relaxed);
     captures.when_none_is_open([owner = device.shared_from_this(), kept, after = std::move(after), bytes] {
         owner->put_off_bytes.fetch_sub(bytes, std::memory_order_relaxed);
@@ -360,6 +386,10 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after) {
         status = memory.unregister_host(piece.host_part->pages.data());
         // The device may still reach them: their place in the address space must not go to somebody else.
         if (!status.ok()) process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.host_part)));
+    }
+    if (piece.adopted && piece.adopted->registered && !device.context_gone()) {
+        // Where it fails the pages stay pinned, and are their owner's all the same: every use was waited for.
+        status = memory.unregister_host(piece.adopted->pointer);
     }
     Result<void> cut_back;
     if (piece.host_part && piece.host_part->slabs)

@@ -36,8 +36,19 @@ void Operation::add_viewable(BufferState& buffer) {
     ++viewable_count_;
 }
 
-void Operation::only(const rules::ByteRange& range) {
+void Operation::only(const rules::ByteRange& range, const rules::ByteSpan& span) {
     if (device_.books->order != nullptr) ranges_.emplace_back(count_ - 1, range);
+    if (span.whole()) return;
+    spans_.emplace_back(count_ - 1, span);
+    const BufferState& buffer = *entries()[count_ - 1].buffer;
+    if (buffer.views_of_parts()) parts_key_ = part_key(parts_key_, buffer, span);
+}
+
+rules::ByteSpan Operation::span_of(std::size_t entry) const noexcept {
+    for (const auto& [at, span] : spans_) {
+        if (at == entry) return span;
+    }
+    return {};
 }
 
 rules::ByteRange Operation::range_of(std::size_t entry) const noexcept {
@@ -64,6 +75,7 @@ Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
             return std::move(issued).error();
         }
         if (*issued) return position_;
+        restore_sides();
         // Another thread queued an upload of one of our buffers elsewhere: order it and try again.
     }
 }
@@ -135,7 +147,10 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     }
     BufferState* const* viewable = many_viewable_.empty() ? few_viewable_.data() : many_viewable_.data();
     if (!stream_.tail.empty()) {
-        if (Result<void> left = stream_.depart(viewable, viewable_count_); !left) return std::move(left).error();
+        // The same buffers, but other parts of them: a view of those is not to wait for these.
+        Result<void> left =
+            stream_.tail_parts == parts_key_ ? stream_.depart(viewable, viewable_count_) : stream_.fence();
+        if (!left) return std::move(left).error();
     }
     for (const BufferState::Making& maker : makers_) {
         const platform::Status status = device_.driver->execution().wait_event(stream_.handle, maker.fence->handle);
@@ -143,11 +158,15 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (device_.books->order != nullptr) device_.books->order->waits(stream_, *maker.stream, maker.position);
     }
     Result<bool> claimed = claim();
+    // Else the next operation, which has nothing to do with these buffers, would come to the position.
+    if (!claimed && touched_) stream_.advance("a refused operation");
     if (!claimed || !*claimed) return claimed;
+    stream_.gives(name_);
     const platform::Status status = action(erased);
     position_ = stream_.advance(name_);
     if (!status.ok()) return device_.failure(status, name_);
     unordered_ = order.happened();
+    stream_.tail_parts = parts_key_;
     std::vector<BufferState*>& tail = stream_.tail;
     for (std::size_t at = 0; at < viewable_count_; ++at) {
         if (at < tail.size() && tail[at] == viewable[at]) continue;  // as depart() found it: no search
@@ -189,6 +208,11 @@ Result<void> Operation::refuse_graph_memory(const Entry& entry, std::uint64_t re
         "copy what you need of it into a buffer within the capture");
 }
 
+Error Operation::refuse_released(const Entry& entry) const {
+    return {Code::invalid_handle, who(entry.argument) + " is a part of a released buffer",
+            "release a buffer when its parts are no longer used"};
+}
+
 // On a captured stream nothing runs: no position, no fence, no claim. What a launch of the graph will have to claim is
 // written down.
 Result<bool> Operation::record(Recording& recording, Action action, void* erased) {
@@ -196,6 +220,10 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         const Entry& entry = entries()[at];
         if (Result<void> here = refuse_graph_memory(entry, recording.id); !here) {
             return std::move(here).error();
+        }
+        if (entry.buffer->has_parts.load(std::memory_order_acquire)) {
+            const std::lock_guard lock(entry.buffer->mutex);  // a release that begins behind it sees the capture
+            if (entry.buffer->released()) return refuse_released(entry);
         }
         // The CPU device's launch of the graph opens it as a host view does, and so takes it over.
         if (entry.buffer->path != LaunchPath::attach || device_.synchronous) continue;
@@ -218,7 +246,8 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
         if (entry.buffer->recorded_in != 0) continue;  // the graph's own: there is nothing outside it to claim
-        operation.uses.emplace_back(entry.buffer->shared_from_this(), entry.use, entry.argument);
+        operation.uses.emplace_back(entry.buffer->shared_from_this(), rules::recorded_use(entry.use, span_of(at)),
+                                    entry.argument);
         operation.uses.back().range = range_of(at);
     }
     operation.closure = std::move(closure_);
@@ -241,58 +270,116 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     return true;
 }
 
+// Before anything is claimed, so that what is refused leaves no trace at the other buffers.
+Result<void> Operation::refuse_views() const {
+    for (std::size_t at = 0; at < count_; ++at) {
+        BufferState& buffer = *entries()[at].buffer;
+        if (buffer.recorded_in != 0) return refuse_graph_memory(entries()[at], 0);
+        if (buffer.host == nullptr) continue;
+        const std::lock_guard lock(buffer.mutex);
+        if (Result<void> open = refuse_views(at); !open) return open;
+    }
+    return {};
+}
+
+// Expects the buffer's lock.
+Result<void> Operation::refuse_views(std::size_t entry) const {
+    const auto& [buffer, asked, argument] = entries()[entry];
+    if (buffer->released()) return refuse_released(entries()[entry]);
+    const rules::ByteSpan part = span_of(entry);
+    // Attached to a stream, even reading on the host is a fault (89=0).
+    const ArgumentUse against =
+        buffer->path == LaunchPath::attach ? ArgumentUse::read_write : rules::claimed_use(asked, buffer->path, part);
+    Result<void> open = buffer->refuse_open_views(against, rules::claimed_span(buffer->path, part));
+    if (open) return open;
+    return Error(open.code(), who(argument) + std::string(open.error().message()), std::string(open.error().remedy()));
+}
+
 // Marks every buffer as used at the position that the operation will have, so that a host view that opens now waits
 // for it.
 Result<bool> Operation::claim() {
+    touched_ = false;
+    if (count_ > 1) {
+        if (Result<void> closed = refuse_views(); !closed) return std::move(closed).error();
+    }
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
         BufferState& buffer = *entry.buffer;
         if (buffer.recorded_in != 0) return refuse_graph_memory(entry, 0).error();
         if (buffer.host == nullptr) {
-            buffer.touch_device_only(stream_, stream_.issued + 1);
+            if (!buffer.has_parts.load(std::memory_order_acquire)) {
+                buffer.touch_device_only(stream_, stream_.issued + 1);
+            } else if (Result<void> there = buffer.touch_parted(stream_, stream_.issued + 1); !there) {
+                return refuse_released(entry);
+            }
+            touched_ = true;
             continue;
         }
-        const std::lock_guard lock(buffer.mutex);
-        // Attached to a stream, even reading on the host is a fault (89=0).
-        const bool excludes_readers = writes(entry.use) || buffer.path == LaunchPath::attach;
-        if (Result<void> open = buffer.refuse_open_views(excludes_readers); !open) {
-            return Error(open.code(), who(entry.argument) + std::string(open.error().message()),
-                         std::string(open.error().remedy()));
-        }
+        std::unique_lock lock(buffer.mutex);
+        // Again, with the lock that keeps it so: another thread may have opened a view meanwhile.
+        if (Result<void> closed = refuse_views(at); !closed) return std::move(closed).error();
+        const rules::ByteSpan part = span_of(at);
+        const ArgumentUse use = rules::claimed_use(entry.use, buffer.path, part);
+        const rules::ByteSpan span = rules::claimed_span(buffer.path, part);
         if (buffer.path == LaunchPath::stage) {
-            Result<bool> staged = claim_staged(buffer, entry.use);
+            Result<bool> staged = claim_staged(buffer, lock);
             if (!staged || !*staged) return staged;
         } else if (buffer.path == LaunchPath::attach && buffer.attached_to != &stream_) {
-            Result<bool> attached = claim_attached(buffer);
+            Result<bool> attached = claim_attached(buffer, lock);
             if (!attached || !*attached) return attached;
-        } else if (buffer.path == LaunchPath::prefetch && buffer.host_touched) {
-            prefetch(buffer);
+        } else if (buffer.prefetched_for(use, span)) {  // else both sides want the pages: the driver places them
+            prefetch(buffer, use, lock);
         }
-        buffer.touch(stream_, stream_.issued + 1, writes(entry.use));
+        if (!lock.owns_lock()) lock.lock();
+        buffer.touch(stream_, stream_.issued + 1, use, span);
+        touched_ = true;
     }
     return true;
 }
 
-Result<bool> Operation::claim_staged(BufferState& buffer, ArgumentUse use) {
+// What the operation does with a staged buffer, which may stand in several places.
+ArgumentUse Operation::use_of_all(const BufferState& staged) const noexcept {
+    bool reading = false;
+    bool writing = false;
+    for (std::size_t at = 0; at < count_; ++at) {
+        const Entry& entry = entries()[at];
+        if (entry.buffer != &staged) continue;
+        const ArgumentUse use = rules::claimed_use(entry.use, staged.path, span_of(at));
+        reading |= reads(use);
+        writing |= writes(use);
+    }
+    return !writing ? ArgumentUse::read : reading ? ArgumentUse::read_write : ArgumentUse::write;
+}
+
+// What claiming gives to the driver, it gives without the buffer's lock (`held`, which may come back released): views
+// of the buffer have deadlines. By then the buffer is said to be used so, and whoever opens it waits.
+Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<std::mutex>& held) {
+    const auto known = [&](const Sides& side) { return side.buffer == &buffer; };
+    if (std::any_of(sides_.begin(), sides_.end(), known)) return true;
+    const ArgumentUse use = use_of_all(buffer);
     // Also before a further upload: one that a refused operation left elsewhere must not land behind ours.
     if (buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_) {
         Result<bool> waited = wait_for_upload(buffer);
         if (!waited || !*waited) return waited;
     }
     sides_.push_back({&buffer, buffer.host_newer, buffer.device_newer, ++buffer.claims});
-    if (buffer.host_newer && reads(use)) {
-        const platform::Status status =
-            device_.driver->memory().copy(buffer.device_address, reinterpret_cast<std::uintptr_t>(buffer.host),
-                                          buffer.bytes, platform::CopyDirection::host_to_device, stream_.handle);
-        buffer.uploaded_on = &stream_;
-        buffer.upload_position = stream_.advance("the copy to the device's side");
-        buffer.touch(stream_, buffer.upload_position, false);
-        if (!status.ok()) return device_.failure(status, "copying a staged buffer to the device's side");
-        buffer.staged_bytes.fetch_add(buffer.bytes, std::memory_order_relaxed);
-        staged_bytes_ += buffer.bytes;
-    }
+    const bool uploads = buffer.host_newer && reads(use);
     buffer.host_newer = false;
     if (writes(use)) buffer.device_newer = true;
+    if (!uploads) return true;
+    buffer.uploaded_on = &stream_;
+    buffer.upload_position = stream_.issued + 1;
+    buffer.touch(stream_, buffer.upload_position, use);
+    buffer.fill_relay();
+    held.unlock();
+    stream_.gives("the copy to the device's side");
+    const platform::Status status =
+        device_.driver->memory().copy(buffer.device_address, reinterpret_cast<std::uintptr_t>(buffer.copied_side()),
+                                      buffer.bytes, platform::CopyDirection::host_to_device, stream_.handle);
+    stream_.advance("the copy to the device's side");
+    if (!status.ok()) return device_.failure(status, "copying a staged buffer to the device's side");
+    buffer.staged_bytes.fetch_add(buffer.bytes, std::memory_order_relaxed);
+    staged_bytes_ += buffer.bytes;
     return true;
 }
 
@@ -312,7 +399,7 @@ Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
 
 // Phase-guarded managed memory (89=0) belongs to one stream at a time (cuStreamAttachMemAsync, SINGLE). The stream that
 // had it before has only queued its return: landing later, that would take it away under our work.
-Result<bool> Operation::claim_attached(BufferState& buffer) {
+Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<std::mutex>& held) {
     if (buffer.attached_to != nullptr) {
         return Error(Code::in_use,
                      "managed memory on this machine belongs to one stream at a time, and another one still has it",
@@ -322,22 +409,33 @@ Result<bool> Operation::claim_attached(BufferState& buffer) {
         Result<bool> waited = wait_for_upload(buffer);
         if (!waited || !*waited) return waited;
     }
+    // An operation of its own: even if ours is refused, the next fence gives the memory back and views wait for that.
+    buffer.attached_to = &stream_;
+    touched_ = true;
+    buffer.touch(stream_, stream_.issued + 1, ArgumentUse::write);
+    held.unlock();
+    stream_.gives("the attachment of managed memory");
     const platform::Status status =
         device_.driver->memory().attach(buffer.whole(), platform::Attachment::stream, stream_.handle);
-    if (!status.ok()) return device_.failure(status, "attaching managed memory to a stream");
-    buffer.attached_to = &stream_;
-    // An operation of its own: even if ours is refused, the next fence gives the memory back and views wait for that.
-    buffer.touch(stream_, stream_.advance("the attachment of managed memory"), true);
+    if (!status.ok()) {
+        held.lock();
+        buffer.attached_to = nullptr;
+        return device_.failure(status, "attaching managed memory to a stream");
+    }
+    stream_.advance("the attachment of managed memory");
     stream_.tail.push_back(&buffer);
     return true;
 }
 
 // Managed pages that the host may have drawn to itself: one prefetch instead of a fault for each (H200: 51 GB/s
 // against 7.8). A hint: where it fails, the kernel fetches what it touches.
-void Operation::prefetch(BufferState& buffer) {
+void Operation::prefetch(BufferState& buffer, ArgumentUse use, std::unique_lock<std::mutex>& held) {
     platform::Transfers* transfers = device_.driver->transfers();
     if (transfers == nullptr) return;
     buffer.host_touched = false;
+    buffer.touch(stream_, stream_.issued + 1, use);  // before anybody sees it
+    held.unlock();
+    stream_.gives("a prefetch of managed memory");
     const platform::Status status =
         transfers->prefetch(buffer.device_address, buffer.bytes, {device_.driver->facts().ordinal, -1}, stream_.handle);
     LaunchBooks& books = device_.books->launches;
@@ -347,17 +445,20 @@ void Operation::prefetch(BufferState& buffer) {
         return;
     }
     // An operation of its own: a release waits for it even where ours is refused.
-    buffer.touch(stream_, stream_.advance("a prefetch of managed memory"), true);
+    const std::uint64_t position = stream_.advance("a prefetch of managed memory");
+    held.lock();
+    buffer.touch(stream_, position, ArgumentUse::write);
 }
 
 // An operation that did not happen changed neither side; what was uploaded for it is uploaded again next time.
 void Operation::restore_sides() {
-    for (auto side = sides_.rbegin(); side != sides_.rend(); ++side) {
-        const std::lock_guard lock(side->buffer->mutex);
-        if (side->buffer->claims != side->claim) continue;  // another stream's operation has built on it
-        side->buffer->host_newer = side->host_newer;
-        side->buffer->device_newer = side->device_newer;
+    for (const Sides& side : sides_) {  // one for each buffer
+        const std::lock_guard lock(side.buffer->mutex);
+        if (side.buffer->claims != side.claim) continue;  // another stream's operation has built on it
+        side.buffer->host_newer = side.host_newer;
+        side.buffer->device_newer = side.device_newer;
     }
+    sides_.clear();
 }
 
 void Operation::drop_waits() {

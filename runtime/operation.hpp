@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,8 +45,14 @@ public:
         if (buffer.ordered_on.load(std::memory_order_relaxed) != nullptr) special_ = true;
     }
 
-    // The buffer named last is touched only there; without this all of it is. For the order checker (OrderBook).
-    void only(const rules::ByteRange& range);
+    // … these bytes of it.
+    void uses_part(BufferState& buffer, ArgumentUse use, std::uint32_t argument, const rules::ByteSpan& span) {
+        uses(buffer, use, argument);
+        if (!span.whole()) only({.offset = span.begin, .width = span.end - span.begin}, span);
+    }
+    // The buffer named last is touched only there; without this all of it is. For the order checker (OrderBook), and
+    // where parts of the buffer are in use.
+    void only(const rules::ByteRange& range) { only(range, touched(*entries()[count_ - 1].buffer, range)); }
     // What a graph has to hold besides buffers, should this be recorded.
     void keeps(std::shared_ptr<void> closure) { closure_ = std::move(closure); }
     // What an operation within this one does: the order checker looks at these, where there are any, and not at what
@@ -86,20 +93,26 @@ private:
     using Action = platform::Status (*)(void*);
 
     void add_viewable(BufferState& buffer);
+    void only(const rules::ByteRange& range, const rules::ByteSpan& span);
+    rules::ByteSpan span_of(std::size_t entry) const noexcept;
     Result<std::uint64_t> issue_erased(Action action, void* erased);
     Result<bool> attempt(Action action, void* erased);
     OrderChecker::Attempt order_attempt();
     rules::ByteRange range_of(std::size_t entry) const noexcept;
     Result<void> order_uploads();
     Result<void> order_first_use(BufferState& buffer);
+    Result<void> refuse_views() const;
+    Result<void> refuse_views(std::size_t entry) const;
     Result<bool> claim();
     Result<bool> record(Recording& recording, Action action, void* erased);
     Result<bool> record_elsewhere(Action action, void* erased, std::uint64_t capture);
     Result<void> refuse_graph_memory(const Entry& entry, std::uint64_t recording) const;
-    Result<bool> claim_staged(BufferState& buffer, ArgumentUse use);
+    Error refuse_released(const Entry& entry) const;
+    Result<bool> claim_staged(BufferState& buffer, std::unique_lock<std::mutex>& held);
+    ArgumentUse use_of_all(const BufferState& staged) const noexcept;
     Result<bool> wait_for_upload(const BufferState& buffer);
-    Result<bool> claim_attached(BufferState& buffer);
-    void prefetch(BufferState& buffer);
+    Result<bool> claim_attached(BufferState& buffer, std::unique_lock<std::mutex>& held);
+    void prefetch(BufferState& buffer, ArgumentUse use, std::unique_lock<std::mutex>& held);
     void restore_sides();
     void drop_waits();
     std::string who(std::uint32_t argument) const;
@@ -120,11 +133,14 @@ private:
     std::vector<BufferState::Making> makers_;  // streams that allocated what this operation uses first
     std::vector<Sides> sides_;
     std::vector<std::pair<std::size_t, rules::ByteRange>> ranges_;
+    std::vector<std::pair<std::size_t, rules::ByteSpan>> spans_;  // of entries that are parts
+    std::uint64_t parts_key_ = 0;                                 // of all of them: StreamState::tail_parts
     std::vector<OrderChecker::Use> within_;
     std::vector<std::pair<StreamState*, std::uint64_t>> behind_;
     std::uint64_t staged_bytes_ = 0;
     std::uint32_t unordered_ = 0;
     std::uint64_t position_ = 0;
+    bool touched_ = false;  // some buffer is said to be used at the position that comes next
     bool asks_for_node_ = false;
     std::uint32_t recorded_at_ = 0;
     std::shared_ptr<void> closure_;

@@ -81,7 +81,7 @@ void OrderBook::add(OrderHistory& history, const OrderUse& use) const {
     std::erase_if(history.uses, [&](const OrderUse& earlier) {
         if (earlier.pending) return false;
         if (!alive(earlier.stream) || host_.covers(earlier.stream, earlier.position)) return true;
-        if (use.pending || (earlier.writes && !use.writes)) return false;
+        if (use.pending || !conflicts_as_much(use, earlier)) return false;
         return rules::contains(use.range, earlier.range) &&
                ordered(use.stream, earlier.stream, earlier.position, nothing);
     });

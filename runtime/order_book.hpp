@@ -19,11 +19,21 @@ struct OrderUse {
     std::uint64_t position = 0;
     rules::ByteRange range;
     bool writes = false;
+    bool concurrent = false;             // by atomics: beside other such uses it needs no order
     bool pending = false;                // of an operation that is being given to the driver: it supersedes nothing yet
     const char* name = "";               // of the operation; static storage
     const KernelInfo* kernel = nullptr;  // names the argument; nullptr: none
     std::uint32_t argument = 0;
 };
+
+// By what they do; where they do it is another question.
+constexpr bool conflict_without_order(const OrderUse& one, const OrderUse& other) noexcept {
+    return (one.writes || other.writes) && !(one.concurrent && other.concurrent);
+}
+// Does whatever conflicts with `inner` conflict with `outer`, too?
+constexpr bool conflicts_as_much(const OrderUse& outer, const OrderUse& inner) noexcept {
+    return (outer.writes || !inner.writes) && (!outer.concurrent || inner.concurrent);
+}
 
 // The uses of one buffer that later ones may still conflict with.
 struct OrderHistory {
@@ -61,7 +71,7 @@ public:
     void conflicts(const OrderHistory& history, const OrderUse& use, const OrderClock& besides,
                    Conflict conflict) const {
         for (const OrderUse& earlier : history.uses) {
-            if (!earlier.writes && !use.writes) continue;
+            if (!conflict_without_order(earlier, use)) continue;
             if (ordered(use.stream, earlier.stream, earlier.position, besides)) continue;
             if (rules::share_a_byte(earlier.range, use.range)) conflict(earlier);
         }

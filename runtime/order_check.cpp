@@ -27,6 +27,7 @@ OrderUse OrderChecker::entered(const Attempt& attempt, const Use& use, std::uint
     entry.position = position;
     entry.range = use.range;
     entry.writes = writes(use.use);
+    entry.concurrent = use.use == ArgumentUse::concurrent;
     entry.name = use.name != nullptr ? use.name : attempt.name;
     entry.kernel = use.name != nullptr ? use.kernel : attempt.kernel;
     entry.argument = use.argument;
@@ -61,7 +62,7 @@ Result<void> OrderChecker::begin(Attempt& attempt) {
         OrderHistory& history = entry.buffer->order;
         // A graph does the same to the same bytes again and again: once is enough.
         const bool known = std::any_of(history.uses.begin(), history.uses.end(), [&](const OrderUse& other) {
-            return other.pending && other.stream == stream.id && (other.writes || !use.writes) &&
+            return other.pending && other.stream == stream.id && conflicts_as_much(other, use) &&
                    rules::contains(other.range, use.range);
         });
         if (!known) book_.add(history, use);
@@ -110,13 +111,20 @@ Result<void> OrderChecker::judge_recorded(Recording& recording, Attempt& attempt
             const RecordedOperation& operation = recording.operations[at];
             if (operation.failed) continue;
             for (const RecordedUse& other : operation.uses) {
-                if (other.buffer.get() != entry.buffer || (!use.writes && !writes(other.use))) continue;
+                if (other.buffer.get() != entry.buffer) continue;
+                const OrderUse earlier{operation.stream_id,
+                                       0,
+                                       other.range,
+                                       writes(other.use),
+                                       other.use == ArgumentUse::concurrent,
+                                       false,
+                                       operation.name,
+                                       operation.kernel,
+                                       other.argument};
+                if (!conflict_without_order(earlier, use)) continue;
                 if (!rules::share_a_byte(other.range, entry.range)) continue;
                 unordered = true;
-                found(attempt,
-                      {operation.stream_id, 0, other.range, writes(other.use), false, operation.name, operation.kernel,
-                       other.argument},
-                      use, refused);
+                found(attempt, earlier, use, refused);
             }
         }
         attempt.violations += unordered;
@@ -199,7 +207,8 @@ std::string OrderChecker::text(const OrderUse& use) const {
     const std::string who = use.kernel != nullptr ? argument_text(*use.kernel, use.argument) : std::string(use.name);
     const std::string where =
         use.position == 0 ? " of the capture" : " (position " + std::to_string(use.position) + ")";
-    return who + (use.writes ? " writes" : " reads") + " on " + stream_text(use.stream) + where;
+    const char* const deed = use.concurrent ? " uses concurrently" : use.writes ? " writes" : " reads";
+    return who + deed + " on " + stream_text(use.stream) + where;
 }
 
 Error OrderChecker::refusal(const OrderUse& earlier, const OrderUse& later, const OrderClock& besides) const {

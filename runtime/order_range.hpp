@@ -22,6 +22,8 @@ struct ByteRange {
         constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
         return width > most - before ? most : before + width;
     }
+    bool whole() const noexcept { return width == std::numeric_limits<std::size_t>::max(); }
+    friend bool operator==(const ByteRange&, const ByteRange&) noexcept = default;
     bool one_run() const noexcept { return rows == 1 && slices == 1; }
 };
 

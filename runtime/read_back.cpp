@@ -33,7 +33,7 @@ Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
                          " memory, which takes a copy to read, and waiting was ruled out",
                      "allow a wait, or copy to the host on a stream and ask later");
     }
-    if (Result<void> written = buffer->wait_for_uses(false, wait); !written) return written;
+    if (Result<void> written = buffer->wait_for_uses(ArgumentUse::read, wait); !written) return written;
     const std::shared_ptr<StreamState> stream = device.download_stream();
     const CopyRequest request{end_of(to, buffer->bytes, {}), {&buffer, 0, 0, {}}, {buffer->bytes, 1, 1}, 1};
     Result<CopyJob> job = check_copy(*stream, request);

@@ -87,6 +87,7 @@ struct Recording {
     std::vector<RecordedOperation> operations;
     std::vector<std::pair<DeviceState*, platform::Allocation>> graph_memory;  // to be freed at the graph's end
     bool allocates = false;
+    bool conditional = false;  // has loops or branches
     // Of graphs that were appended: devices that take part without a stream of theirs.
     std::vector<std::shared_ptr<DeviceState>> further;
     // An appended graph came into it and nothing waits for that one: no graph comes of it.

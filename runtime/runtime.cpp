@@ -5,6 +5,7 @@
 
 #include "current_scopes.hpp"
 #include "device_state.hpp"
+#include "litmus_rules.hpp"
 #include "process.hpp"
 #include "wait_pause.hpp"
 
@@ -31,6 +32,26 @@ struct RuntimeState {
 
 }  // namespace detail
 
+namespace {
+
+// A finding that counts for no device was meant for some: whoever gave it learns why, once.
+void say_unused_findings(const detail::RuntimeState& state) {
+    for (const LitmusFinding& finding : state.config->litmus_findings) {
+        std::string_view reason = "that device is not there";
+        bool used = false;
+        for (const std::unique_ptr<Device>& device : state.devices) {
+            const AccessAnswer applies = rules::finding_applies(finding, state.config->machine, device->facts());
+            used = used || applies;
+            if (!applies && finding.device == device->facts().uuid) reason = applies.reason;
+        }
+        if (used) continue;
+        state.config->say(Severity::warning,
+                          "a litmus finding for " + finding.device.text() + " is not used: " + std::string(reason));
+    }
+}
+
+}  // namespace
+
 Runtime::Runtime(std::shared_ptr<detail::RuntimeState> state) : state_(std::move(state)) {}
 Runtime::Runtime(Runtime&&) noexcept = default;
 Runtime& Runtime::operator=(Runtime&&) noexcept = default;
@@ -47,6 +68,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     config->budget.reserve_bytes = options.host_reserve_bytes;
     config->budget.reserve_permille = options.host_reserve_permille;
     config->budget.allow_oversubscription = options.oversubscribe_managed;
+    config->litmus_findings = options.litmus_findings;
     config->generation = process::generation();
     auto books = std::make_shared<detail::Books>();
     if (options.order_check != OrderCheck::off) {
@@ -64,6 +86,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
         auto device = std::make_shared<detail::DeviceState>(config, books, std::move(driver), index);
         state->devices.push_back(std::make_unique<Device>(std::move(device)));
     }
+    say_unused_findings(*state);
     return Runtime(std::move(state));
 }
 

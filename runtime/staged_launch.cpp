@@ -19,18 +19,25 @@ namespace {
 using rules::StagedCopy;
 using rules::StagingPlan;
 
-// The same buffer may stand in several places: what the launch does with it altogether.
-ArgumentUse combined_use(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count,
-                         const BufferState* buffer) {
-    bool read = false;
-    bool written = false;
+// The same buffer may stand in several places: what the launch does with the bytes of this argument, and with those
+// that have to be opened together with them.
+rules::SpanUse combined_use(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count,
+                            std::uint32_t which) {
+    const std::shared_ptr<BufferState>& buffer = *arguments[which].buffer;
+    std::vector<rules::SpanUse> uses;
+    const auto use_of = [&](std::size_t at) {
+        const rules::ByteSpan span = span_of(arguments[at], kernel.parameter[at]);
+        return rules::SpanUse{rules::claimed_span(buffer->path, span),
+                              rules::claimed_use(kernel.parameter[at].use, buffer->path, span)};
+    };
     for (std::size_t at = 0; at < count; ++at) {
-        if (arguments[at].buffer == nullptr || arguments[at].buffer->get() != buffer) continue;
-        const ArgumentUse use = kernel.parameter[at].use;
-        read |= reads(use);
-        written |= writes(use);
+        if (arguments[at].buffer != nullptr && *arguments[at].buffer == buffer) uses.push_back(use_of(at));
     }
-    return read && written ? ArgumentUse::read_write : written ? ArgumentUse::write : ArgumentUse::read;
+    rules::join(uses);
+    const rules::ByteSpan own = use_of(which).span;
+    const auto found = std::find_if(uses.begin(), uses.end(),
+                                    [&](const rules::SpanUse& one) { return rules::overlap(one.span, own); });
+    return found == uses.end() ? rules::SpanUse{own, ArgumentUse::read} : *found;  // of no bytes
 }
 
 constexpr int tries = 3;  // of what nobody could try again later
@@ -145,19 +152,29 @@ void StagedLaunch::release_on_stream() {
 
 // Without pools the memory is freed when the stream no longer uses it; a kernel that hangs keeps it (R5).
 void StagedLaunch::give_back() {
-    std::uint64_t last = 0;
-    {
-        const std::lock_guard lock(stream_.mutex);
-        if (pooled_) return release_on_stream();
-        last = stream_.issued;
-    }
     Result<void> waited;
-    for (int attempt = 0; attempt < tries && device_.usable(); ++attempt) {
+    if (pooled_) {
+        Wait wait;
+        const auto lock = stream_.lock_within(wait, "releasing a staged launch's temporary");
+        if (lock) return release_on_stream();
+        waited = lock.error();
+    }
+    const std::uint64_t last = stream_.issued;
+    for (int attempt = 0; !pooled_ && attempt < tries && device_.usable(); ++attempt) {
         waited = stream_.wait_until(last, Wait{});
         if (waited || waited.code() == Code::timed_out) break;
     }
     if (!waited && !device_.is_lost()) {
         device_.config->say(Severity::error, "a staged launch's temporary was given up: " + waited.error().text());
+        return;
+    }
+    // Freeing it would wait for a service, whatever stream that runs on.
+    const auto later = [owner = device_.shared_from_this(), memory = temporary_] {
+        (void)owner->driver->memory().release(memory, platform::StreamHandle::none);
+    };
+    if (device_.services.any() && !device_.is_lost() &&
+        device_.services.put_off(rules::DriverUse::free_device, later)) {
+        temporary_ = {};
         return;
     }
     if (const platform::Status status = release(platform::StreamHandle::none); !status.ok()) {
@@ -187,11 +204,6 @@ void write_address(const KernelInfo& kernel, std::uint32_t argument, void* pack,
     std::memcpy(static_cast<unsigned char*>(pack) + kernel.parameter[argument].offset_bytes, &address, sizeof address);
 }
 
-std::uint64_t last_position(StreamState& stream) {
-    const std::lock_guard lock(stream.mutex);
-    return stream.issued;
-}
-
 // Behind the kernel, whose end was waited for: the copies are all that the host still waits for.
 Result<void> bring_home(StreamState& stream, StagedLaunch& launch) {
     std::uint64_t position = 0;
@@ -209,22 +221,45 @@ Result<void> bring_home(StreamState& stream, StagedLaunch& launch) {
 
 }  // namespace
 
-LaunchScopes::LaunchScopes(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count)
-    : kernel_(kernel), arguments_(arguments), count_(count) {}
+void claim_argument(Operation& operation, const LaunchArgument& argument, const ParameterInfo& parameter,
+                    std::uint32_t at) {
+    BufferState& buffer = **argument.buffer;
+    if (!argument.is_part) {
+        if (buffer.bytes > 0) operation.uses(buffer, parameter.use, at);
+    } else if (argument.raw_count > 0) {
+        operation.uses_part(buffer, parameter.use, at, span_of(argument, parameter));
+    }
+}
+
+LaunchScopes::LaunchScopes(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count, bool in_place)
+    : kernel_(kernel), arguments_(arguments), count_(count), in_place_(in_place) {}
 
 Result<void> LaunchScopes::open(std::uint32_t at) {
     const std::shared_ptr<BufferState>& buffer = *arguments_[at].buffer;
     if (buffer->bytes == 0) return {};
-    if (std::find(buffers_.begin(), buffers_.end(), buffer.get()) != buffers_.end()) return {};
-    Result<ViewScope> scope = open_scope(buffer, combined_use(kernel_, arguments_, count_, buffer.get()), Wait{});
+    const rules::SpanUse all = combined_use(kernel_, arguments_, count_, at);
+    if (all.span.begin >= all.span.end) return {};
+    const auto is_open = [&](const auto& one) { return one.first == buffer.get() && one.second.span == all.span; };
+    if (std::any_of(opened_.begin(), opened_.end(), is_open)) return {};
+    Result<ViewScope> scope =
+        in_place_ ? open_for_launch(buffer, all.use, all.span)
+                  : open_scope(buffer, rules::claimed_use(all.use, LaunchPath::stage), Wait{}, all.span);
     if (!scope) {
         const Error& error = scope.error();
         return Error(error.code(), argument_text(kernel_, at) + " cannot be used now: " + std::string(error.message()),
                      std::string(error.remedy()));
     }
-    buffers_.push_back(buffer.get());
+    opened_.emplace_back(buffer.get(), all);
     scopes_.push_back(std::move(scope).value());
     return {};
+}
+
+void LaunchScopes::leave_to(StreamState& stream, std::uint64_t position) {
+    if (stream.device->is_lost()) return;  // it runs nothing any more
+    for (const auto& [buffer, all] : opened_) {
+        const std::lock_guard lock(buffer->mutex);
+        buffer->touch(stream, position, all.use, all.span);
+    }
 }
 
 Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
@@ -232,14 +267,15 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const 
                            const std::vector<StagedArgument>& staged, LaunchReport& report) {
     const Result<UncapturedScope> uncaptured = UncapturedScope::enter(stream, "a staged launch");  // until all is home
     if (!uncaptured) return staged_in_capture(kernel, staged.front().argument);
-    LaunchScopes scopes(kernel, arguments, count);
+    LaunchScopes scopes(kernel, arguments, count, false);
     Operation operation(stream, kernel.name, &kernel);
     std::vector<rules::StagedRange> ranges;
     for (const StagedArgument& argument : staged) {
         ranges.push_back(argument.range);
         if (argument.buffer == nullptr) continue;
         if (argument.range.ordinal >= 0) {
-            operation.uses(**argument.buffer, argument.range.use, argument.argument);
+            operation.uses_part(**argument.buffer, argument.range.use, argument.argument,
+                                span_of(arguments[argument.argument], kernel.parameter[argument.argument]));
         } else if (Result<void> opened = scopes.open(argument.argument); !opened) {
             return opened;
         }
@@ -249,8 +285,7 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const 
     };
     for (std::uint32_t at = 0; at < count; ++at) {
         if (!arguments[at].is_view || arguments[at].buffer == nullptr || is_staged(at)) continue;
-        BufferState& buffer = **arguments[at].buffer;
-        if (buffer.bytes > 0) operation.uses(buffer, kernel.parameter[at].use, at);
+        claim_argument(operation, arguments[at], kernel.parameter[at], at);
     }
     const StagingPlan plan = rules::plan_staging(ranges);
     StagedLaunch launch(stream, plan);
@@ -271,7 +306,7 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const 
     });
     if (!issued) {
         // What was copied so far may still be read from the caller's memory.
-        if (launch.bytes_in() > 0) (void)stream.wait_until(last_position(stream), Wait{});
+        if (launch.bytes_in() > 0 && !stream.wait_until(stream.issued, Wait{})) scopes.leave_to(stream, stream.issued);
         return std::move(issued).error();
     }
     report.position = *issued;
@@ -284,6 +319,7 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const 
     } else {
         done = launch.wait_for_upload();
     }
+    if (!done) scopes.leave_to(stream, stream.issued);
     report.staged_bytes = operation.staged_bytes() + launch.bytes_in();
     report.copied_back_bytes = launch.bytes_out();
     return done;

@@ -7,26 +7,37 @@
 #include <isthmus/result.hpp>
 
 #include "launch_judge.hpp"
+#include "sharing_rules.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace isthmus::inline v0::detail {
 
+class Operation;
+// A buffer, or a part of one, as the operation uses it.
+void claim_argument(Operation& operation, const LaunchArgument& argument, const ParameterInfo& parameter,
+                    std::uint32_t at);
+
 // The buffers of a launch that are opened as host views are, for as long as this lives. One thread.
 class LaunchScopes {
 public:
-    LaunchScopes(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count);
+    // `in_place`: the kernel itself uses them, so that it may use them concurrently; a copy of them may not.
+    LaunchScopes(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count, bool in_place);
     // Opens the buffer of argument `at` for all that the launch does with it, wherever else it stands; nothing where it
     // is open already or empty.
     Result<void> open(std::uint32_t at);
+    // What the stream was given up to here may still use them when this has ended: views of them wait for it.
+    void leave_to(StreamState& stream, std::uint64_t position);
 
 private:
     const KernelInfo& kernel_;
     const LaunchArgument* const arguments_;
     const std::size_t count_;
-    std::vector<const BufferState*> buffers_;
+    const bool in_place_;
+    std::vector<std::pair<BufferState*, rules::SpanUse>> opened_;
     std::vector<ViewScope> scopes_;
 };
 

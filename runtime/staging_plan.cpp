@@ -1,18 +1,13 @@
 // Laying out a staged launch's temporary: overlapping ranges together, each byte copied at most once each way.
 #include "staging_plan.hpp"
 
+#include "sharing_rules.hpp"
+
 #include <algorithm>
 #include <numeric>
 
 namespace isthmus::rules {
 namespace {
-
-bool reads(ArgumentUse use) {
-    return use == ArgumentUse::read || use == ArgumentUse::read_write;
-}
-bool writes(ArgumentUse use) {
-    return use == ArgumentUse::write || use == ArgumentUse::read_write;
-}
 
 // Appends the piece to what is copied; pieces come by ascending address, and those that meet become one.
 void add_copy(std::vector<StagedCopy>& copies, const StagedRange& range, std::uint64_t offset) {

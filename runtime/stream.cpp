@@ -63,6 +63,7 @@ Result<void> Stream::wait(const Event& event) {
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
     // Views of what was used so far do not wait for the event.
     if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
+    stream.gives("a wait for an event");
     const platform::Status status = device.driver->execution().wait_event(stream.handle, last.handle());
     if (!status.ok()) return device.failure(status, "waiting for an event");
     if (device.books->order != nullptr) device.books->order->waits(stream, *last.stream, last.position);
@@ -90,7 +91,8 @@ Result<bool> Stream::finished() {
 Result<void> Stream::synchronize(Wait wait) {
     if (!state_->device->usable()) return state_->device->unusable("a synchronisation");
     {
-        const std::lock_guard lock(state_->mutex);
+        const Result<std::unique_lock<std::mutex>> lock = state_->lock_within(wait, "a synchronisation");
+        if (!lock) return lock.error();
         if (Result<void> refused = state_->refuse_captured("the host was to wait for a stream"); !refused) {
             return refused;
         }
@@ -105,7 +107,9 @@ std::uint64_t Stream::id() const noexcept {
 Result<int> Stream::priority() const {
     DeviceState& device = *state_->device;
     if (!device.usable()) return device.unusable("asking for a stream's priority");
-    const std::lock_guard lock(state_->mutex);
+    Wait wait;
+    const Result<std::unique_lock<std::mutex>> lock = state_->lock_within(wait, "asking for a stream's priority");
+    if (!lock) return lock.error();
     if (Result<void> opened = state_->open_handle(); !opened) return std::move(opened).error();
     int priority = 0;
     const platform::Status status = device.execution.stream_priority(state_->handle, priority);
@@ -119,7 +123,9 @@ Result<void*> Stream::native_handle() const {
     if (device.synchronous) {
         return Error(Code::unsupported, "the CPU device's streams are not a driver's", "use a stream of a GPU");
     }
-    const std::lock_guard lock(state_->mutex);
+    Wait wait;
+    const Result<std::unique_lock<std::mutex>> lock = state_->lock_within(wait, "asking for a driver's stream");
+    if (!lock) return lock.error();
     if (Result<void> opened = state_->open_handle(); !opened) return std::move(opened).error();
     state_->handed_out.store(true, std::memory_order_release);
     return device.execution.native_stream(state_->handle);

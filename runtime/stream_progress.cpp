@@ -4,10 +4,12 @@
 #include "buffer_state.hpp"
 #include "gallop.hpp"
 #include "recording.hpp"
+#include "timed_lock.hpp"
 
 #include <isthmus/stream.hpp>
 
 #include <algorithm>
+#include <array>
 
 namespace isthmus::inline v0 {
 namespace detail {
@@ -29,15 +31,31 @@ void StreamState::raise(std::uint64_t position) noexcept {
 void StreamState::note_reached(std::uint64_t position) {
     raise(position);
     const std::uint64_t known = completed_.load(std::memory_order_relaxed);
-    while (!fences_.empty() && fences_.front().position <= known) {
-        device->drop_event(fences_.front().event);
-        fences_.pop_front();
+    std::array<FenceEvent*, 8> over{};
+    for (std::size_t count = over.size(); count == over.size();) {
+        count = 0;
+        {
+            const std::lock_guard lock(fences_mutex_);
+            while (count < over.size() && !fences_.empty() && fences_.front().position <= known) {
+                over[count++] = fences_.front().event;
+                fences_.pop_front();
+            }
+        }
+        for (std::size_t at = 0; at < count; ++at) device->drop_event(over[at]);  // may be a driver call
     }
 }
 
 void StreamState::add_fence(FenceEvent* event) {
-    if (fences_.size() >= most_fences) note_reached(0);
-    if (fences_.size() >= most_fences) thin_fences();
+    std::size_t waiting = 0;
+    {
+        const std::lock_guard lock(fences_mutex_);
+        waiting = fences_.size();
+    }
+    if (waiting >= most_fences) {
+        note_reached(0);
+        thin_fences();
+    }
+    const std::lock_guard lock(fences_mutex_);
     fences_.push_back({issued, event});
     tail.clear();
 }
@@ -45,21 +63,29 @@ void StreamState::add_fence(FenceEvent* event) {
 // Nobody may ever wait, so the list is bounded: half of it goes where it is done, and is thinned where it is not (a
 // wait for a dropped fence then lasts until the next one that was kept).
 void StreamState::thin_fences() {
-    const std::size_t half = fences_.size() / 2;
-    const Fence& middle = fences_[half - 1];
-    if (device->execution.query_event(middle.event->handle).ok()) {
-        note_reached(middle.position);
-        return;
-    }
-    std::deque<Fence> kept;
-    for (std::size_t at = 0; at < fences_.size(); ++at) {
-        if (at < half && at % 2 == 0) {
-            device->drop_event(fences_[at].event);
+    std::uint64_t ended = 0;
+    std::vector<FenceEvent*> thinned;
+    {
+        const std::lock_guard lock(fences_mutex_);
+        if (fences_.size() < most_fences) return;
+        const std::size_t half = fences_.size() / 2;
+        const Fence& middle = fences_[half - 1];
+        if (device->execution.query_event(middle.event->handle).ok()) {
+            ended = middle.position;
         } else {
-            kept.push_back(fences_[at]);
+            std::deque<Fence> kept;
+            for (std::size_t at = 0; at < fences_.size(); ++at) {
+                if (at < half && at % 2 == 0) {
+                    thinned.push_back(fences_[at].event);
+                } else {
+                    kept.push_back(fences_[at]);
+                }
+            }
+            fences_ = std::move(kept);
         }
     }
-    fences_ = std::move(kept);
+    for (FenceEvent* event : thinned) device->drop_event(event);
+    if (ended != 0) note_reached(ended);
 }
 
 // A fence that comes for free: views of what the stream used so far wait for the event, and a later operation owes
@@ -71,6 +97,7 @@ Result<bool> StreamState::record_user_event(FenceEvent& event) {
     if (event.kind == platform::EventKind::interprocess && !tail.empty() && !attached) {
         if (Result<void> fenced = fence(); !fenced) return std::move(fenced).error();
     }
+    gives("the record of an event");
     const platform::Status status = device->execution.record_event(event.handle, handle);
     if (!status.ok()) return device->failure(status, "recording an event");
     if (tail.empty()) return true;
@@ -83,13 +110,18 @@ Result<bool> StreamState::record_user_event(FenceEvent& event) {
 Result<void> StreamState::poll_fences() {
     note_reached(0);  // those that somebody else saw
     platform::Status failed;
-    const std::size_t done = leading_done(fences_.size(), [&](std::size_t at) {
-        if (!failed.ok()) return false;
-        const platform::Status status = device->execution.query_event(fences_[at].event->handle);
-        if (status.code != Code::not_ready) failed = status;
-        return status.ok();
-    });
-    if (done > 0) note_reached(fences_[done - 1].position);
+    std::uint64_t ended = 0;
+    {
+        const std::lock_guard lock(fences_mutex_);
+        const std::size_t done = leading_done(fences_.size(), [&](std::size_t at) {
+            if (!failed.ok()) return false;
+            const platform::Status status = device->execution.query_event(fences_[at].event->handle);
+            if (status.code != Code::not_ready) failed = status;
+            return status.ok();
+        });
+        if (done > 0) ended = fences_[done - 1].position;
+    }
+    if (ended != 0) note_reached(ended);
     if (!failed.ok()) return device->failure(failed, "asking how far a stream has come");
     return {};
 }
@@ -111,11 +143,15 @@ Result<void> StreamState::poll_rest() {
 
 Result<std::uint64_t> StreamState::poll() {
     if (!device->usable()) return device->unusable("asking how far a stream has come");
-    const std::lock_guard lock(mutex);
     if (!reached(issued)) {
         if (Result<void> polled = poll_fences(); !polled) return std::move(polled).error();
-        if (fences_.empty() && !reached(issued)) {
-            if (Result<void> polled = poll_rest(); !polled) return std::move(polled).error();
+        if (!fenced(0) && !reached(issued)) {
+            // Who stands in the driver with the stream has the answer to give later.
+            Wait wait = Wait::never();
+            const std::unique_lock<std::mutex> lock =
+                detail::lock_within(mutex, wait, lock_grace, device->config->wait_policy);
+            Result<void> polled = lock.owns_lock() && !reached(issued) ? poll_rest() : Result<void>();
+            if (!polled) return std::move(polled).error();
         }
     }
     return completed_.load(std::memory_order_acquire);
@@ -123,11 +159,13 @@ Result<std::uint64_t> StreamState::poll() {
 
 Result<std::uint64_t> StreamState::mark() {
     if (!device->usable()) return device->unusable("marking a stream");
-    const std::lock_guard lock(mutex);
+    Wait wait;
+    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "marking a stream");
+    if (!lock) return lock.error();
     if (Result<void> refused = refuse_captured("a mark was to be set"); !refused) return std::move(refused).error();
     if (Result<void> opened = open_handle(); !opened) return std::move(opened).error();
     if (Result<void> fenced = fence(); !fenced) return std::move(fenced).error();
-    return issued;
+    return std::uint64_t{issued};
 }
 
 }  // namespace detail

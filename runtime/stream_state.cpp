@@ -3,6 +3,7 @@
 
 #include "buffer_state.hpp"
 #include "recording.hpp"
+#include "timed_lock.hpp"
 #include "wait_pause.hpp"
 
 #include <algorithm>
@@ -61,7 +62,7 @@ StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority
 
 StreamState::~StreamState() {
     if (device->config->forked()) return;
-    tail.clear();  // its buffers hold the stream: they are gone
+    tail.clear();  // its buffers hold the stream, but for kept_: they are gone
     device->end_later(host_calls);
     leave_recording(*this);
     if (!device->is_lost() && !reached(issued)) leave_last_work();
@@ -102,7 +103,7 @@ Result<void> StreamState::open_handle() {
 Result<void> StreamState::fence() {
     if (device->synchronous) return note_reached(issued), Result<void>();
     if (Result<void> returned = return_attached(); !returned) return returned;
-    if (reached(issued) || (!fences_.empty() && fences_.back().position >= issued)) {
+    if (reached(issued) || fenced(issued)) {
         tail.clear();
         return {};
     }
@@ -118,6 +119,7 @@ Result<void> StreamState::record_fence() {
     if (const platform::Status status = device->take_event(event); !status.ok()) {
         return device->failure(status, "creating an event");
     }
+    gives("the record of an event");
     const platform::Status status = device->driver->execution().record_event(event->handle, handle);
     if (!status.ok()) {
         device->drop_event(event);
@@ -131,15 +133,18 @@ Result<void> StreamState::record_fence() {
 Result<void> StreamState::return_attached() {
     for (BufferState* buffer : tail) {
         if (buffer->path != LaunchPath::attach) continue;
-        const std::lock_guard lock(buffer->mutex);
+        std::unique_lock lock(buffer->mutex);
         if (buffer->attached_to != this) continue;
+        lock.unlock();  // nobody else takes it away from a stream
+        gives("the return of managed memory to the host");
         const platform::Status status =
             device->driver->memory().attach(buffer->whole(), platform::Attachment::host, handle);
+        lock.lock();
         if (!status.ok()) return device->failure(status, "attaching managed memory back to the host");
         buffer->attached_to = nullptr;
         buffer->uploaded_on = this;
         buffer->upload_position = advance("the return of managed memory to the host");
-        buffer->touch(*this, buffer->upload_position, true);
+        buffer->touch(*this, buffer->upload_position, ArgumentUse::write);
     }
     return {};
 }
@@ -154,7 +159,7 @@ Result<void> StreamState::depart(BufferState* const* uses, std::size_t count) {
 
 std::uint64_t StreamState::advance(const char* operation) noexcept {
     ++issued;
-    names_[issued % names_.size()] = operation;
+    names_[issued % names_.size()].store(operation, std::memory_order_relaxed);
     if (device->synchronous) raise(issued);
     return issued;
 }
@@ -175,33 +180,61 @@ platform::Status StreamState::resolve(const KernelInfo& kernel, platform::Functi
     return {};
 }
 
-Result<StreamState::Fence> StreamState::covering_fence(std::uint64_t position) {
-    const auto covers = [&](const Fence& fence) { return fence.position >= position; };
-    auto found = std::find_if(fences_.begin(), fences_.end(), covers);
-    if (found == fences_.end()) {
-        if (Result<void> recorded = fence(); !recorded) return std::move(recorded).error();
-        found = std::find_if(fences_.begin(), fences_.end(), covers);
-    }
-    if (found == fences_.end()) return Fence{position, nullptr};  // reached meanwhile
-    found->event->references.fetch_add(1, std::memory_order_relaxed);
+Result<std::unique_lock<std::mutex>> StreamState::lock_within(Wait& wait, const char* what) {
+    std::unique_lock<std::mutex> lock =
+        detail::lock_within(mutex, wait, device->config->wait_timeout, device->config->wait_policy);
+    if (lock.owns_lock()) return lock;
+    const char* const given = giving_.load(std::memory_order_relaxed);
+    return Error(
+        wait.refuse ? Code::not_ready : Code::timed_out,
+        std::string(what) + " could not go on: another thread stands in the driver with " +
+            (given != nullptr ? "'" + std::string(given) + "'" : std::string("a call")) + " for stream " +
+            std::to_string(id),
+        "a queue that is full behind a kernel that hangs lets nobody in, and only ending the process frees the "
+        "device; otherwise allow a longer wait, or give the stream less at once");
+}
+
+bool StreamState::fenced(std::uint64_t position) {
+    const std::lock_guard lock(fences_mutex_);
+    return !fences_.empty() && fences_.back().position >= position;
+}
+
+StreamState::Fence StreamState::recorded_fence(std::uint64_t position) {
+    const std::lock_guard lock(fences_mutex_);
+    const auto found =
+        std::find_if(fences_.begin(), fences_.end(), [&](const Fence& fence) { return fence.position >= position; });
+    if (found == fences_.end()) return {position, nullptr};
+    found->event->keep();
     return *found;
 }
 
-Result<FenceEvent*> StreamState::fence_behind(std::uint64_t position) {
+Result<StreamState::Fence> StreamState::covering_fence(std::uint64_t position) {
+    const Fence found = recorded_fence(position);
+    if (found.event != nullptr) return found;
+    if (Result<void> recorded = fence(); !recorded) return std::move(recorded).error();
+    return recorded_fence(position);  // none: reached meanwhile
+}
+
+Result<FenceEvent*> StreamState::fence_behind(std::uint64_t position, Wait wait) {
     if (reached(position)) return nullptr;
-    const std::lock_guard lock(mutex);
-    Result<Fence> fence = covering_fence(std::min(position, issued));
+    if (const Fence found = recorded_fence(position); found.event != nullptr) return found.event;
+    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "ordering work behind a stream");
+    if (!lock) return lock.error();
+    Result<Fence> fence = covering_fence(std::min<std::uint64_t>(position, issued));
     if (!fence) return std::move(fence).error();
     return fence->event;
 }
 
-Result<void> StreamState::wait_behind(platform::EventHandle event, StreamState& other, std::uint64_t position) {
-    const std::lock_guard lock(mutex);
+Result<void> StreamState::wait_behind(platform::EventHandle event, StreamState& other, std::uint64_t position,
+                                      Wait wait) {
+    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "ordering a stream behind another");
+    if (!lock) return lock.error();
     if (Result<void> opened = open_handle(); !opened) return opened;
     // A capture that began meanwhile would be lost (905): it may not depend on work outside of it.
     if (Result<void> refused = refuse_captured("another stream's work was to be waited for"); !refused) return refused;
     // Views of what was used so far do not wait for the event.
     if (Result<void> left = depart(nullptr, 0); !left) return left;
+    gives("a wait for another stream");
     const platform::Status status = device->driver->execution().wait_event(handle, event);
     if (!status.ok()) return device->failure(status, "ordering a stream behind another");
     if (device->books->order != nullptr) device->books->order->waits(*this, other, position);
@@ -214,10 +247,15 @@ Result<void> StreamState::wait_until(std::uint64_t position, Wait wait) {
     if (device->is_lost()) device->end_host_functions(host_calls);
     if (reached(position)) return {};
     if (!device->usable()) return device->unusable("waiting for a stream");
-    Fence fence{};
-    {
-        const std::lock_guard lock(mutex);
-        Result<Fence> covering = covering_fence(std::min(position, issued));
+    if (serves.load(std::memory_order_acquire)) {
+        const rules::DriverUse use = rules::DriverUse::wait_for_service;
+        if (Result<void> fine = device->services.allow(use, "waiting for its kernel"); !fine) return fine;
+    }
+    Fence fence = recorded_fence(position);
+    if (fence.event == nullptr) {
+        const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "waiting for a stream");
+        if (!lock) return lock.error();
+        Result<Fence> covering = covering_fence(std::min<std::uint64_t>(position, issued));
         if (!covering) return std::move(covering).error();
         fence = *covering;
     }
@@ -229,10 +267,7 @@ Result<void> StreamState::wait_for_fence(const Fence& fence, std::uint64_t posit
     Result<void> waited = wait_for(fence.event->handle, position, wait);
     device->drop_event(fence.event);
     if (!waited) return waited;
-    {
-        const std::lock_guard lock(mutex);
-        note_reached(fence.position);
-    }
+    note_reached(fence.position);
     device->end_host_functions(host_calls);
     return {};
 }
@@ -256,12 +291,13 @@ Result<StreamState::Fence> StreamState::covering_all() {
         if (status.code != Code::not_ready) return device->failure(status, "asking how far a stream has come");
     }
     if (Result<void> recorded = record_fence(); !recorded) return std::move(recorded).error();
-    fences_.back().event->keep();
-    return fences_.back();
+    return recorded_fence(issued);
 }
 
 Result<FenceEvent*> StreamState::fence_behind_all(std::uint64_t& position) {
-    const std::lock_guard lock(mutex);
+    Wait wait;
+    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "ordering work behind a stream");
+    if (!lock) return lock.error();
     position = issued;
     Result<Fence> fence = covering_all();
     if (!fence) return std::move(fence).error();
@@ -272,7 +308,8 @@ Result<void> StreamState::wait_for_all(Wait wait) {
     std::uint64_t last = 0;
     Fence fence{};
     {
-        const std::lock_guard lock(mutex);
+        const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "waiting for a stream");
+        if (!lock) return lock.error();
         last = issued;
         if (others() && device->usable()) {
             Result<Fence> covering = covering_all();
@@ -296,9 +333,9 @@ Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t po
     }
     if (status.code != Code::timed_out) return device->failure(status, "waiting for a stream");
     const char* operation = nullptr;
-    // Not waited for: whoever holds the lock may stand in the driver behind the very work that hangs.
-    if (const std::unique_lock lock(mutex, std::try_to_lock); lock && issued - position < names_.size()) {
-        operation = names_[position % names_.size()];
+    // Without the lock: whoever holds it may stand in the driver behind the very work that hangs.
+    if (issued - position < names_.size()) {
+        operation = names_[position % names_.size()].load(std::memory_order_relaxed);
     }
     const std::string who = std::string(operation != nullptr ? operation : "an operation") + " (position " +
                             std::to_string(position) + " of stream " + std::to_string(id) + ")";
@@ -311,9 +348,19 @@ Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t po
                  "ending the process frees the device");
 }
 
-void StreamState::forget(const BufferState* buffer) noexcept {
-    const std::lock_guard lock(mutex);
+bool StreamState::forget(const BufferState* buffer, std::uint64_t last) noexcept {
+    if (reached(last)) return true;
+    Wait wait = Wait::never();
+    const std::unique_lock<std::mutex> lock =
+        detail::lock_within(mutex, wait, device->config->wait_timeout, device->config->wait_policy);
+    if (!lock.owns_lock()) return false;
     std::erase(tail, buffer);
+    return true;
+}
+
+void StreamState::keep_until_end(std::shared_ptr<BufferState> buffer) {
+    const std::lock_guard lock(fences_mutex_);
+    kept_.push_back(std::move(buffer));
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -26,6 +26,16 @@ struct BufferState;
 class HeldCapture;
 struct Recording;
 
+// Counts up under the lock of what it belongs to; anybody may read it.
+class SharedCount {
+public:
+    operator std::uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
+    void operator++() noexcept { value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+
+private:
+    std::atomic<std::uint64_t> value_{0};
+};
+
 // Queries the event until it is done, or answers Code::timed_out.
 platform::Status poll_event(const DeviceState& device, platform::EventHandle event, std::chrono::nanoseconds timeout);
 
@@ -33,7 +43,10 @@ platform::Status poll_event(const DeviceState& device, platform::EventHandle eve
 // event recorded behind a position. The departure fence: operations in a row that use the same buffers share one
 // fence, recorded just before the first operation that leaves one of them, so that a host view waits for the last
 // use of its buffer and for nothing behind it, and a launch costs one driver call otherwise.
-// Locks: a stream's mutex is taken before a buffer's, never two streams' at once.
+// Locks: a stream's mutex is taken before a buffer's, never two streams' at once. It is held while the driver is given
+// work, which blocks where the stream's queue is full behind a kernel that hangs (R5): who waits with a deadline, asks
+// or cleans up takes it by lock_within(). A buffer's mutex is not held there, and neither is that of the fences, which
+// comes last: fences that are there can be waited for whoever stands in the driver.
 struct StreamState : std::enable_shared_from_this<StreamState> {
     // The end of one that a host function lets go of is put off.
     static std::shared_ptr<StreamState> make(std::shared_ptr<DeviceState> owner, int wanted_priority);
@@ -56,17 +69,27 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     std::atomic<long> standing{0};  // in how many buffers' uses: where nobody else holds it, no more work can come
 
     HostCalls host_calls;  // thread-safe
+    // Its kernel ends when its service is stopped: nobody but that waits for it.
+    std::atomic<bool> serves{false};
 
-    std::mutex mutex;  // guards what follows, but `completed`
+    std::mutex mutex;  // guards what follows; `issued` is read without it
     // Made by the first use; of an external stream none while no wrapper of it is left: it may have gone.
     platform::StreamHandle handle = platform::StreamHandle::none;
-    int wrappers = 0;  // of an external stream: what users hold
-    std::uint64_t issued = 0;
+    std::atomic<int> wrappers{0};  // of an external stream: what users hold
+    SharedCount issued;
     Allocator pool_memory;  // of the device's own pool; made by the first allocation on this stream
     // The capture that this stream takes part in, which may have ended meanwhile: capture() says.
     std::shared_ptr<Recording> recording;
-    int in_parts = 0;                // UncapturedScopes: no capture begins or takes the stream in meanwhile
+    // UncapturedScopes: no capture begins or takes the stream in meanwhile. Counts up with the lock held, down without.
+    std::atomic<int> in_parts{0};
     std::vector<BufferState*> tail;  // host-viewable buffers that the last operations use and no fence covers
+
+    // The mutex for those who give no work. not_ready, timed_out: another thread stands in the driver with it; the
+    // error names what it gives. What was waited is taken off `wait`. `what` begins the message.
+    Result<std::unique_lock<std::mutex>> lock_within(Wait& wait, const char* what);
+    // The driver is given this next: what stands there, where it does not come back. Expects `mutex`.
+    void gives(const char* operation) noexcept { giving_.store(operation, std::memory_order_relaxed); }
+    std::uint64_t tail_parts = 0;  // … and which parts of them (part_key)
 
     // All of these expect `mutex` to be held.
     Result<void> open_handle();
@@ -101,7 +124,7 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     Result<void> wait_until(std::uint64_t position, Wait wait);
     // What comes from now on waits for the event, a reference to which the caller has and which stands behind the
     // other stream's position; the host does not.
-    Result<void> wait_behind(platform::EventHandle event, StreamState& other, std::uint64_t position);
+    Result<void> wait_behind(platform::EventHandle event, StreamState& other, std::uint64_t position, Wait wait = {});
     // Waits for all that was given, by other code as well; on a captured stream for what ran before (a whole device can
     // always be waited for).
     Result<void> wait_for_all(Wait wait);
@@ -110,24 +133,30 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     Result<FenceEvent*> fence_behind_all(std::uint64_t& position);
     // Waits for an event that was recorded behind the position.
     Result<void> wait_for(platform::EventHandle event, std::uint64_t position, Wait wait);
-    // A reference to the fence at or behind the position, for other streams to wait for; nullptr: already reached.
-    Result<FenceEvent*> fence_behind(std::uint64_t position);
+    // A reference to the fence at or behind the position, for other streams to wait for; nullptr: already reached. The
+    // host waits for no work, only for another thread that stands in the driver.
+    Result<FenceEvent*> fence_behind(std::uint64_t position, Wait wait = {});
     bool reached(std::uint64_t position) const noexcept {
         return completed_.load(std::memory_order_acquire) >= position;
     }
-    // Expects `mutex`; as raise(), and lets go of the fences up to there.
+    // As raise(), and lets go of the fences up to there. Expects the fences' mutex not to be held.
     void note_reached(std::uint64_t position);
     // Work up to the position is known to have ended, and no buffer that it used has to be fenced any more. No lock.
     void raise(std::uint64_t position) noexcept;
 
     // Asks the driver how far the stream has come, and answers that position: one query where nothing new ended, about
-    // 2 log2(n) where n fences did. Also on a captured stream, whose earlier work is fenced.
+    // 2 log2(n) where n fences did. Also on a captured stream, whose earlier work is fenced. While another thread
+    // stands in the driver: what the fences tell.
     Result<std::uint64_t> poll();
-    // A fence behind all that was issued; answers that position.
+    // A fence behind all that was issued; answers that position. timed_out: another thread stands in the driver.
     Result<std::uint64_t> mark();
     // Expects `mutex`. Records a user's event. true: it serves as the fence that the stream owes, if it owes one.
     Result<bool> record_user_event(FenceEvent& event);
-    void forget(const BufferState* buffer) noexcept;
+    // The buffer, whose last use here has the position, ends. false: another thread stands in the driver while the tail
+    // may name it. Nothing is waited for where the position was reached, as a fence stands behind it then.
+    bool forget(const BufferState* buffer, std::uint64_t last) noexcept;
+    // Keeps what forget() answered false for until the stream ends.
+    void keep_until_end(std::shared_ptr<BufferState> buffer);
     // Can it be given more? Not an external stream of which no wrapper is left. Expects `mutex` not to be held.
     bool takes_work();
 
@@ -144,6 +173,8 @@ private:
     static std::size_t slot(const KernelInfo& kernel) noexcept {
         return (reinterpret_cast<std::uintptr_t>(&kernel) / alignof(KernelInfo)) % cached_functions;
     }
+    Fence recorded_fence(std::uint64_t position);  // with a reference; none: there is none. Expects no lock
+    bool fenced(std::uint64_t position);
     Result<Fence> covering_fence(std::uint64_t position);
     Result<Fence> covering_all();
     Result<void> wait_for_fence(const Fence& fence, std::uint64_t position, Wait wait);
@@ -156,9 +187,12 @@ private:
     void thin_fences();
 
     std::atomic<std::uint64_t> completed_{0};
-    std::deque<Fence> fences_;  // ascending
+    std::atomic<const char*> giving_{nullptr};
+    std::mutex fences_mutex_;   // also held while events are asked, which gives the driver no work
+    std::deque<Fence> fences_;  // ascending; appended to with both locks held
+    std::vector<std::shared_ptr<BufferState>> kept_;  // guarded by fences_mutex_
     std::array<CachedFunction, cached_functions> functions_{};
-    std::array<const char*, 64> names_{};
+    std::array<std::atomic<const char*>, 64> names_{};
 };
 
 }  // namespace isthmus::inline v0::detail

@@ -1,4 +1,4 @@
-// UncapturedScope: counted under the stream's lock, which a capture begins and joins with.
+// UncapturedScope: counted up under the stream's lock, which a capture begins and joins with.
 #include "uncaptured_scope.hpp"
 
 #include "stream_state.hpp"
@@ -11,7 +11,7 @@ namespace isthmus::inline v0::detail {
 Result<UncapturedScope> UncapturedScope::enter(StreamState& stream, const char* what) {
     const std::lock_guard lock(stream.mutex);
     if (Result<void> refused = stream.refuse_captured(what); !refused) return std::move(refused).error();
-    ++stream.in_parts;
+    stream.in_parts.fetch_add(1, std::memory_order_relaxed);
     return UncapturedScope(stream);
 }
 
@@ -19,12 +19,12 @@ UncapturedScope::UncapturedScope(UncapturedScope&& other) noexcept : stream_(std
 
 UncapturedScope::~UncapturedScope() {
     if (stream_ == nullptr) return;
-    const std::lock_guard lock(stream_->mutex);
-    --stream_->in_parts;
+    // Without the lock, whose owner may stand in the driver: cleanup does not wait for him. All is given by now.
+    stream_->in_parts.fetch_sub(1, std::memory_order_release);
 }
 
 Result<void> refuse_in_parts(const StreamState& stream) {
-    if (stream.in_parts == 0) return {};
+    if (stream.in_parts.load(std::memory_order_acquire) == 0) return {};
     return Error(Code::in_use,
                  "the stream cannot be captured now: a launch or a copy on it comes in several parts, and is under way "
                  "on another thread",

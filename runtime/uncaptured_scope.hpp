@@ -13,8 +13,8 @@ struct StreamState;
 // call that needs it is on its way on another thread, so that waiting here could take as long as any kernel.
 class UncapturedScope {
 public:
-    // Refuses where the stream is captured (the message begins with `what`). Expects the stream's mutex not to be held,
-    // here and at the end. The stream outlives it.
+    // Refuses where the stream is captured (the message begins with `what`). Expects the stream's mutex not to be held;
+    // its end takes none. The stream outlives it.
     static Result<UncapturedScope> enter(StreamState& stream, const char* what);
     UncapturedScope(UncapturedScope&& other) noexcept;
     UncapturedScope& operator=(UncapturedScope&&) = delete;

@@ -42,4 +42,7 @@ std::string access_page();
 // docs/memory.md with its generated parts renewed, those between `<!-- generated: NAME -->` and `<!-- end -->`.
 std::string memory_page(std::string_view page);
 
+// … and docs/sharing.md, likewise.
+std::string sharing_page(std::string_view page);
+
 }  // namespace isthmus::tools

@@ -93,6 +93,8 @@ Section additions_section() {
         add("best for latency", text(name(row.shared_for_latency.value)), row.shared_for_latency.source);
         add("place host memory near the device", flag(row.near_device.value), row.near_device.source);
         add("a copy pays where the device touches often", flag(row.copy_pays.value), row.copy_pays.source);
+        add("a copy pays from so many bytes on", std::to_string(row.copy_pays_from_bytes.value),
+            row.copy_pays_from_bytes.source);
         add("a prefetch of managed memory pays", flag(row.prefetch_pays.value), row.prefetch_pays.source);
         add("write-combined memory pays", flag(row.write_combined_pays.value), row.write_combined_pays.source);
         add("cuMemGetInfo counts", flag(row.memory_info_counts.value), row.memory_info_counts.source);

@@ -3,10 +3,12 @@
 #include "command.hpp"
 #include "console.hpp"
 #include "doctor_command.hpp"
+#include "litmus_command.hpp"
 #include "run_command.hpp"
 #include "session.hpp"
 
 #include <isthmus/version.hpp>
+#include <machines/record.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -44,6 +46,25 @@ std::size_t device_number(const std::string& text) {
     return number;
 }
 
+// Findings of the record that is played, and of --litmus. What is not used is said on stderr.
+RuntimeOptions options_of(const CommandContext& context) {
+    RuntimeOptions options;
+    for (const std::string& file : {context.machine, context.litmus}) {
+        if (file.empty()) continue;
+        const auto record = platform::machines::find_record(file);
+        if (!record) bad_input(fmt::format("'{}': {}", file, record.error().message()));
+        for (LitmusFinding& finding : platform::machines::litmus_findings(*record)) {
+            options.litmus_findings.push_back(std::move(finding));
+        }
+    }
+    if (!options.litmus_findings.empty()) {
+        options.log = [](Severity severity, std::string_view line) {
+            if (severity != Severity::info) fmt::print(stderr, "isthmus: {}\n", line);
+        };
+    }
+    return options;
+}
+
 // Global options are accepted before and after the subcommand's name.
 void add_global_options(CLI::App& app, CommandContext& context, std::string& device) {
     app.add_option("--machine", context.machine, "play a simulated machine: a known name, or a record's file")
@@ -51,9 +72,11 @@ void add_global_options(CLI::App& app, CommandContext& context, std::string& dev
     app.add_option("--device", device, "the device: a number, as `isthmus caps` shows it, or cpu")->type_name("N");
     app.add_flag("--json", context.json, "print one JSON document instead of text");
     app.fallthrough();
+    app.add_option("--litmus", context.litmus, "take away what trials found not to hold: a record that litmus saved")
+        ->type_name("FILE");
     context.open_runtime = [&context, &device]() -> Result<Runtime> {
         play_machine(context.machine);
-        Result<Runtime> runtime = Runtime::open();
+        Result<Runtime> runtime = Runtime::open(options_of(context));
         if (runtime && device == "cpu") {
             context.device = runtime->device_count() - 1;
         } else if (!device.empty()) {
@@ -73,6 +96,7 @@ int run(int argc, char** argv) {
     add_global_options(app, context, device);
     add_caps_command(app, context);
     add_doctor_command(app, context);
+    add_litmus_command(app, context);
     add_run_command(app, context);
     try {
         app.parse(argc, argv);  // runs the subcommand

@@ -123,26 +123,12 @@ Section kinds_section(const std::vector<Column>& rows) {
 std::string memory_page(std::string_view page) {
     const std::vector<MachineView> views = known_machine_views();
     const std::vector<Column> rows = representatives(columns_of(views));
-    const std::array<std::pair<std::string_view, Section>, 3> parts = {{
+    const std::vector<std::pair<std::string_view, Section>> parts = {
         {"uses", uses_section(rows)},
         {"reasons", reasons_section(rows)},
         {"kinds", kinds_section(rows)},
-    }};
-    std::string out = text(page);
-    for (const auto& [part, section] : parts) {
-        const std::string opening = "<!-- generated: " + text(part) + " -->\n";
-        const std::string closing = "<!-- end -->\n";
-        std::size_t begin = out.find(opening);
-        if (begin == std::string::npos) {  // a page without the part gets it at its end
-            out.append("\n").append(opening).append(closing);
-            begin = out.find(opening);
-        }
-        begin += opening.size();
-        const std::size_t end = out.find(closing, begin);
-        const std::size_t length = end == std::string::npos ? end : end + closing.size() - begin;
-        out.replace(begin, length, as_markdown({section}) + "\n" + closing);
-    }
-    return out;
+    };
+    return with_generated(page, parts);
 }
 
 }  // namespace isthmus::tools

@@ -16,7 +16,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-[[noreturn]] void be_the_child(int fd, const std::function<std::string()>& probe) {
+void write_all(int fd, const std::string& text) {
+    for (std::size_t done = 0; done < text.size();) {
+        const ssize_t wrote = ::write(fd, text.data() + done, text.size() - done);
+        if (wrote < 0 && errno != EINTR) ::_exit(2);
+        if (wrote > 0) done += static_cast<std::size_t>(wrote);
+    }
+}
+
+[[noreturn]] void be_the_child(int fd, const std::function<void(const Say&)>& probe) {
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
     // What a driver prints belongs to nobody here.
@@ -25,18 +33,12 @@ using Clock = std::chrono::steady_clock;
         ::dup2(nowhere, STDOUT_FILENO);
         ::dup2(nowhere, STDERR_FILENO);
     }
-    std::string text;
     int code = 0;
     try {
-        text = probe();
+        probe([fd](const std::string& text) { write_all(fd, text); });
     } catch (const std::exception& error) {
-        text = error.what();
+        write_all(fd, error.what());
         code = 1;
-    }
-    for (std::size_t done = 0; done < text.size();) {
-        const ssize_t wrote = ::write(fd, text.data() + done, text.size() - done);
-        if (wrote < 0 && errno != EINTR) ::_exit(2);
-        if (wrote > 0) done += static_cast<std::size_t>(wrote);
     }
     ::_exit(code);  // no destructors: the parent's state is not the child's to end
 }
@@ -72,6 +74,10 @@ bool wait_for(pid_t child, Clock::time_point until, int& status) {
 }  // namespace
 
 ProbeOutcome run_probe(const std::function<std::string()>& probe, std::chrono::milliseconds deadline) {
+    return run_saying_probe([&probe](const Say& say) { say(probe()); }, deadline);
+}
+
+ProbeOutcome run_saying_probe(const std::function<void(const Say& say)>& probe, std::chrono::milliseconds deadline) {
     ProbeOutcome outcome;
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {

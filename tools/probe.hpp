@@ -19,4 +19,8 @@ struct ProbeOutcome {
 // deadline is killed.
 ProbeOutcome run_probe(const std::function<std::string()>& probe, std::chrono::milliseconds deadline);
 
+// … that says what it found as it goes, so that what was said before a crash or a hang is kept in ProbeOutcome::text.
+using Say = std::function<void(const std::string& text)>;
+ProbeOutcome run_saying_probe(const std::function<void(const Say& say)>& probe, std::chrono::milliseconds deadline);
+
 }  // namespace isthmus::tools

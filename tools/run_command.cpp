@@ -108,6 +108,9 @@ void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw) {
         "--memory", raw.memory,
         "memory of frames and lists, instead of the machine's choice: host, pinned, registered, managed, "
         "device (copied)");
+    command.add_option("--in-flight", options.in_flight, "frames that the device has at a time, while others are read")
+        ->check(CLI::Range(1u, 64u))
+        ->capture_default_str();
     const char* group = "Raw frames";
     command.add_option("--format", raw.format, "gray, nv12, i420, yuyv, uyvy or bayer8")->group(group);
     command.add_option("--width", raw.width, "pixels")->group(group);

@@ -32,19 +32,46 @@ std::string absolute(const std::string& path) {
 
 }  // namespace
 
-void play_machine(const std::string& machine) {
+void check_machine(const std::string& machine) {
     if (machine.empty()) return;
     if (!is_known(machine) && machine.find('/') == std::string::npos && machine.find(".json") == std::string::npos) {
         bad_input(fmt::format("unknown machine '{}'; known: {}; or name a record's file", machine, known_names()));
     }
     const auto record = platform::machines::find_record(machine);
     if (!record) bad_input(fmt::format("machine '{}': {}", machine, record.error().message()));
-    const std::optional<std::string> simulator = find_simulator();
-    if (!simulator) {
+    if (!find_simulator()) {
         cannot("--machine needs the simulator, and there is none beside this program (build with -Dsimulator=true)");
     }
+}
+
+void play_machine(const std::string& machine) {
+    if (machine.empty()) return;
+    check_machine(machine);
     ::setenv("ISTHMUS_SIM", (is_known(machine) ? machine : absolute(machine)).c_str(), 1);
-    ::setenv("ISTHMUS_CUDA_LIBRARY", simulator->c_str(), 1);
+    ::setenv("ISTHMUS_CUDA_LIBRARY", find_simulator()->c_str(), 1);
+}
+
+platform::machines::MachineRecord record_of_machine(Runtime& runtime, const CommandContext& context, std::string name) {
+    std::vector<DeviceFacts> devices;
+    for (std::size_t i = 0; i < runtime.device_count(); ++i) {
+        const Device& device = **runtime.device(i);
+        if (!device.is_cpu()) devices.push_back(device.facts());
+    }
+    if (!context.machine.empty()) {
+        auto record = platform::machines::find_record(context.machine);
+        if (!record) bad_input(fmt::format("machine '{}': {}", context.machine, record.error().message()));
+        for (std::size_t i = 0; i < record->devices.size() && i < devices.size(); ++i) {
+            record->devices[i].facts.uuid =
+                devices[i].uuid;  // one that the simulator made up is part of it from now on
+        }
+        return std::move(record).value();
+    }
+    platform::machines::MachineRecord record =
+        platform::machines::record_of(std::move(name), runtime.machine(), devices);
+    if (const std::optional<Error>& absence = runtime.cuda_absence(); absence && devices.empty()) {
+        record.init_code = absence->code() == Code::no_driver ? -1 : absence->driver_code();
+    }
+    return record;
 }
 
 Device& choose_device(Runtime& runtime, const CommandContext& context) {

@@ -4,6 +4,7 @@
 #include "command.hpp"
 
 #include <isthmus/runtime.hpp>
+#include <machines/record.hpp>
 
 #include <optional>
 #include <string>
@@ -13,9 +14,15 @@ namespace isthmus::tools {
 // Makes --machine what libcuda.so.1 is in this process (ISTHMUS_CUDA_LIBRARY, ISTHMUS_SIM); before the runtime opens.
 // Throws Failure for an unknown machine, a damaged record, or where the simulator is missing.
 void play_machine(const std::string& machine);
+// … and nothing but what it throws: for commands that open the runtime in a child process.
+void check_machine(const std::string& machine);
 
 // The device that --device names, or the default one. Throws Failure where there is no such device.
 Device& choose_device(Runtime& runtime, const CommandContext& context);
+
+// The record of the machine that the runtime has open, named like this; of a played one (--machine) the record that is
+// played. Throws Failure.
+platform::machines::MachineRecord record_of_machine(Runtime& runtime, const CommandContext& context, std::string name);
 
 // The stand-in libcuda.so.1: beside the build, beside the installation, or where it was installed. Nothing: not found.
 std::optional<std::string> find_simulator();

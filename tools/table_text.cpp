@@ -100,4 +100,23 @@ std::string as_markdown(const std::vector<Section>& sections, int heading_level)
     return out;
 }
 
+std::string with_generated(std::string_view page, const std::vector<std::pair<std::string_view, Section>>& parts,
+                           int heading_level) {
+    std::string out(page);
+    for (const auto& [part, section] : parts) {
+        const std::string opening = "<!-- generated: " + std::string(part) + " -->\n";
+        const std::string closing = "<!-- end -->\n";
+        std::size_t begin = out.find(opening);
+        if (begin == std::string::npos) {
+            out.append("\n").append(opening).append(closing);
+            begin = out.find(opening);
+        }
+        begin += opening.size();
+        const std::size_t end = out.find(closing, begin);
+        const std::size_t length = end == std::string::npos ? end : end + closing.size() - begin;
+        out.replace(begin, length, as_markdown({section}, heading_level) + "\n" + closing);
+    }
+    return out;
+}
+
 }  // namespace isthmus::tools

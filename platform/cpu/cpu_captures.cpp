@@ -180,6 +180,22 @@ Status CpuCaptures::append(StreamHandle stream, GraphHandle graph) {
     return kept ? done : Status{Code::capture_error, EINVAL, "append_graph"};
 }
 
+Status CpuCaptures::append_conditional(StreamHandle stream, const ConditionalBody& request) {
+    Steps steps;
+    const Status status = steps_of_graph(request.body, "append_conditional", steps);
+    if (!status.ok()) return status;
+    const auto* const word = reinterpret_cast<const std::int32_t*>(static_cast<std::uintptr_t>(request.word));
+    const bool kept = keep(stream, Step::of([steps = std::move(steps), word, loops = request.loops]() -> Status {
+                               // The body changes the word behind the compiler's back.
+                               while (*static_cast<const volatile std::int32_t*>(word) != 0) {
+                                   if (const Status turn = cpu::run(steps); !turn.ok()) return turn;
+                                   if (!loops) break;
+                               }
+                               return done;
+                           }));
+    return kept ? done : Status{Code::capture_error, EINVAL, "append_conditional"};
+}
+
 Status CpuCaptures::instantiate(GraphHandle graph, GraphInstanceHandle& out) {
     Steps steps;
     if (const Status status = steps_of_graph(graph, "instantiate", steps); !status.ok()) return status;
@@ -196,6 +212,12 @@ Status CpuCaptures::launch(GraphInstanceHandle instance, StreamHandle stream) {
     if (const Status status = state(stream, now); !status.ok()) return status;
     if (now != CaptureState::none) return {Code::capture_error, EBUSY, "launch_graph"};
     return launched->run();
+}
+
+Status CpuCaptures::resolve_for_nodes(const KernelInfo& kernel, FunctionHandle& out) {
+    if (!kernel.twin) return {Code::unsupported, ENOEXEC, "resolve"};
+    out = static_cast<FunctionHandle>(reinterpret_cast<std::uintptr_t>(&kernel));
+    return done;
 }
 
 Status CpuCaptures::set_kernel_arguments(GraphInstanceHandle instance, NodeHandle node, const LaunchRequest& request) {

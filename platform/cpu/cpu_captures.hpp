@@ -26,10 +26,12 @@ public:
     Status info(StreamHandle stream, CaptureState& out, std::uint64_t& id) override;
     Status last_node(StreamHandle stream, NodeHandle& out) override;
     Status append(StreamHandle stream, GraphHandle graph) override;
+    Status append_conditional(StreamHandle stream, const ConditionalBody& request) override;
 
     Status instantiate(GraphHandle graph, GraphInstanceHandle& out) override;
     // Code::capture_error on a captured stream.
     Status launch(GraphInstanceHandle instance, StreamHandle stream) override;
+    Status resolve_for_nodes(const KernelInfo& kernel, FunctionHandle& out) override;
     Status set_kernel_arguments(GraphInstanceHandle instance, NodeHandle node, const LaunchRequest& request) override;
     Status update(GraphInstanceHandle instance, GraphHandle graph, const char*& why) override;
     Status destroy(GraphHandle graph) override;

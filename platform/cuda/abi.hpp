@@ -34,6 +34,9 @@ using CUjit_option = int;
 
 using CUdeviceptr = unsigned long long;
 using CUmemGenericAllocationHandle = unsigned long long;
+using CUgraphConditionalHandle = std::uint64_t;
+using CUgraphNodeType = int;
+using CUgraphConditionalNodeType = int;
 
 // Handles: distinct pointer types, never dereferenced on our side. Declared first, so that these names are ours also
 // where <cuda.h> was included before.
@@ -213,6 +216,26 @@ struct CUDA_KERNEL_NODE_PARAMS {
     void** extra;
     CUkernel kern;
     CUcontext ctx;
+};
+struct CUgraphEdgeData {
+    unsigned char from_port, to_port, type;
+    unsigned char reserved[5];
+};
+struct CUDA_CONDITIONAL_NODE_PARAMS {
+    CUgraphConditionalHandle handle;
+    CUgraphConditionalNodeType type;
+    unsigned size;
+    CUgraph* phGraph_out;
+    CUcontext ctx;
+};
+struct CUgraphNodeParams {
+    CUgraphNodeType type;
+    int reserved0[3];
+    union {
+        long long reserved1[29];
+        CUDA_CONDITIONAL_NODE_PARAMS conditional;
+    };
+    long long reserved2;
 };
 struct CUgraphExecUpdateResultInfo {
     CUgraphExecUpdateResult result;

@@ -288,6 +288,12 @@ SAME_MEMBER(CUDA_KERNEL_NODE_PARAMS, extra);
 SAME_MEMBER(CUDA_KERNEL_NODE_PARAMS, kern);
 SAME_MEMBER(CUDA_KERNEL_NODE_PARAMS, ctx);
 
+#if CUDA_VERSION >= 12030
+SAME_SIZE(CUgraphEdgeData);
+SAME_SIZE(CUgraphNodeParams);
+SAME_MEMBER(CUgraphNodeParams, type);
+SAME_MEMBER(CUgraphNodeParams, conditional);
+#endif
 SAME_SIZE(CUgraphExecUpdateResultInfo);
 SAME_MEMBER(CUgraphExecUpdateResultInfo, result);
 SAME_MEMBER(CUgraphExecUpdateResultInfo, errorNode);

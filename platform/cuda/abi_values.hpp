@@ -85,6 +85,12 @@ inline constexpr int global = 0, thread_local_ = 1, relaxed = 2;
 }  // namespace capture_mode
 
 inline constexpr unsigned add_capture_dependencies = 0, set_capture_dependencies = 1;
+namespace graph_node_type {
+inline constexpr int conditional = 13;
+}
+namespace conditional_type {
+inline constexpr int once = 0, loop = 1;
+}
 namespace graph_update {
 inline constexpr int success = 0, error = 1, topology_changed = 2, node_type_changed = 3, function_changed = 4,
                      parameters_changed = 5, not_supported = 6, unsupported_function_change = 7, attributes_changed = 8;

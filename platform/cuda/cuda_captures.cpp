@@ -119,22 +119,18 @@ Status CudaCaptures::last_node(StreamHandle stream, NodeHandle& out) {
     return status;
 }
 
-Status CudaCaptures::append(StreamHandle stream, GraphHandle graph) {
+Status CudaCaptures::place(StreamHandle stream, Place& out) {
     CUstreamCaptureStatus answer = capture_status::none;
-    CUgraph captured = nullptr;  // the capture's own, while it is open
-    const CUgraphNode* before = nullptr;
-    std::size_t count = 0;
     const Status asked = context_.on_stream("cuStreamGetCaptureInfo_v2", stream, [&] {
-        return context_.api().stream_get_capture_info(stream_of(stream), &answer, nullptr, &captured, &before, &count);
+        return context_.api().stream_get_capture_info(stream_of(stream), &answer, nullptr, &out.graph, &out.before,
+                                                      &out.count);
     });
-    if (!asked.ok()) return asked;
-    if (answer != capture_status::active) return {Code::capture_error, 0, "cuStreamGetCaptureInfo_v2"};
-    CUgraphNode node = nullptr;
-    const Status added = context_.on_stream("cuGraphAddChildGraphNode", stream, [&] {
-        return context_.api().graph_add_child_graph_node(&node, captured, before, count, graph_of(graph));
-    });
-    if (!added.ok()) return added;
-    // The node is there now, and nothing can be taken out of an open capture.
+    if (!asked.ok() || answer == capture_status::active) return asked;
+    return {Code::capture_error, 0, "cuStreamGetCaptureInfo_v2"};
+}
+
+// The node is there now, and nothing can be taken out of an open capture.
+Status CudaCaptures::follow(StreamHandle stream, CUgraphNode node) {
     Status followed;
     for (int tries = 3; tries > 0; --tries) {
         followed = context_.on_stream("cuStreamUpdateCaptureDependencies", stream, [&] {
@@ -144,6 +140,82 @@ Status CudaCaptures::append(StreamHandle stream, GraphHandle graph) {
         if (followed.ok()) return followed;
     }
     return {Code::capture_error, followed.driver_code, followed.call};
+}
+
+Status CudaCaptures::append(StreamHandle stream, GraphHandle graph) {
+    Place at;
+    if (const Status asked = place(stream, at); !asked.ok()) return asked;
+    CUgraphNode node = nullptr;
+    const Status added = context_.on_stream("cuGraphAddChildGraphNode", stream, [&] {
+        return context_.api().graph_add_child_graph_node(&node, at.graph, at.before, at.count, graph_of(graph));
+    });
+    return added.ok() ? follow(stream, node) : added;
+}
+
+Status CudaCaptures::add_setter(StreamHandle stream, const Place& at, const KernelInfo& setter,
+                                const SetCondition& pack, CUgraphNode& out) {
+    Extent extent;
+    void* arguments[] = {&extent, const_cast<SetCondition*>(&pack)};  // copied by the driver before it returns
+    CUDA_KERNEL_NODE_PARAMS parameters{};
+    parameters.gridDimX = parameters.gridDimY = parameters.gridDimZ = 1;
+    parameters.blockDimX = parameters.blockDimY = parameters.blockDimZ = 1;
+    parameters.kernelParams = arguments;
+    if (const Status found = modules_.free_of_context(setter, parameters.kern); !found.ok()) return found;
+    if (const Status known = context_.handle(parameters.ctx); !known.ok()) return known;
+    return context_.on_stream("cuGraphAddKernelNode_v2", stream, [&] {
+        return context_.api().graph_add_kernel_node(&out, at.graph, at.before, at.count, &parameters);
+    });
+}
+
+// The conditional node, behind the kernel that sets its condition first, and what it runs: a copy of the body, then,
+// for the next turn, that kernel again.
+Status CudaCaptures::add_conditional(StreamHandle stream, const Place& at, const ConditionalBody& request,
+                                     SetCondition& pack, CUgraphNode& out) {
+    CUgraphNodeParams parameters{};
+    parameters.type = graph_node_type::conditional;
+    parameters.conditional.handle = pack.condition;
+    parameters.conditional.type = request.loops ? conditional_type::loop : conditional_type::once;
+    parameters.conditional.size = 1;
+    if (const Status known = context_.handle(parameters.conditional.ctx); !known.ok()) return known;
+    Status status = context_.on_stream("cuGraphAddNode_v2", stream, [&] {
+        return context_.api().graph_add_node(&out, at.graph, at.before, nullptr, at.count, &parameters);
+    });
+    if (!status.ok()) return status;
+    if (parameters.conditional.phGraph_out == nullptr) return {Code::driver_error, 0, "cuGraphAddNode_v2"};
+    Place inside{parameters.conditional.phGraph_out[0], nullptr, 0};
+    CUgraphNode body = nullptr, last = nullptr;
+    status = context_.on_stream("cuGraphAddChildGraphNode", stream, [&] {
+        return context_.api().graph_add_child_graph_node(&body, inside.graph, nullptr, 0, graph_of(request.body));
+    });
+    if (!status.ok() || !request.loops) return status;
+    inside.before = &body;
+    inside.count = 1;
+    return add_setter(stream, inside, *request.setter, pack, last);
+}
+
+// Observed on driver 580: all of these calls leave the capture open, and need no current context where ours is named.
+Status CudaCaptures::append_conditional(StreamHandle stream, const ConditionalBody& request) {
+    const Api& api = context_.api();
+    if (api.graph_conditional_handle_create == nullptr || api.graph_add_node == nullptr) {
+        return {Code::unsupported, 0, "cuGraphConditionalHandleCreate"};
+    }
+    FunctionHandle loaded = FunctionHandle::none;  // what the driver's compiler says of it is said before anything else
+    if (const Status found = modules_.resolve(*request.setter, loaded); !found.ok()) return found;
+    Place at;
+    if (const Status asked = place(stream, at); !asked.ok()) return asked;
+    CUcontext context = nullptr;
+    if (const Status known = context_.handle(context); !known.ok()) return known;
+    SetCondition pack{0, request.word, 1};
+    Status status = context_.on_stream("cuGraphConditionalHandleCreate", stream, [&] {
+        return api.graph_conditional_handle_create(&pack.condition, at.graph, context, 0, 0);
+    });
+    if (!status.ok()) return status;
+    CUgraphNode first = nullptr, node = nullptr;
+    status = add_setter(stream, at, *request.setter, pack, first);
+    if (!status.ok()) return status;
+    status = add_conditional(stream, {at.graph, &first, 1}, request, pack, node);
+    if (status.ok()) return follow(stream, node);
+    return {Code::capture_error, status.driver_code, status.call};
 }
 
 Status CudaCaptures::instantiate(GraphHandle graph, GraphInstanceHandle& out) {
@@ -159,6 +231,13 @@ Status CudaCaptures::launch(GraphInstanceHandle instance, StreamHandle stream) {
                               [&] { return context_.api().graph_launch(instance_of(instance), stream_of(stream)); });
 }
 
+Status CudaCaptures::resolve_for_nodes(const KernelInfo& kernel, FunctionHandle& out) {
+    CUkernel found = nullptr;
+    const Status status = modules_.free_of_context(kernel, found);
+    out = handle_of<FunctionHandle>(found);
+    return status;
+}
+
 // Observed on driver 580: with a CUfunction the call crashes on a thread without a current context; with a kernel that
 // belongs to no context, and ours named, it needs none.
 Status CudaCaptures::set_kernel_arguments(GraphInstanceHandle instance, NodeHandle node, const LaunchRequest& request) {
@@ -167,7 +246,7 @@ Status CudaCaptures::set_kernel_arguments(GraphInstanceHandle instance, NodeHand
     // The driver copies the arguments before it returns, as cuLaunchKernel does.
     void* arguments[] = {const_cast<Extent*>(&request.extent), const_cast<void*>(request.pack)};
     CUDA_KERNEL_NODE_PARAMS parameters{};
-    if (Status found = modules_.free_of_context(*request.kernel, parameters.kern); !found.ok()) return found;
+    parameters.kern = reinterpret_cast<CUkernel>(static_cast<std::uintptr_t>(request.function));
     if (Status known = context_.handle(parameters.ctx); !known.ok()) return known;
     parameters.gridDimX = shape.grid[0];
     parameters.gridDimY = shape.grid[1];

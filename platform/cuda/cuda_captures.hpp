@@ -21,15 +21,30 @@ public:
     Status info(StreamHandle stream, CaptureState& out, std::uint64_t& id) override;
     Status last_node(StreamHandle stream, NodeHandle& out) override;
     Status append(StreamHandle stream, GraphHandle graph) override;
+    Status append_conditional(StreamHandle stream, const ConditionalBody& request) override;
 
     Status instantiate(GraphHandle graph, GraphInstanceHandle& out) override;
     Status launch(GraphInstanceHandle instance, StreamHandle stream) override;
+    Status resolve_for_nodes(const KernelInfo& kernel, FunctionHandle& out) override;
     Status set_kernel_arguments(GraphInstanceHandle instance, NodeHandle node, const LaunchRequest& request) override;
     Status update(GraphInstanceHandle instance, GraphHandle graph, const char*& why) override;
     Status destroy(GraphHandle graph) override;
     Status destroy(GraphInstanceHandle instance) override;
 
 private:
+    // Where the next work for a captured stream would go.
+    struct Place {
+        CUgraph graph = nullptr;  // the capture's own, while it is open
+        const CUgraphNode* before = nullptr;
+        std::size_t count = 0;
+    };
+    Status place(StreamHandle stream, Place& out);
+    // Lets what the stream is given next follow the node; without it nothing would wait for that.
+    Status follow(StreamHandle stream, CUgraphNode node);
+    Status add_setter(StreamHandle stream, const Place& at, const KernelInfo& setter, const SetCondition& pack,
+                      CUgraphNode& out);
+    Status add_conditional(StreamHandle stream, const Place& at, const ConditionalBody& request, SetCondition& pack,
+                           CUgraphNode& out);
     void opened(StreamHandle stream);
     void closed(StreamHandle stream);
 

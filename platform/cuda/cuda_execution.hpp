@@ -35,6 +35,7 @@ public:
 
     KernelModules& modules() noexcept { return modules_; }
     Status resolve(const KernelInfo& kernel, FunctionHandle& out) override { return modules_.resolve(kernel, out); }
+    bool is_resolved(const KernelInfo& kernel) override { return modules_.knows(kernel); }
     Status launch(const LaunchRequest& request) override;
 
 private:

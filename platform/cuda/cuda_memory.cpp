@@ -176,13 +176,15 @@ Status CudaMemory::pointer_facts(std::uint64_t address, PointerFacts& out) {
     int ordinal = -1;
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
+    CUdeviceptr there = 0;
     CUmemoryPool pool = nullptr;
     CUpointer_attribute asked[] = {pointer_attribute::memory_type,    pointer_attribute::is_managed,
                                    pointer_attribute::device_ordinal, pointer_attribute::range_start_addr,
-                                   pointer_attribute::range_size,     pointer_attribute::mempool_handle};
-    void* answers[] = {&type, &managed, &ordinal, &base, &bytes, &pool};
+                                   pointer_attribute::range_size,     pointer_attribute::device_pointer,
+                                   pointer_attribute::mempool_handle};
+    void* answers[] = {&type, &managed, &ordinal, &base, &bytes, &there, &pool};
     const Status status = context_.anywhere(
-        "cuPointerGetAttributes", [&] { return context_.api().pointer_get_attributes(6, asked, answers, address); });
+        "cuPointerGetAttributes", [&] { return context_.api().pointer_get_attributes(7, asked, answers, address); });
     out = {};
     if (!status.ok() || type == 0) return status;
     if (managed) {
@@ -195,6 +197,7 @@ Status CudaMemory::pointer_facts(std::uint64_t address, PointerFacts& out) {
     out.ordinal = ordinal < 0 ? -1 : ordinal;
     out.base = base;
     out.bytes = bytes;
+    out.device = there;
     return status;
 }
 

@@ -20,8 +20,10 @@ const SimulatedParameters& parameters_for_simulator(const KernelInfo& kernel) {
         parameters = std::make_unique<SimulatedParameters>();
         for (std::uint32_t i = 0; i < kernel.parameter_count; ++i) {
             const ParameterInfo& from = kernel.parameter[i];
+            // Who uses memory concurrently reads and writes it.
+            const ArgumentUse use = from.use == ArgumentUse::concurrent ? ArgumentUse::read_write : from.use;
             parameters->push_back(
-                {from.offset_bytes, from.size_bytes, from.element_bytes, static_cast<std::uint32_t>(from.use)});
+                {from.offset_bytes, from.size_bytes, from.element_bytes, static_cast<std::uint32_t>(use)});
         }
     }
     return *parameters;
@@ -46,6 +48,11 @@ int register_twin(const Library& library, const KernelInfo& kernel) {
     description.rank = kernel.rank;
     description.block_threads = kernel.block_threads;
     description.twin = reinterpret_cast<decltype(description.twin)>(reinterpret_cast<void*>(kernel.twin));
+    // … and so are those of its updates.
+    static_assert(sizeof(isthmus_sim_updates) == sizeof(SimulatedGpu) &&
+                  sizeof(isthmus_sim_update) == sizeof(UpdateInfo) &&
+                  offsetof(isthmus_sim_update, is_signed) == offsetof(UpdateInfo, is_signed));
+    description.play_gpu = reinterpret_cast<decltype(description.play_gpu)>(reinterpret_cast<void*>(kernel.play_gpu));
     return library.register_twin(&description);
 }
 
@@ -58,6 +65,11 @@ KernelModules::~KernelModules() {
     for (const auto& loaded : modules_) {
         (void)context_.inside("cuModuleUnload", [&] { return context_.api().module_unload(loaded.second); });
     }
+}
+
+bool KernelModules::knows(const KernelInfo& kernel) {
+    const std::lock_guard lock(mutex_);
+    return functions_.count(&kernel) != 0;
 }
 
 Status KernelModules::resolve(const KernelInfo& kernel, FunctionHandle& out) {

@@ -19,6 +19,7 @@ public:
     KernelModules& operator=(const KernelModules&) = delete;
 
     Status resolve(const KernelInfo& kernel, FunctionHandle& out);
+    bool knows(const KernelInfo& kernel);
     // The same code without a context, of a kernel that resolve() has found: what a node of a graph can be given on
     // any thread. Loaded apart, on the first use of a kernel of its image.
     Status free_of_context(const KernelInfo& kernel, CUkernel& out);

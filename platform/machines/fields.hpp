@@ -15,7 +15,7 @@ inline constexpr std::array<Name, 13> machine_fields = {"init_code",       "driv
                                                         "nvidia_params",   "imex_channels_major", "imex_channel_files",
                                                         "addressing_mode", "memory_limit_bytes",  "memlock_limit_bytes",
                                                         "evidence"};
-inline constexpr std::array<Name, 14> device_fields = {"ordinal",
+inline constexpr std::array<Name, 15> device_fields = {"ordinal",
                                                        "name",
                                                        "uuid",
                                                        "total_memory_bytes",
@@ -27,10 +27,14 @@ inline constexpr std::array<Name, 14> device_fields = {"ordinal",
                                                        "pinned_gpu_cached",
                                                        "peers",
                                                        "host_atomic_capabilities",
+                                                       "litmus",
                                                        "attributes",
                                                        "evidence"};
 inline constexpr std::array<Name, 3> node_fields = {"id", "cpus", "memory_bytes"};
 inline constexpr std::array<Name, 4> peer_fields = {"ordinal", "access", "native_atomics", "performance_rank"};
+inline constexpr std::array<Name, 3> litmus_fields = {"driver_version", "simulated", "results"};
+inline constexpr std::array<Name, 6> litmus_result_fields = {
+    "kind", "shape", "instances", "forbidden", "control_instances", "control_weak"};
 inline constexpr std::array<Name, 3> evidence_fields = {"is", "from", "of"};
 inline constexpr std::array<Name, 1> refusal_fields = {"refused"};
 
@@ -43,6 +47,18 @@ inline bool evidence_from(std::string_view text, Evidence& out) noexcept {
 inline std::optional<Model> model_from(std::string_view text) noexcept {
     for (const Model each : {Model::discrete, Model::hmm, Model::integrated, Model::ats, Model::c2c}) {
         if (text == name(each)) return each;
+    }
+    return std::nullopt;
+}
+inline std::optional<MemoryKind> kind_from(std::string_view text) noexcept {
+    for (int code = 1; code < memory_kind_count; ++code) {
+        if (text == name(static_cast<MemoryKind>(code))) return static_cast<MemoryKind>(code);
+    }
+    return std::nullopt;
+}
+inline std::optional<LitmusShape> shape_from(std::string_view text) noexcept {
+    for (int code = 0; code < litmus_shape_count; ++code) {
+        if (text == name(static_cast<LitmusShape>(code))) return static_cast<LitmusShape>(code);
     }
     return std::nullopt;
 }

@@ -68,6 +68,14 @@ MachineRecord record_of(std::string name, const MachineFacts& machine, const std
     return record;
 }
 
+std::vector<LitmusFinding> litmus_findings(const MachineRecord& record) {
+    std::vector<LitmusFinding> findings;
+    for (const DeviceRecord& device : record.devices) {
+        if (device.litmus) findings.push_back(*device.litmus);
+    }
+    return findings;
+}
+
 const Source* source_of(const std::vector<Source>& evidence, std::string_view field) noexcept {
     const Source* rest = nullptr;
     for (const Source& source : evidence) {

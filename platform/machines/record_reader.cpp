@@ -230,6 +230,33 @@ void read_uuid(Reader& reader, const Place& place, std::array<std::uint8_t, 16>&
     }
 }
 
+// A finding that says less than it should might narrow less than it should: every field is required.
+void read_litmus(Reader& reader, const Place& place, DeviceRecord& device) {
+    if (!place || !reader.object(place, litmus_fields)) return;
+    LitmusFinding& finding = device.litmus.emplace();
+    finding.device = device.facts.uuid;
+    if (!finding.device) reader.fail(place.path, "needs the device's uuid");
+    reader.read(reader.required(place, "driver_version"), finding.driver_version, 0, 1000000);
+    reader.read(reader.required(place, "simulated"), finding.simulated);
+    reader.array(reader.required(place, "results"), [&](const Place& item) {
+        if (!reader.object(item, litmus_result_fields)) return;
+        LitmusResult& result = finding.results.emplace_back();
+        std::string text;
+        reader.read(reader.required(item, "kind"), text);
+        const std::optional<MemoryKind> kind = kind_from(text);
+        if (!kind) reader.fail(item.path + ".kind", "is no kind of memory");
+        result.kind = kind.value_or(MemoryKind::unknown);
+        reader.read(reader.required(item, "shape"), text);
+        const std::optional<LitmusShape> shape = shape_from(text);
+        if (!shape) reader.fail(item.path + ".shape", "is no shape of trials");
+        result.shape = shape.value_or(LitmusShape::message_to_device);
+        reader.read(reader.required(item, "instances"), result.instances, 0, u64_max);
+        reader.read(reader.required(item, "forbidden"), result.forbidden, 0, result.instances);
+        reader.read(reader.required(item, "control_instances"), result.control_instances, 0, u64_max);
+        reader.read(reader.required(item, "control_weak"), result.control_weak, 0, result.control_instances);
+    });
+}
+
 void read_device(Reader& reader, const Place& place, std::size_t index, DeviceRecord& device) {
     if (!reader.object(place, device_fields)) return;
     DeviceFacts& facts = device.facts;
@@ -259,6 +286,7 @@ void read_device(Reader& reader, const Place& place, std::size_t index, DeviceRe
         reader.read(Reader::optional(item, "performance_rank"), peer.performance_rank, 0, int_max);
     });
     read_host_atomics(reader, Reader::optional(place, "host_atomic_capabilities"), facts.host_atomics);
+    read_litmus(reader, Reader::optional(place, "litmus"), device);
     read_attributes(reader, reader.required(place, "attributes"), facts.attributes);
     read_evidence(reader, reader.required(place, "evidence"), device_fields, device.evidence);
 }

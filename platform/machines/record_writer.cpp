@@ -90,6 +90,20 @@ Json peers_json(const std::vector<PeerRecord>& peers) {
     return list;
 }
 
+Json litmus_json(const LitmusFinding& finding) {
+    Json results = Json::array();
+    for (const LitmusResult& result : finding.results) {
+        results.push_back({{"kind", name(result.kind)},
+                           {"shape", name(result.shape)},
+                           {"instances", result.instances},
+                           {"forbidden", result.forbidden},
+                           {"control_instances", result.control_instances},
+                           {"control_weak", result.control_weak}});
+    }
+    return {
+        {"driver_version", finding.driver_version}, {"simulated", finding.simulated}, {"results", std::move(results)}};
+}
+
 Json device_json(const DeviceRecord& device) {
     const DeviceFacts& facts = device.facts;
     Json out = {{"ordinal", facts.ordinal}, {"name", facts.name}};
@@ -103,6 +117,7 @@ Json device_json(const DeviceRecord& device) {
     if (device.pinned_gpu_cached) out["pinned_gpu_cached"] = *device.pinned_gpu_cached;
     if (!device.peers.empty()) out["peers"] = peers_json(device.peers);
     if (facts.host_atomics) out["host_atomic_capabilities"] = *facts.host_atomics;
+    if (device.litmus) out["litmus"] = litmus_json(*device.litmus);
     out["attributes"] = attributes_json(facts.attributes);
     out["evidence"] = evidence_json(device.evidence);
     return out;

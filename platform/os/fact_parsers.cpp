@@ -154,4 +154,72 @@ bool mapping_is_huge(std::string_view smaps, std::uint64_t address) {
     return false;
 }
 
+std::optional<bool> range_has_file(std::string_view maps, std::uint64_t address, std::uint64_t bytes) {
+    const std::uint64_t last = address + bytes;
+    while (!maps.empty() && address < last) {  // lines ascend
+        std::string_view rest = next(maps, '\n');
+        std::string_view range = next(rest, ' ');
+        const std::optional<std::uint64_t> begin = number<std::uint64_t>(next(range, '-'), 16);
+        const std::optional<std::uint64_t> end = number<std::uint64_t>(range, 16);
+        for (int field = 0; field < 3; ++field) (void)next(rest, ' ');  // permissions, offset, device
+        const std::optional<std::uint64_t> inode = number<std::uint64_t>(next(rest, ' '));
+        if (!begin || !end || !inode || *end <= address) continue;
+        if (*begin > address) return std::nullopt;
+        if (*inode != 0) return true;
+        address = *end;
+    }
+    return address < last ? std::nullopt : std::optional<bool>(false);
+}
+
+namespace {
+
+struct MappingLine {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::string_view permissions;
+};
+// "7f28-7f29 rw-p 00000000 fe:00 332383   /usr/lib/x" begins a mapping; other lines describe the one before.
+std::optional<MappingLine> mapping_line(std::string_view line) {
+    std::string_view range = next(line, ' ');
+    const std::optional<std::uint64_t> begin = number<std::uint64_t>(next(range, '-'), 16);
+    const std::optional<std::uint64_t> end = number<std::uint64_t>(range, 16);
+    if (!begin || !end) return std::nullopt;
+    return MappingLine{*begin, *end, next(line, ' ')};
+}
+
+bool has_flag(std::string_view flags, std::string_view wanted) {
+    while (!flags.empty()) {
+        if (trim(next(flags, ' ')) == wanted) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+// The kernel lists mappings in ascending order.
+MappingFacts parse_mapping(std::string_view smaps, std::uint64_t address, std::uint64_t bytes) {
+    const std::uint64_t end = address + bytes;
+    if (bytes == 0 || end < address || smaps.empty()) return {};
+    MappingFacts facts{true, false, true, true, false};
+    std::uint64_t reached = address;
+    bool inside = false;
+    while (!smaps.empty()) {
+        std::string_view line = next(smaps, '\n');
+        if (const std::optional<MappingLine> mapping = mapping_line(line)) {
+            if (inside) return {};  // the one before told no flags
+            inside = mapping->begin <= reached && reached < mapping->end && reached < end;
+            if (!inside) continue;
+            facts.readable = facts.readable && mapping->permissions.find('r') != std::string_view::npos;
+            facts.writable = facts.writable && mapping->permissions.find('w') != std::string_view::npos;
+            reached = mapping->end;
+        } else if (inside && next(line, ':') == "VmFlags") {
+            facts.driver_mapping = facts.driver_mapping || has_flag(line, "io") || has_flag(line, "pf");
+            inside = false;
+        }
+    }
+    if (inside) return {};
+    facts.mapped = reached >= end;
+    return facts;
+}
+
 }  // namespace isthmus::platform::os

@@ -65,5 +65,11 @@ HostMemory combine_host_memory(std::string_view meminfo, const std::vector<std::
 
 // From /proc/self/smaps: whether the mapping at `address` consists of huge pages only.
 bool mapping_is_huge(std::string_view smaps, std::uint64_t address);
+// … and what holds for all of a range, which may span several mappings. A mapping without flags: not known.
+MappingFacts parse_mapping(std::string_view smaps, std::uint64_t address, std::uint64_t bytes);
+
+// From /proc/self/maps: whether any part of the range belongs to a file, hugetlbfs and shared memory included. Nothing:
+// some part of it is not mapped at all.
+std::optional<bool> range_has_file(std::string_view maps, std::uint64_t address, std::uint64_t bytes);
 
 }  // namespace isthmus::platform::os

@@ -116,4 +116,8 @@ HostMemory host_memory() {
     return combine_host_memory(read_text("/proc/meminfo"), memory_only_nodes, own_limits());
 }
 
+bool may_be_file_mapped(std::uint64_t address, std::uint64_t bytes) {
+    return range_has_file(read_text("/proc/self/maps"), address, bytes).value_or(true);
+}
+
 }  // namespace isthmus::platform::os

@@ -75,6 +75,9 @@ static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && sizeof(Copy2D) =
               sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) && sizeof(EdgeData) == sizeof(CUgraphEdgeData) &&
               sizeof(KernelNodeParameters) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1) &&
               sizeof(KernelNodeParameters2) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2) &&
+              sizeof(ConditionalParameters) == sizeof(CUDA_CONDITIONAL_NODE_PARAMS) &&
+              sizeof(NodeParameters) == sizeof(CUgraphNodeParams) &&
+              offsetof(NodeParameters, conditional) == offsetof(CUgraphNodeParams, conditional) &&
               sizeof(UpdateResult) == sizeof(CUgraphExecUpdateResultInfo));
 static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream) &&
               offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs) &&

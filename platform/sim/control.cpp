@@ -1,5 +1,7 @@
 // What tests ask and change beside the driver's own functions: what is alive, how much memory there is.
 #include "driver.hpp"
+#include "faults.hpp"
+#include "graph_objects.hpp"
 
 #include <platform/sim_control.h>
 
@@ -26,7 +28,12 @@ constexpr Countable countables[] = {
     {"events", [](const Driver& d) { return d.events.count(); }},
     {"modules", [](const Driver& d) { return d.modules.count(); }},
     {"pools", [](const Driver& d) { return d.pools.count(); }},
-    {"graphs", [](const Driver& d) { return d.graphs.count(); }},
+    {"graphs",
+     [](const Driver& d) {  // without those that are a node's, and go with its graph
+         const std::vector<GraphObject*> all = d.graphs.all();
+         return static_cast<std::size_t>(
+             std::count_if(all.begin(), all.end(), [](const GraphObject* graph) { return graph->parent == nullptr; }));
+     }},
     {"graph_nodes", [](const Driver& d) { return d.nodes.count(); }},
     {"graph_instances", [](const Driver& d) { return d.instances.count(); }},
     {"allocations", [](const Driver& d) { return d.regions.count(); }},
@@ -40,6 +47,7 @@ constexpr Countable countables[] = {
      }},
     {"pinned", [](const Driver& d) { return d.regions.count(Kind::pinned); }},
     {"registered", [](const Driver& d) { return d.regions.count(Kind::registered); }},
+    {"standing_calls", [](const Driver&) { return standing_calls(); }},
     {"gpu_work", [](const Driver& d) { return static_cast<std::size_t>(d.gpu_work.load(std::memory_order_acquire)); }},
 };
 

@@ -110,6 +110,7 @@ public:
     Handles<GraphObject> graphs;
     Handles<GraphExec> instances;
     Handles<NodeObject> nodes;
+    std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;  // by handle, from 1; for ever
     std::map<std::uint64_t, GraphObject*> captured_graphs;  // of open captures, by their ids, once they were asked for
     std::uint64_t next_context_id = 1;
     std::atomic<std::uint64_t> context_changes{1};  // counts contexts that ended or were revived

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -43,7 +44,7 @@ struct Plan {
     std::string function;   // empty: any
     std::uint64_t nth = 0;  // 0: every one
     Result code = 0;
-    bool persistent = false, sticky = false;
+    bool persistent = false, sticky = false, stands = false;
     std::uint64_t delay_ms = 0;
     std::uint64_t seen = 0;
 };
@@ -51,9 +52,12 @@ struct Plan {
 struct Faults {
     std::array<std::atomic<std::uint64_t>, call_count> counts{};
     std::atomic<bool> any{false};
-    std::mutex mutex;  // plans
+    std::mutex mutex;  // what follows
     std::vector<Plan> plans;
-    std::vector<CallId> answered;  // by a plan, in order
+    std::uint64_t plan_number = 0;     // counts replacements
+    std::condition_variable replaced;  // told with each
+    std::size_t standing = 0;          // calls that wait for one
+    std::vector<CallId> answered;      // by a plan, in order
 };
 
 bool number(std::string_view text, std::uint64_t& value) {
@@ -88,11 +92,13 @@ std::optional<Plan> parse_plan(std::string_view text) {
             plan.persistent = true;
         } else if (key == "sticky") {
             plan.sticky = true;
+        } else if (key == "stands") {
+            plan.stands = true;
         } else {
             return std::nullopt;
         }
     }
-    if (plan.code == 0 && plan.delay_ms == 0) return std::nullopt;
+    if (plan.code == 0 && plan.delay_ms == 0 && !plan.stands) return std::nullopt;
     return plan;
 }
 
@@ -116,6 +122,8 @@ int replace_plans(Faults& faults, const char* text) {
     }
     const std::lock_guard lock(faults.mutex);
     faults.plans = std::move(*plans);
+    ++faults.plan_number;
+    faults.replaced.notify_all();
     faults.any.store(!faults.plans.empty(), std::memory_order_release);
     return 0;
 }
@@ -134,17 +142,25 @@ Result play_plans(Faults& state, CallId id) {
     bool sticky = false;
     std::uint64_t delay_ms = 0;
     {
-        const std::lock_guard lock(state.mutex);
+        std::unique_lock lock(state.mutex);
+        bool stands = false;
         for (Plan& plan : state.plans) {
             if (!means(plan.function, id)) continue;
             const std::uint64_t seen = ++plan.seen;
             if (plan.nth != 0 && seen != plan.nth && !(plan.persistent && seen > plan.nth)) continue;
             delay_ms += plan.delay_ms;
+            stands |= plan.stands;
             if (code != 0 || plan.code == 0) continue;
             code = plan.code;
             sticky = plan.sticky;
         }
         if (code != 0) state.answered.push_back(id);
+        if (stands) {
+            const std::uint64_t number = state.plan_number;
+            ++state.standing;
+            state.replaced.wait(lock, [&] { return state.plan_number != number; });
+            --state.standing;
+        }
     }
     if (delay_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
     Driver* d = driver();
@@ -156,6 +172,11 @@ Result play_plans(Faults& state, CallId id) {
 }
 
 }  // namespace
+
+std::size_t standing_calls() {
+    const std::lock_guard lock(faults().mutex);
+    return faults().standing;
+}
 
 const char* name(CallId id) noexcept {
     return names[static_cast<std::size_t>(id)];

@@ -109,8 +109,8 @@ Result add_child(Driver& d, NodeObject** node, GraphObject* object, NodeObject* 
     if (!d.graphs.alive(child)) return result::invalid_value;
     engine::Graph inside;
     if (const Result code = look(d, *child, [&](const engine::Graph& graph) { inside = graph; })) return code;
-    // Documented as "an error"; which is assumed.
-    if (has_memory_nodes(inside)) return result::not_supported;
+    // Documented as "an error"; which is assumed, and for conditional nodes observed.
+    if (has_memory_nodes(inside) || has_conditions(inside)) return result::not_supported;
     return add(d, node, object, dependencies, count, [&](engine::Graph& graph, std::vector<engine::NodeIndex> after) {
         return graph.add_graph(inside, std::move(after));
     });
@@ -119,8 +119,8 @@ Result add_child(Driver& d, NodeObject** node, GraphObject* object, NodeObject* 
 Result embedded_graph(Driver& d, NodeObject* node, GraphObject** graph) {
     if (!graph || !d.nodes.alive(node)) return result::invalid_value;
     bool is_child = false;
-    const Result code = look(d, *node->graph,
-                             [&](const engine::Graph& outer) { is_child = outer.node(node->index).child.has_value(); });
+    const Result code =
+        look(d, *node->graph, [&](const engine::Graph& outer) { is_child = type_of(outer.node(node->index)) == 4; });
     if (code != result::ok || !is_child) return code != result::ok ? code : result::invalid_value;
     if (!node->embedded) {
         node->embedded = d.graphs.create();

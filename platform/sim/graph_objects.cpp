@@ -88,6 +88,7 @@ Result indices_of(const Driver& d, const GraphObject& object, NodeObject* const*
 }
 
 int type_of(const engine::GraphNode& node) {
+    if (node.condition) return 13;
     if (node.child) return 4;
     switch (node.operation.kind) {
         case engine::Kind::kernel: return 0;

@@ -76,6 +76,10 @@ void end_stream(Driver& d, const Stream& stream);
 Result indices_of(const Driver& d, const GraphObject& object, NodeObject* const* nodes, std::size_t count,
                   std::vector<engine::NodeIndex>& out);
 
+// Are there conditional nodes, in child graphs too? And anything but what they may run (documented; 1 observed)?
+bool has_conditions(const engine::Graph& graph);
+bool has_forbidden_bodies(const engine::Graph& graph);
+
 // CUgraphNodeType
 int type_of(const engine::GraphNode& node);
 

@@ -84,6 +84,8 @@ Verdict check_kernels(const KernelLaunch& old, const KernelLaunch& now, bool nod
 
 Verdict check_nodes(const engine::GraphNode& old, const engine::GraphNode& now, bool node_priorities) {
     if (type_of(old) != type_of(now)) return node_type_changed;
+    // Assumed: the kernels that set a condition name it by its handle, which stays the first graph's.
+    if (old.condition && old.condition->value != now.condition->value) return parameters_changed;
     if (old.child) return success;  // compared on its own
     const void *mine = old.operation.details.get(), *other = now.operation.details.get();
     switch (old.operation.kind) {

@@ -19,7 +19,10 @@ Result instantiate(Driver& d, GraphExec** instance, GraphObject* graph, unsigned
     auto made = std::make_shared<engine::GraphInstance>();
     if (const Result code = look(d, *graph, [&](const engine::Graph& g) { made->graph = g; })) return code;
     // Memory that a graph allocates has one address: documented as one live instance.
-    if (has_memory_nodes(made->graph) && graph->live_instance.lock()) return result::not_supported;
+    // Of conditional nodes it was observed.
+    const bool once = has_memory_nodes(made->graph) || has_conditions(made->graph);
+    if (once && graph->live_instance.lock()) return result::not_supported;
+    if (has_forbidden_bodies(made->graph)) return result::invalid_value;
     graph->live_instance = made;
     *instance = d.instances.create();
     (*instance)->instance = std::move(made);
@@ -67,6 +70,7 @@ Result cuGraphClone(GraphObject** clone, GraphObject* original) {
         engine::Graph copied;
         if (const Result code = look(d, *original, [&](const engine::Graph& graph) { copied = graph; })) return code;
         if (has_memory_nodes(copied)) return result::not_supported;  // documented as unsupported
+        if (has_conditions(copied)) return result::not_supported;    // observed
         copied.renew_identities();
         *clone = d.graphs.create();
         (*clone)->graph.swap(copied);

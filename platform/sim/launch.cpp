@@ -4,6 +4,7 @@
 
 #include "call.hpp"
 #include "module.hpp"
+#include "updates.hpp"
 
 #include <cstring>
 
@@ -61,12 +62,33 @@ std::uint64_t outermost(const KernelLaunch& launch) {
     }
 }
 
+// What cudaGraphSetConditional does in the kernel's GPU code, no CPU function can do.
+int set_condition(const SetsCondition& pack, const std::vector<std::shared_ptr<std::atomic<unsigned>>>& conditions) {
+    if (pack.condition == 0 || pack.condition > conditions.size()) {
+        say("kernel %s: no graph has the condition %llu; this becomes CUDA_ERROR_ILLEGAL_ADDRESS (700)",
+            sets_condition_symbol, static_cast<unsigned long long>(pack.condition));
+        return result::illegal_address;
+    }
+    const int value = *reinterpret_cast<const std::int32_t*>(static_cast<std::uintptr_t>(pack.word));
+    conditions[pack.condition - 1]->store(value != 0 ? 1 : 0, std::memory_order_relaxed);
+    return result::ok;
+}
+
 int run(Driver& d, const KernelLaunch& launch) {
     std::vector<std::byte> pack = launch.pack;
+    std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;
+    const bool sets = launch.twin->symbol == sets_condition_symbol && pack.size() == sizeof(SetsCondition);
     {
         const std::lock_guard lock(d.mutex);
         if (!check_arguments(d, launch, pack)) return result::illegal_address;
+        if (sets) conditions = d.conditions;
     }
+    if (sets) {
+        SetsCondition request;
+        std::memcpy(&request, pack.data(), sizeof request);
+        return set_condition(request, conditions);
+    }
+    const PlayingGpu playing(d, launch.agent.device, *launch.twin);
     std::uintptr_t fault = 0;
     const auto work = [&] { launch.twin->run(&launch.extent, 0, outermost(launch), pack.data()); };
     if (Protection::run_guarded(work, fault)) return result::ok;

@@ -13,6 +13,12 @@
 
 namespace isthmus::sim {
 
+// The kernel that sets a graph's condition from a word of memory, as its GPU code does by cudaGraphSetConditional.
+inline constexpr const char* sets_condition_symbol = "isthmus_set_condition";
+struct SetsCondition {
+    std::uint64_t condition, word, count;
+};
+
 struct LaunchShape {
     unsigned grid[3];
     unsigned block[3];

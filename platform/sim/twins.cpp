@@ -40,6 +40,7 @@ Twin copy_of(const isthmus_sim_kernel& kernel) {
     twin.rank = kernel.rank;
     twin.block_threads = kernel.block_threads;
     twin.run = kernel.twin;
+    twin.play_gpu = kernel.play_gpu;
     return twin;
 }
 

@@ -7,13 +7,14 @@
 #include <vector>
 
 struct isthmus_sim_extent;
+struct isthmus_sim_updates;
 
 namespace isthmus::sim {
 
 struct Parameter {
     std::uint32_t offset_bytes, size_bytes, element_bytes, use;
     bool is_view() const { return element_bytes != 0; }
-    bool writes() const { return (use & 2) != 0; }
+    bool writes() const { return (use & 6) != 0; }  // ArgumentUse: write 2, read_write 3, concurrent 4
 };
 
 struct Twin {
@@ -26,6 +27,7 @@ struct Twin {
     std::uint32_t rank = 1;
     std::uint32_t block_threads = 0;
     void (*run)(const isthmus_sim_extent* extent, std::uint64_t first, std::uint64_t last, const void* pack) = nullptr;
+    void (*play_gpu)(const isthmus_sim_updates* updates) = nullptr;
 };
 
 // The hash under which an image with these bytes was registered; empty: nobody did.

@@ -88,6 +88,23 @@ struct EdgeData {  // CUgraphEdgeData
     unsigned char reserved[5];
 };
 
+struct ConditionalParameters {  // CUDA_CONDITIONAL_NODE_PARAMS
+    std::uint64_t handle;
+    int type;  // 0 if, 1 while, 2 switch
+    unsigned size;
+    GraphObject** bodies;
+    Context* context;
+};
+struct NodeParameters {  // CUgraphNodeParams
+    int type;
+    int reserved[3];
+    union {
+        long long padding[29];
+        ConditionalParameters conditional;
+    };
+    long long reserved_too;
+};
+
 struct UpdateResult {  // CUgraphExecUpdateResultInfo
     int result;
     NodeObject* error_node;
@@ -142,8 +159,8 @@ inline constexpr int max_threads_per_block = 1, max_block_x = 2, max_grid_x = 5,
                      warp_size = 10, multiprocessors = 16, integrated = 18, pci_bus = 33, pci_device = 34,
                      max_threads_per_multiprocessor = 39, unified_addressing = 41, pci_domain = 50, cc_major = 75,
                      cc_minor = 76, stream_priorities = 78, managed = 83, pageable = 88, concurrent_managed = 89,
-                     host_pointer_for_registered = 91, max_shared_optin = 97, host_register = 99,
-                     read_only_register = 113, memory_pools = 115;
+                     native_host_atomics = 86, partial_host_atomics = 147, host_pointer_for_registered = 91,
+                     max_shared_optin = 97, host_register = 99, read_only_register = 113, memory_pools = 115;
 }  // namespace attribute
 
 }  // namespace isthmus::sim

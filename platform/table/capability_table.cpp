@@ -14,6 +14,9 @@ constexpr std::string_view h200 =
 constexpr std::string_view thor = "observed: Thor, plain or registered memory near the GPU is the best shared memory";
 constexpr std::string_view grace = "documented: Grace guides, produce in CPU memory and let the GPU read it in place";
 
+constexpr std::size_t from_bytes = 0;
+constexpr std::string_view crossover = "assumed: at any size; bench_sharing measures it";
+
 constexpr std::array<Row, 6> rows = {
     Row{.model = Model::cpu,
         .meaning = "Kernels run on the host's own threads; all memory is host memory.",
@@ -25,6 +28,7 @@ constexpr std::array<Row, 6> rows = {
         .shared_for_latency = {MemoryKind::host, "by construction"},
         .near_device = {false, "by construction: the system's own policy serves host threads"},
         .copy_pays = {false, "by construction: a copy would lie in the same memory"},
+        .copy_pays_from_bytes = {0, "by construction: no copy pays"},
         .prefetch_pays = {false, "by construction: nothing migrates"},
         .write_combined_pays = {false, "by construction"},
         .memory_info_counts = {false, "by construction: /proc/meminfo and the cgroup count"}},
@@ -40,6 +44,7 @@ constexpr std::array<Row, 6> rows = {
         .near_device = {true, "assumed: host memory on another socket crosses one link more"},
         .copy_pays = {true,
                       "observed: H200, one pass over the link costs what a copy costs; each further pass is extra"},
+        .copy_pays_from_bytes = {from_bytes, crossover},
         .prefetch_pays = {true, "observed: H200, managed memory at first touch 7.8 GB/s, prefetched 51"},
         .write_combined_pays = {true, "documented: CUDA programming guide; not measured here"},
         .memory_info_counts = {true, "documented: CUDA driver API"}},
@@ -55,6 +60,7 @@ constexpr std::array<Row, 6> rows = {
         .shared_for_latency = {MemoryKind::pinned, "assumed: as discrete, no page fault on either side"},
         .near_device = {true, "assumed: as discrete"},
         .copy_pays = {true, "assumed: as discrete"},
+        .copy_pays_from_bytes = {from_bytes, crossover},
         .prefetch_pays = {true, "assumed: as discrete"},
         .write_combined_pays = {true, "documented: CUDA programming guide; not measured here"},
         .memory_info_counts = {true, "documented: CUDA driver API"}},
@@ -69,6 +75,7 @@ constexpr std::array<Row, 6> rows = {
         .shared_for_latency = {MemoryKind::pinned, tegra},
         .near_device = {false, "by construction: one memory"},
         .copy_pays = {false, "assumed: a copy would lie in the same DRAM"},
+        .copy_pays_from_bytes = {0, "by construction: no copy pays"},
         .prefetch_pays = {false, "observed: Orin, prefetch answers 101; attachment is the only relief"},
         .write_combined_pays = {false, nowhere},
         .memory_info_counts = {false, "documented: CUDA for Tegra, MemAvailable counts"}},
@@ -82,6 +89,7 @@ constexpr std::array<Row, 6> rows = {
         .shared_for_latency = {MemoryKind::registered, thor},
         .near_device = {true, "documented: CUDA for Tegra, GPU caching depends on the node of the first page"},
         .copy_pays = {false, "assumed: a copy would lie in the same DRAM"},
+        .copy_pays_from_bytes = {0, "by construction: no copy pays"},
         .prefetch_pays = {false, "assumed: one DRAM, nothing migrates"},
         .write_combined_pays = {false, nowhere},
         .memory_info_counts = {false, "observed: GB10, memory info is unreliable; MemAvailable counts"}},
@@ -97,6 +105,7 @@ constexpr std::array<Row, 6> rows = {
                                "that the host sees"},
         .near_device = {true, "documented: Grace guides; ordinary host memory is never placed on a GPU node unasked"},
         .copy_pays = {false, "documented: Grace guides, the link is coherent and wide"},
+        .copy_pays_from_bytes = {0, "by construction: no copy pays"},
         .prefetch_pays = {false, "assumed: the link is coherent, and pages move by access counters"},
         .write_combined_pays = {false, "documented: Grace guides, write-combined memory halves the bandwidth"},
         .memory_info_counts = {true, "documented: CUDA driver API"}},
@@ -106,7 +115,8 @@ constexpr bool complete(const Row& row) {
     return !row.meaning.empty() && !row.found_by.empty() && !row.examples.empty() &&
            !row.pinned_caching.source.empty() && !row.registered_caching.source.empty() &&
            !row.shared_in_place.source.empty() && !row.shared_for_latency.source.empty() &&
-           !row.near_device.source.empty() && !row.copy_pays.source.empty() && !row.prefetch_pays.source.empty() &&
+           !row.near_device.source.empty() && !row.copy_pays.source.empty() &&
+           !row.copy_pays_from_bytes.source.empty() && !row.prefetch_pays.source.empty() &&
            !row.write_combined_pays.source.empty() && !row.memory_info_counts.source.empty();
 }
 constexpr bool every_model_has_its_row() {

@@ -3,6 +3,7 @@
 #include <isthmus/access.hpp>
 #include <isthmus/capability.hpp>
 #include <isthmus/facts.hpp>
+#include <isthmus/litmus.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/sharing_use.hpp>
@@ -146,6 +147,21 @@ std::string_view name(MemoryKind kind) noexcept {
         case MemoryKind::vmm: return "vmm";
         case MemoryKind::host_numa: return "host_numa";
         case MemoryKind::imported: return "imported";
+    }
+    return "unknown";
+}
+
+std::string_view name(LitmusShape shape) noexcept {
+    switch (shape) {
+        case LitmusShape::message_to_device: return "message_to_device";
+        case LitmusShape::message_to_host: return "message_to_host";
+        case LitmusShape::store_buffering: return "store_buffering";
+        case LitmusShape::load_buffering: return "load_buffering";
+        case LitmusShape::coherence_to_device: return "coherence_to_device";
+        case LitmusShape::coherence_to_host: return "coherence_to_host";
+        case LitmusShape::tearing_to_device: return "tearing_to_device";
+        case LitmusShape::tearing_to_host: return "tearing_to_host";
+        case LitmusShape::lost_updates: return "lost_updates";
     }
     return "unknown";
 }

@@ -107,4 +107,33 @@ TEST(Capabilities, EverySimulatedMachineClassifiesToItsName) {  // keeps D6, D8,
     EXPECT_EQ(models, known->second);
 }
 
+TEST(Capabilities, WhatTrialsFoundOnADeviceTakesFromItsCapabilitiesAlone) {  // keeps G13
+    on_every_device([](Device& device) {
+        const isthmus::MachineFacts& machine = runtime().machine();
+        isthmus::LitmusFinding finding{device.facts().uuid, machine.driver_version, machine.simulated, {}};
+        finding.results = {{isthmus::MemoryKind::pinned, isthmus::LitmusShape::lost_updates, 100, 1, 100, 50},
+                           {isthmus::MemoryKind::managed, isthmus::LitmusShape::lost_updates, 100, 0, 100, 50}};
+        isthmus::LitmusFinding of_another_driver = finding;
+        of_another_driver.driver_version += 10;
+        of_another_driver.results[0].shape = isthmus::LitmusShape::tearing_to_host;
+        std::vector<std::string> lines;
+        isthmus::RuntimeOptions options;
+        options.litmus_findings = {finding, of_another_driver};
+        options.log = [&](isthmus::Severity, std::string_view line) { lines.emplace_back(line); };
+        isthmus::Runtime second = isthmus::Runtime::open(options).value();
+
+        std::size_t unused = 0;
+        for (const std::string& line : lines) unused += line.find("is not used") != std::string::npos;
+        EXPECT_TRUE(conformance::unless_fault(unused == (device.is_cpu() ? 2u : 1u)));
+        for (std::size_t at = 0; at < second.device_count(); ++at) {
+            const Device& each = *second.device(at).value();
+            const bool found = !device.is_cpu() && each.facts().uuid == device.facts().uuid;
+            EXPECT_EQ(each.capabilities().lossy_kinds,
+                      found ? 1u << static_cast<unsigned>(isthmus::MemoryKind::pinned) : 0u);
+            EXPECT_EQ(each.capabilities().torn_kinds, 0u);
+            EXPECT_EQ(each.capabilities().disordered_kinds, 0u);
+        }
+    });
+}
+
 }  // namespace

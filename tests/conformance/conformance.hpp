@@ -2,6 +2,7 @@
 // the public headers, so that the same suite runs on the CPU device, every simulated machine and real hardware.
 #pragma once
 
+#include "atomic_words.hpp"
 #include "expectations.hpp"
 
 #include <isthmus/isthmus.hpp>
@@ -25,12 +26,41 @@ ISTHMUS_DECLARE_KERNEL(block_sums, isthmus::Block block, isthmus::Out<std::int64
                        isthmus::View<const std::int32_t> in);
 // Goes over the data `rounds` times: as long as one wants.
 ISTHMUS_DECLARE_KERNEL(churn, isthmus::Index i, isthmus::View<std::int32_t> data, std::int32_t rounds);
+// Makes the word smaller by one, and counts that.
+ISTHMUS_DECLARE_KERNEL(take_turn, isthmus::Index i, isthmus::View<std::int32_t> word,
+                       isthmus::View<std::int32_t> turns);
 // Raises flag number `self`, and waits for those of all parties: met[0] is then 1. 0: flag number `parties` was raised
 // instead, which lets everybody go. The flags stand meeting_stride apart, in memory that all of them see while they
 // run.
 inline constexpr int meeting_stride = 32;
 ISTHMUS_DECLARE_KERNEL(meet, isthmus::Index i, isthmus::View<std::int32_t> met, isthmus::View<std::int32_t> flags,
                        std::int32_t self, std::int32_t parties);
+
+// Updates of words that the host updates too. Each item raises control[0] and adds 1 to words[0] until the host raises
+// control[1]; how often it added stands in control[2 + i] then.
+ISTHMUS_DECLARE_KERNEL(add_until_told, isthmus::Index i, AddedWords words, ControlWords control);
+// The same without telling the launch that it updates: nobody can check it.
+ISTHMUS_DECLARE_KERNEL(add_unguarded_until_told, isthmus::Index i, ControlWords words, ControlWords control);
+// … in a split counter's slot i % size.
+ISTHMUS_DECLARE_KERNEL(count_until_told, isthmus::Index i, isthmus::SplitCounterView counter, ControlWords control);
+// … or stores pairs of equal numbers to pairs[0].
+ISTHMUS_DECLARE_KERNEL(store_pairs_until_told, isthmus::Index i, isthmus::AtomicView<isthmus::Pair64> pairs,
+                       ControlWords control);
+ISTHMUS_DECLARE_KERNEL(count_items, isthmus::Index i, isthmus::SplitCounterView counter);
+// Every operation once on words[0] and wide[0]; what each of them gave is in `old` afterwards (20 places).
+ISTHMUS_DECLARE_KERNEL(every_update, isthmus::Index i, NarrowWords words, WideWords wide,
+                       isthmus::View<std::int64_t> old);
+ISTHMUS_DECLARE_KERNEL(add_floats, isthmus::Index i, FloatWords single, DoubleWords twice);
+// Adds 1 to words[0], sets bit i % 32 of words[1], raises words[2] to i.
+ISTHMUS_DECLARE_KERNEL(update_words, isthmus::Index i, UpdatedWords words);
+// Waits until gate[0] is raised, adds `by` to all of `data`, and raises gate[gate_line]. One item. The host raises the
+// gate through a concurrent view, while it runs; where it would wait for ever (the CPU device, a seeded simulator)
+// before the launch.
+inline constexpr int gate_line = 32;
+ISTHMUS_DECLARE_KERNEL(when_raised, isthmus::Index i, isthmus::AtomicView<std::int32_t> gate,
+                       isthmus::View<std::int32_t> data, std::int32_t by);
+// words[0] = 1.
+ISTHMUS_DECLARE_KERNEL(leave_mark, isthmus::Index i, isthmus::AtomicView<std::int32_t> words);
 
 // One runtime for the whole process, in checked mode.
 isthmus::Runtime& runtime();

@@ -1,4 +1,6 @@
 // The kernels that the conformance tests launch.
+#include "atomic_words.hpp"
+
 #include <isthmus/kernel.hpp>
 
 #include <cstdint>
@@ -61,6 +63,11 @@ ISTHMUS_KERNEL_FUNCTION bool is_raised(const std::int32_t& flag) {
 #endif
 }
 
+ISTHMUS_KERNEL(take_turn, Index, View<std::int32_t> word, View<std::int32_t> turns) {
+    word[0] -= 1;
+    turns[0] += 1;
+}
+
 ISTHMUS_KERNEL(meet, Index, View<std::int32_t> met, View<std::int32_t> flags, std::int32_t self, std::int32_t parties) {
     constexpr int stride = 32;  // meeting_stride
     raise_flag(flags[self * stride]);
@@ -70,6 +77,87 @@ ISTHMUS_KERNEL(meet, Index, View<std::int32_t> met, View<std::int32_t> flags, st
         for (std::int32_t party = 0; party < parties; ++party) all = all && is_raised(flags[party * stride]);
     }
     met[0] = all ? 1 : 0;
+}
+
+template <class Add>
+ISTHMUS_KERNEL_FUNCTION void until_told(std::uint64_t item, const ControlWords& control, Add add) {
+    control.at(0).store_release(1);
+    std::uint32_t added = 0;
+    do {
+        add();
+        ++added;
+    } while (control.at(1).load_acquire() == 0);
+    control.at(2 + item).store_release(added);
+}
+
+ISTHMUS_KERNEL(add_until_told, Index i, AddedWords words, ControlWords control) {
+    until_told(i, control, [&] { words.at(0).add_relaxed(1); });
+}
+
+ISTHMUS_KERNEL(add_unguarded_until_told, Index i, ControlWords words, ControlWords control) {
+    until_told(i, control, [&] { AtomicRef<std::uint32_t>(words.data[0]).add_relaxed(1); });
+}
+
+ISTHMUS_KERNEL(count_until_told, Index i, SplitCounterView counter, ControlWords control) {
+    until_told(i, control, [&] { counter.add(i % counter.size(), 1); });
+}
+
+ISTHMUS_KERNEL(count_items, Index i, SplitCounterView counter) {
+    counter.add(i % counter.size(), i + 1);
+}
+
+ISTHMUS_KERNEL(store_pairs_until_told, Index i, AtomicView<Pair64> pairs, ControlWords control) {
+    std::uint64_t number = 0;
+    until_told(i, control, [&] {
+        ++number;
+        pairs.at(0).store_release({number, number});
+    });
+}
+
+template <class Words>
+ISTHMUS_KERNEL_FUNCTION void update_every_way(const Words& words, const View<std::int64_t>& old, std::uint64_t at) {
+    const auto word = words.at(0);
+    const auto note = [&](auto value) { old[at++] = static_cast<std::int64_t>(value); };
+    note(word.add_relaxed(5));
+    note(word.sub_acq_rel(7));
+    note(word.min_relaxed(9));
+    note(word.max_acq_rel(11));
+    note(word.and_relaxed(6));
+    note(word.or_acq_rel(9));
+    note(word.xor_relaxed(3));
+    note(word.exchange_acq_rel(20));
+    typename std::remove_cvref_t<decltype(word)>::value_type expected = 21;
+    const bool wrong = word.compare_exchange_relaxed(expected, 1);
+    note(wrong ? -1 : static_cast<int>(expected));
+    note(word.compare_exchange_acq_rel(expected, 33) ? 1 : -1);
+}
+
+ISTHMUS_KERNEL(every_update, Index, NarrowWords words, WideWords wide, View<std::int64_t> old) {
+    update_every_way(words, old, 0);
+    update_every_way(wide, old, 10);
+}
+
+ISTHMUS_KERNEL(add_floats, Index, FloatWords single, DoubleWords twice) {
+    single.at(0).add_relaxed(1);
+    twice.at(0).add_acq_rel(2);
+}
+
+ISTHMUS_KERNEL(update_words, Index i, UpdatedWords words) {
+    words.at(0).add_relaxed(1);
+    words.at(1).or_relaxed(std::uint32_t{1} << (i % 32));
+    words.at(2).max_relaxed(static_cast<std::uint32_t>(i));
+}
+
+ISTHMUS_KERNEL(when_raised, Index, AtomicView<std::int32_t> gate, View<std::int32_t> data, std::int32_t by) {
+    constexpr int line = 32;  // gate_line
+    while (!is_raised(gate.data[0])) {
+    }
+    for (std::uint64_t at = 0; at < data.size(); ++at) data[at] += by;
+    raise_flag(gate.data[line]);
+}
+
+ISTHMUS_KERNEL(leave_mark, Index, AtomicView<std::int32_t> words) {
+    raise_flag(words.data[0]);
 }
 
 }  // namespace conformance

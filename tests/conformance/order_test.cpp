@@ -308,6 +308,22 @@ TEST(Order, PartsThatGraphsCopyAreToldApart) {  // keeps S7
     });
 }
 
+TEST(Order, PartsThatAKernelOfAGraphWasGivenSinceAreToldApart) {  // keeps S7, S16
+    on_every_checked_device([](Device& device, bool mended) -> Result<void> {
+        if (device.is_cpu()) return {};
+        Stream left = device.create_stream().value();
+        Stream right = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> first = device.allocate<std::int32_t>(count).value();
+        Capture capture = right.begin_capture().value();
+        const auto node = capture.launch(add_one, half, first).value();
+        GraphInstance instance = capture.end().value().instantiate().value();
+        instance.set_arguments(node, half, data.part(mended ? half : half - 1, half).value()).value();
+        (void)left.launch(add_one, half, data.part(0, half).value()).value();
+        return right.launch(instance);
+    });
+}
+
 TEST(Order, BranchesOfACaptureThatWereNotJoinedInBetween) {  // keeps S7
     on_every_checked_device([](Device& device, bool mended) -> Result<void> {
         if (device.is_cpu()) return {};

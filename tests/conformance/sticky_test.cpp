@@ -26,6 +26,14 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
         auto view = salvage.write_on_host().value();
         for (std::int32_t& value : view) value = 77;
     }
+    // Somebody else's, once in use and once not.
+    alignas(64) static std::int32_t foreign[2][64] = {};
+    int told = 0;
+    isthmus::AdoptOptions options;
+    options.release = [&told](void*, std::size_t) { ++told; };
+    Buffer<std::int32_t> adopted = device.adopt<std::int32_t>(foreign[0], 64, options).value();
+    Buffer<std::int32_t> idle = device.adopt<std::int32_t>(foreign[1], 64, options).value();
+    (void)device.stream().launch(conformance::add_one, 64, adopted).value();
     Buffer<std::int32_t> in_flight = device.allocate_shared<std::int32_t>(64, pinned).value();
     device.stream().set_launch_mode(LaunchMode::relaxed);
     // An address that nobody has, as a raw view: what relaxed lets through.
@@ -48,24 +56,35 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
         EXPECT_TRUE(refused_as(in_flight.read_on_host(), Code::device_lost)) << "what was lost is no silent answer";
     }
     EXPECT_EQ(in_flight.salvage_on_host().value().size(), 64u);
+    EXPECT_EQ(told, 0);
+    adopted = {};
+    (void)idle.release();
+    EXPECT_EQ(told, 2) << "a lost device uses nothing any more: each owner is told once";
     EXPECT_TRUE(runtime().cpu().healthy()) << "the other devices work on";
 }
 
 TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
     Device& device = runtime().cpu();
     Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(64).value();
+    alignas(64) static std::int32_t foreign[64] = {};
+    int told = 0;
+    isthmus::AdoptOptions options;
+    options.release = [&told](void*, std::size_t) { ++told; };
+    Buffer<std::int32_t> adopted = device.adopt<std::int32_t>(foreign, 64, std::move(options)).value();
     const pid_t child = fork();
     if (child == 0) {
         const bool refused = device.allocate<std::int32_t>(4).code() == Code::forked &&
                              device.stream().launch(conformance::add_one, 64, buffer).code() == Code::forked &&
                              buffer.read_on_host().code() == Code::forked;
-        { Buffer<std::int32_t> dies = std::move(buffer); }
-        _exit(refused ? 0 : 1);
+        { Buffer<std::int32_t> dies = std::move(buffer), as_well = std::move(adopted); }
+        _exit(refused && told == 0 ? 0 : 1);  // the parent still has it
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
     EXPECT_TRUE(worked(buffer.read_on_host()));
+    adopted = {};
+    EXPECT_EQ(told, 1);
 }
 
 }  // namespace

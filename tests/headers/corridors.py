@@ -42,6 +42,8 @@ CUDA = re.compile(r'^(cuda|cuda_runtime|cudaTypedefs|driver_types|nvml)[\w/]*\.h
 def kind_of(name, vocabulary):
     if name.startswith('isthmus/'):
         return 'vocabulary' if name in vocabulary else 'public'
+    if name == 'cuda/atomic':  # libcu++, for GPU code alone: the toolkit's, and no room of ours
+        return 'own'
     if CUDA.match(name):
         return 'cuda'
     if THIRD_PARTY.match(name):

@@ -1,8 +1,9 @@
-// The order of a run: read a frame, hand it to the device, finish the one before it.
+// The order of a run: one thread reads frames, the other hands them to the device and finishes the oldest.
 #include "camera_run.hpp"
 
 #include "stop_signal.hpp"
 
+#include <thread>
 #include <utility>
 
 namespace isthmus::tools::camera {
@@ -45,8 +46,8 @@ std::optional<Failure> CameraRun::prepare(int stop_descriptor) {
 }
 
 std::optional<Failure> CameraRun::go(Device& device) {
-    Result<CornerFinder> finder =
-        CornerFinder::create(device, {reader_->shape(), options_.rule, options_.most_corners, options_.memory});
+    Result<CornerFinder> finder = CornerFinder::create(
+        device, {reader_->shape(), options_.rule, options_.most_corners, options_.memory, options_.in_flight});
     if (!finder) return of_device(std::move(finder).error());
     tracker_.emplace(options_.matching);
     describe(device, *finder);
@@ -71,62 +72,100 @@ std::optional<Failure> CameraRun::go(Device& device) {
     return commit();
 }
 
-// While the device works on one frame, the CPU finishes the one before it.
+// Frames are read on a thread of their own, the device has some of them, and the CPU finishes the oldest meanwhile.
 std::optional<Failure> CameraRun::frames(CornerFinder& finder, Progress& progress) {
-    for (std::uint64_t number = 0;; ++number) {
-        const std::size_t slot = number % CornerFinder::slot_count;
-        Got got = Got::stopped;
-        if (StopSignal::received() == 0) {
-            if (std::optional<Failure> failed = read(finder, slot, got)) return failed;
+    std::thread reader([&] { read_all(finder.frames()); });
+    std::optional<Failure> failed = work(finder, progress);
+    if (failed) {  // whatever the reader waits for, it gets an answer
+        finder.frames().close();
+        StopSignal::end_reading();
+    }
+    reader.join();
+    return failed ? std::move(failed) : std::move(read_failure_);
+}
+
+std::optional<Failure> CameraRun::work(CornerFinder& finder, Progress& progress) {
+    for (bool ended = false;;) {
+        if (!ended && !finder.full()) {
+            const std::size_t before = finder.in_flight();
+            if (std::optional<Failure> failed = submit(finder, ended)) return failed;
+            if (finder.in_flight() != before) continue;
         }
-        if (got == Got::all) {
-            const StageTimer timer(submit_);
-            if (Result<void> submitted = finder.submit(slot); !submitted)
-                return of_device(std::move(submitted).error());
-            copied_up_[slot] = newly_copied(finder);
+        if (finder.in_flight() > 0) {
+            if (std::optional<Failure> failed = finish(finder)) return failed;
+            progress.show(summary_.frames);
+        } else if (ended) {
+            return std::nullopt;
         }
-        if (number > 0) {
-            if (std::optional<Failure> failed = finish(finder, (number - 1) % CornerFinder::slot_count)) return failed;
-            progress.show(number);
-        }
-        if (got != Got::all) return std::nullopt;
     }
 }
 
-// Straight from the file or the pipe into memory that the device reads.
-std::optional<Failure> CameraRun::read(CornerFinder& finder, std::size_t slot, Got& got) {
-    Result<HostView<std::uint8_t>> frame = finder.write_frame(slot);
-    if (!frame) return of_device(std::move(frame).error());
-    const StageTimer timer(read_);
-    Result<Got> read = reader_->read(frame->span());
-    if (!read) return StopSignal::received() != 0 ? std::nullopt : std::optional(of_files(std::move(read).error()));
-    got = *read;
+// Waits for a frame only where there is nothing else to do.
+std::optional<Failure> CameraRun::submit(CornerFinder& finder, bool& ended) {
+    Result<ReadyFrame<std::uint8_t>> frame =
+        finder.frames().next_frame(finder.in_flight() > 0 ? Wait::never() : Wait{});
+    if (!frame) {
+        ended = frame.code() == Code::invalid_handle;
+        return std::nullopt;  // a camera may take its time
+    }
+    const StageTimer timer(submit_);
+    if (Result<void> submitted = finder.submit(std::move(frame).value()); !submitted)
+        return of_device(std::move(submitted).error());
     return std::nullopt;
 }
 
-std::optional<Failure> CameraRun::finish(CornerFinder& finder, std::size_t slot) {
-    std::optional<FoundCorners> found;
-    {
-        const StageTimer timer(wait_);
-        Result<FoundCorners> corners = finder.corners(slot);
-        if (!corners) return of_device(std::move(corners).error());
-        found.emplace(std::move(corners).value());
+void CameraRun::read_all(CornerFinder::Frames& frames) {
+    while (StopSignal::received() == 0) {
+        Result<Got> got = read(frames);
+        if (got && *got == Got::all) continue;
+        // Neither a signal nor the other thread's failure is one of reading.
+        if (!got && StopSignal::received() == 0 && got.code() != Code::invalid_handle && !read_failure_)
+            read_failure_ = of_files(std::move(got).error());
+        break;
     }
-    Result<HostView<const std::uint8_t>> frame = finder.read_frame(slot);
-    if (!frame) return of_device(std::move(frame).error());
-    const std::vector<TrackedCorner>* tracked = nullptr;
-    {
-        const StageTimer timer(match_);
-        tracked = &tracker_->follow(reader_->shape(), frame->data(), found->list.span().first(found->count.listed));
-    }
-    count(*found, *tracked);
-    summary_.bytes_copied.add(copied_up_[slot] + newly_copied(finder));
-    return write(*tracked, frame->data());
+    frames.close();
 }
 
-std::uint64_t CameraRun::newly_copied(const CornerFinder& finder) {
-    const std::uint64_t copied = finder.bytes_copied();
-    return copied - std::exchange(copied_before_, copied);
+// Straight from the file or the pipe into memory that the device reads.
+Result<Got> CameraRun::read(CornerFinder::Frames& frames) {
+    Result<FrameToFill<std::uint8_t>> frame = frames.begin_frame();
+    if (!frame && frame.code() == Code::timed_out) return Got::all;  // the other thread may take its time
+    if (!frame) return std::move(frame).error();
+    Result<Got> got = Got::stopped;
+    {
+        Result<HostView<std::uint8_t>> view = frame->buffer().write_on_host();
+        if (!view) {
+            read_failure_ = of_device(std::move(view).error());
+            return read_failure_->error;
+        }
+        const StageTimer timer(read_);
+        got = reader_->read(view->span());
+    }
+    if (got && *got == Got::all) frame->publish();
+    return got;
+}
+
+std::optional<Failure> CameraRun::finish(CornerFinder& finder) {
+    {
+        std::optional<FoundCorners> found;
+        {
+            const StageTimer timer(wait_);
+            Result<FoundCorners> corners = finder.corners();
+            if (!corners) return of_device(std::move(corners).error());
+            found.emplace(std::move(corners).value());
+        }
+        const std::vector<TrackedCorner>* tracked = nullptr;
+        {
+            const StageTimer timer(match_);
+            tracked =
+                &tracker_->follow(reader_->shape(), found->frame.data(), found->list.span().first(found->count.listed));
+        }
+        count(*found, *tracked);
+        summary_.bytes_copied.add(found->bytes_copied);
+        if (std::optional<Failure> failed = write(*tracked, found->frame.data())) return failed;
+    }
+    finder.finish();
+    return std::nullopt;
 }
 
 void CameraRun::count(const FoundCorners& found, const std::vector<TrackedCorner>& tracked) {

@@ -1,4 +1,4 @@
-// CameraRun: the main job, from input frames to corners, tracks and an overlay.
+// CameraRun: the main job, from input frames to corners, tracks and an overlay. A thread of its own reads the frames.
 #pragma once
 
 #include "corner_finder.hpp"
@@ -13,7 +13,6 @@
 #include <isthmus/device.hpp>
 #include <isthmus/result.hpp>
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,6 +29,7 @@ struct RunOptions {
     std::uint32_t most_corners = 4096;
     MatchRule matching{};
     std::optional<MemoryKind> memory{};  // of shared buffers; nothing: the machine's row decides
+    std::uint32_t in_flight = 2;         // frames that the device may have at a time
 };
 
 struct Failure {
@@ -50,11 +50,13 @@ public:
 
 private:
     std::optional<Failure> frames(CornerFinder& finder, Progress& progress);
-    std::optional<Failure> read(CornerFinder& finder, std::size_t slot, Got& got);
-    std::optional<Failure> finish(CornerFinder& finder, std::size_t slot);
+    std::optional<Failure> work(CornerFinder& finder, Progress& progress);
+    void read_all(CornerFinder::Frames& frames);
+    Result<Got> read(CornerFinder::Frames& frames);
+    std::optional<Failure> submit(CornerFinder& finder, bool& ended);
+    std::optional<Failure> finish(CornerFinder& finder);
     std::optional<Failure> write(const std::vector<TrackedCorner>& corners, const std::uint8_t* frame);
     std::optional<Failure> commit();
-    std::uint64_t newly_copied(const CornerFinder& finder);
     void count(const FoundCorners& found, const std::vector<TrackedCorner>& tracked);
     void describe(Device& device, const CornerFinder& finder);
 
@@ -66,8 +68,7 @@ private:
     std::optional<CornerTracker> tracker_;
     Digest corners_digest_;
     Digest tracks_digest_;
-    std::uint64_t copied_before_ = 0;
-    std::array<std::uint64_t, CornerFinder::slot_count> copied_up_{};  // for the frame in each slot
+    std::optional<Failure> read_failure_;  // the reading thread's, until it has ended
     Samples read_{"read", "CPU"}, submit_{"submit", "CPU"}, wait_{"wait", "CPU"}, match_{"match", "CPU"},
         draw_{"draw", "CPU"}, write_{"write", "CPU"};
     Summary summary_;

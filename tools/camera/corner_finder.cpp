@@ -34,115 +34,124 @@ Result<CornerFinder> CornerFinder::create(Device& device, const FinderOptions& o
     return finder;
 }
 
-// The pictures between the kernels stay on the device; what both sides touch is shared, and says how it is used.
 Result<void> CornerFinder::allocate() {
-    const std::size_t pixels = kernels::size_of(plane_);
-    for (Buffer<std::uint8_t>* picture : {&gray_, &smoothed_, &marked_}) {
-        if (Result<void> done = keep(*picture, device_->allocate<std::uint8_t>(pixels)); !done) return done;
-    }
-    if (Result<void> done = keep(gradient_, device_->allocate<kernels::Gradient>(pixels)); !done) return done;
-    if (Result<void> done = keep(response_, device_->allocate<std::int32_t>(pixels)); !done) return done;
-    if (Result<void> done = keep(rows_, device_->allocate<std::uint32_t>(plane_.height)); !done) return done;
-    for (Slot& slot : slots_) {
-        if (Result<void> done = allocate_slot(slot); !done) return done;
+    // The host writes each frame and looks at the places of its corners again; the device reads every pixel once.
+    const SharedUse use{.host = Use::reads_and_writes, .device = Use::reads_once, .kind = options_.memory};
+    Result<Frames> frames =
+        Frames::create(*device_, options_.shape.size_bytes, {.frames = options_.in_flight + 1, .use = use});
+    if (!frames) return std::move(frames).error();
+    frames_.emplace(std::move(frames).value());
+    lanes_.reserve(options_.in_flight);
+    for (std::uint32_t at = 0; at < options_.in_flight; ++at) {
+        Result<Stream> stream = at == 0 ? Result<Stream>(device_->stream()) : device_->create_stream();
+        if (!stream) return std::move(stream).error();
+        Lane& lane = lanes_.emplace_back(std::move(stream).value());
+        if (Result<void> done = allocate_pictures(lane); !done) return done;
+        if (Result<void> done = allocate_shared(lane); !done) return done;
     }
     return {};
 }
 
-Result<void> CornerFinder::allocate_slot(Slot& slot) {
-    // The host writes each frame and looks at the places of its corners again; the device reads every pixel once.
-    const SharedUse frame_use{.host = Use::reads_and_writes, .device = Use::reads_once, .kind = options_.memory};
-    const SharedUse list_use{.host = Use::reads_once, .device = Use::writes_once, .kind = options_.memory};
-    if (Result<void> done =
-            keep(slot.frame, device_->allocate_shared<std::uint8_t>(options_.shape.size_bytes, frame_use));
+// The pictures between the kernels stay on the device; what both sides touch is shared, and says how it is used.
+Result<void> CornerFinder::allocate_pictures(Lane& lane) {
+    const std::size_t pixels = kernels::size_of(plane_);
+    for (Buffer<std::uint8_t>* picture : {&lane.gray, &lane.smoothed, &lane.marked}) {
+        if (Result<void> done = keep(*picture, device_->allocate<std::uint8_t>(pixels)); !done) return done;
+    }
+    if (Result<void> done = keep(lane.gradient, device_->allocate<kernels::Gradient>(pixels)); !done) return done;
+    if (Result<void> done = keep(lane.response, device_->allocate<std::int32_t>(pixels)); !done) return done;
+    return keep(lane.rows, device_->allocate<std::uint32_t>(plane_.height));
+}
+
+Result<void> CornerFinder::allocate_shared(Lane& lane) {
+    const SharedUse use{.host = Use::reads_once, .device = Use::writes_once, .kind = options_.memory};
+    if (Result<void> done = keep(lane.corners, device_->allocate_shared<kernels::Corner>(options_.most_corners, use));
         !done)
         return done;
-    if (Result<void> done =
-            keep(slot.corners, device_->allocate_shared<kernels::Corner>(options_.most_corners, list_use));
-        !done)
-        return done;
-    if (Result<void> done = keep(slot.count, device_->allocate_shared<kernels::CornerCount>(1, list_use)); !done)
+    if (Result<void> done = keep(lane.count, device_->allocate_shared<kernels::CornerCount>(1, use)); !done)
         return done;
     for (std::size_t at = 0; at <= stage_count; ++at) {
         Result<Event> event = device_->create_event({.timing = true});
         if (!event) return std::move(event).error();
-        slot.marks.push_back(std::move(event).value());
+        lane.marks.push_back(std::move(event).value());
     }
     return {};
 }
 
-Result<void> CornerFinder::mark(Slot& slot, std::size_t stage) {
-    return device_->stream().record(slot.marks[stage]);
-}
-
-Result<void> CornerFinder::submit(std::size_t number) {
-    Slot& slot = slots_[number];
-    Stream& stream = device_->stream();
+Result<void> CornerFinder::submit(ReadyFrame<std::uint8_t> frame) {
+    Lane& to = lane(submitted_);
     const Extent2 pixels{plane_.width, plane_.height};
     const Blocks rows(plane_.height);
     const kernels::LumaLayout layout = kernels::luma_layout(options_.shape.format, options_.shape.pitch_bytes);
+    to.frame.emplace(std::move(frame));
+    to.copied_before = copied(to);
     // Stages in order, each of one or more launches; the first that fails ends it.
     std::optional<Error> failed;
     const auto run = [&](auto&&... launch) {
         if (failed) return;
-        auto report = stream.launch(std::forward<decltype(launch)>(launch)...);
+        auto report = to.stream.launch(std::forward<decltype(launch)>(launch)...);
         if (!report) failed = std::move(report).error();
     };
     const auto stage_ends = [&](std::size_t stage) {
         if (failed) return;
-        if (Result<void> marked = mark(slot, stage); !marked) failed = std::move(marked).error();
+        if (Result<void> marked = to.stream.record(to.marks[stage]); !marked) failed = std::move(marked).error();
     };
     stage_ends(0);
-    run(kernels::to_gray, pixels, gray_, plane_, slot.frame, layout);
+    run(kernels::to_gray, pixels, to.gray, plane_, to.frame->buffer(), layout);
     stage_ends(1);
-    run(kernels::smooth, pixels, smoothed_, gray_, plane_);
+    run(kernels::smooth, pixels, to.smoothed, to.gray, plane_);
     stage_ends(2);
-    run(kernels::gradients, pixels, gradient_, smoothed_, plane_);
-    run(kernels::corner_response, pixels, response_, gradient_, plane_);
+    run(kernels::gradients, pixels, to.gradient, to.smoothed, plane_);
+    run(kernels::corner_response, pixels, to.response, to.gradient, plane_);
     stage_ends(3);
-    run(kernels::mark_corners, pixels, marked_, response_, plane_, options_.rule);
+    run(kernels::mark_corners, pixels, to.marked, to.response, plane_, options_.rule);
     stage_ends(4);
-    run(kernels::count_corners, rows, rows_, marked_, plane_);
-    run(kernels::place_corners, Blocks(1), rows_, slot.count, options_.most_corners);
-    run(kernels::list_corners, rows, slot.corners, rows_, marked_, response_, plane_);
+    run(kernels::count_corners, rows, to.rows, to.marked, plane_);
+    run(kernels::place_corners, Blocks(1), to.rows, to.count, options_.most_corners);
+    run(kernels::list_corners, rows, to.corners, to.rows, to.marked, to.response, plane_);
     stage_ends(5);
     if (failed) return *std::move(failed);
+    ++submitted_;
     return {};
 }
 
-Result<FoundCorners> CornerFinder::corners(std::size_t number) {
-    Slot& slot = slots_[number];
+Result<FoundCorners> CornerFinder::corners() {
+    Lane& from = lane(finished_);
     kernels::CornerCount count{};
     {
-        Result<HostView<const kernels::CornerCount>> view = slot.count.read_on_host();
+        Result<HostView<const kernels::CornerCount>> view = from.count.read_on_host();
         if (!view) return std::move(view).error();
         count = (*view)[0];
     }
-    Result<HostView<const kernels::Corner>> list = slot.corners.read_on_host();
+    Result<HostView<const kernels::Corner>> list = from.corners.read_on_host();
     if (!list) return std::move(list).error();
-    if (Result<void> taken = take_times(slot); !taken) return std::move(taken).error();
-    return FoundCorners{std::move(list).value(), count};
+    Result<HostView<const std::uint8_t>> frame = from.frame->buffer().read_on_host();
+    if (!frame) return std::move(frame).error();
+    if (Result<void> taken = take_times(from); !taken) return std::move(taken).error();
+    return FoundCorners{std::move(list).value(), count, std::move(frame).value(), copied(from) - from.copied_before};
 }
 
-Result<void> CornerFinder::take_times(Slot& slot) {
-    if (Result<void> finished = slot.marks.back().synchronize(); !finished) return finished;
+void CornerFinder::finish() {
+    lane(finished_).frame.reset();
+    ++finished_;
+}
+
+Result<void> CornerFinder::take_times(Lane& lane) {
+    if (Result<void> finished = lane.marks.back().synchronize(); !finished) return finished;
     for (std::size_t stage = 0; stage < stage_count; ++stage) {
-        Result<float> taken = Event::elapsed_ms(slot.marks[stage], slot.marks[stage + 1]);
+        Result<float> taken = Event::elapsed_ms(lane.marks[stage], lane.marks[stage + 1]);
         if (!taken) return std::move(taken).error();
         times_[stage].add(static_cast<std::uint64_t>(*taken * 1e6f));
     }
     return {};
 }
 
-std::uint64_t CornerFinder::bytes_copied() const noexcept {
-    std::uint64_t bytes = 0;
-    for (const Slot& slot : slots_)
-        bytes += slot.frame.staged_bytes() + slot.corners.staged_bytes() + slot.count.staged_bytes();
-    return bytes;
+std::uint64_t CornerFinder::copied(const Lane& lane) noexcept {
+    return lane.frame->buffer().staged_bytes() + lane.corners.staged_bytes() + lane.count.staged_bytes();
 }
 
 std::array<CornerFinder::SharedBuffer, 3> CornerFinder::shared_buffers() const noexcept {
-    return {{{"frame", &slots_[0].frame}, {"corners", &slots_[0].corners}, {"count", &slots_[0].count}}};
+    return {{{"frame", &frames_->buffer(0)}, {"corners", &lanes_[0].corners}, {"count", &lanes_[0].count}}};
 }
 
 }  // namespace isthmus::tools::camera

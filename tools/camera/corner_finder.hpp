@@ -6,6 +6,7 @@
 
 #include <isthmus/buffer.hpp>
 #include <isthmus/device.hpp>
+#include <isthmus/frame_ring.hpp>
 #include <isthmus/kernels/camera.hpp>
 #include <isthmus/result.hpp>
 
@@ -22,32 +23,37 @@ struct FinderOptions {
     kernels::CornerRule rule{};
     std::uint32_t most_corners = 4096;   // in one frame
     std::optional<MemoryKind> memory{};  // of what both sides use; nothing: the machine's row decides
+    std::uint32_t in_flight = 2;         // frames that the device may have at a time
 };
 
-// A list that the device made; the view keeps the buffer from being written meanwhile.
+// What the device made of a frame; the views keep the buffers from being written meanwhile.
 struct FoundCorners {
     HostView<const kernels::Corner> list;  // only the first count.listed are corners
     kernels::CornerCount count;
+    HostView<const std::uint8_t> frame;  // for the CPU's own part
+    std::uint64_t bytes_copied = 0;      // for this frame, between host and device sides
 };
 
-// Frames take turns in two slots, so that the CPU works on one while the device works on the other. Not thread-safe.
+// Frames come through a ring, which another thread may fill. Each that the device has stands in a lane of its own, with
+// a stream and pictures of its own, so that copies for one frame and kernels of another overlap. All but the ring is
+// for one thread.
 class CornerFinder {
 public:
-    static constexpr std::size_t slot_count = 2;
+    using Frames = FrameRing<std::uint8_t>;
     static Result<CornerFinder> create(Device& device, const FinderOptions& options);
 
-    // Where the next frame goes. Waits for the device where it still reads the slot's previous one.
-    Result<HostView<std::uint8_t>> write_frame(std::size_t slot) { return slots_[slot].frame.write_on_host(); }
-    // Hands the slot's frame to the device; returns before the device is done (on the CPU device, when it is).
-    Result<void> submit(std::size_t slot);
-    // Waits for the slot's corners.
-    Result<FoundCorners> corners(std::size_t slot);
-    // The frame again, for the CPU's own part; the device may read it at the same time.
-    Result<HostView<const std::uint8_t>> read_frame(std::size_t slot) { return slots_[slot].frame.read_on_host(); }
+    Frames& frames() noexcept { return *frames_; }  // one more than are in flight
+    std::size_t in_flight() const noexcept { return static_cast<std::size_t>(submitted_ - finished_); }
+    bool full() const noexcept { return in_flight() == lanes_.size(); }
+    // Hands a frame to the device where not full(); returns before the device is done (on the CPU device, when it is).
+    Result<void> submit(ReadyFrame<std::uint8_t> frame);
+    // Waits for the corners of the oldest frame in flight.
+    Result<FoundCorners> corners();
+    // Lets go of that frame, whose views are closed.
+    void finish();
 
     // Times of the device's stages, by the device's own clock, for frames whose corners were asked for.
     const std::vector<Samples>& device_times() const noexcept { return times_; }
-    std::uint64_t bytes_copied() const noexcept;  // between host and device sides, so far
 
     struct SharedBuffer {
         std::string_view name;
@@ -57,26 +63,34 @@ public:
 
 private:
     static constexpr std::size_t stage_count = 5;
-    struct Slot {
-        Buffer<std::uint8_t> frame{};
+    struct Lane {
+        explicit Lane(Stream own) : stream(std::move(own)) {}
+        Stream stream;
+        Buffer<std::uint8_t> gray{}, smoothed{}, marked{};
+        Buffer<kernels::Gradient> gradient{};
+        Buffer<std::int32_t> response{};
+        Buffer<std::uint32_t> rows{};
         Buffer<kernels::Corner> corners{};
         Buffer<kernels::CornerCount> count{};
         std::vector<Event> marks{};  // before the first stage and after each
+        std::optional<ReadyFrame<std::uint8_t>> frame{};
+        std::uint64_t copied_before = 0;  // when it was submitted
     };
     CornerFinder(Device& device, const FinderOptions& options);
     Result<void> allocate();
-    Result<void> allocate_slot(Slot& slot);
-    Result<void> mark(Slot& slot, std::size_t stage);
-    Result<void> take_times(Slot& slot);
+    Result<void> allocate_pictures(Lane& lane);
+    Result<void> allocate_shared(Lane& lane);
+    Result<void> take_times(Lane& lane);
+    Lane& lane(std::uint64_t frame) noexcept { return lanes_[frame % lanes_.size()]; }
+    static std::uint64_t copied(const Lane& lane) noexcept;
 
     Device* device_;
     FinderOptions options_;
     kernels::Plane plane_;
-    std::array<Slot, slot_count> slots_{};
-    Buffer<std::uint8_t> gray_{}, smoothed_{}, marked_{};
-    Buffer<kernels::Gradient> gradient_{};
-    Buffer<std::int32_t> response_{};
-    Buffer<std::uint32_t> rows_{};
+    std::optional<Frames> frames_{};
+    std::vector<Lane> lanes_{};
+    std::uint64_t submitted_ = 0;
+    std::uint64_t finished_ = 0;
     std::vector<Samples> times_;
 };
 

@@ -1,6 +1,7 @@
 // Signal handlers that leave a number and a byte in a pipe.
 #include "stop_signal.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
@@ -10,17 +11,22 @@ namespace isthmus::tools::camera {
 namespace {
 
 // A handler gets no argument, so what it touches has to be here.
-volatile std::sig_atomic_t received_signal = 0;
-volatile std::sig_atomic_t write_end = -1;
+std::atomic<int> received_signal{0};
+std::atomic<int> write_end{-1};
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler uses them");
 struct sigaction previous[3];
 constexpr int handled[3] = {SIGINT, SIGTERM, SIGPIPE};
+
+void make_readable() noexcept {
+    const char byte = 0;
+    if (write_end >= 0) [[maybe_unused]]
+        const ssize_t written = ::write(write_end, &byte, 1);  // full: it is readable already
+}
 
 extern "C" void note_signal(int signal) {
     const int saved = errno;
     received_signal = signal;
-    const char byte = 0;
-    if (write_end >= 0) [[maybe_unused]]
-        const ssize_t written = ::write(static_cast<int>(write_end), &byte, 1);  // full: it is readable already
+    make_readable();
     errno = saved;
 }
 
@@ -48,7 +54,11 @@ StopSignal::~StopSignal() {
 }
 
 int StopSignal::received() noexcept {
-    return static_cast<int>(received_signal);
+    return received_signal;
+}
+
+void StopSignal::end_reading() noexcept {
+    make_readable();
 }
 
 }  // namespace isthmus::tools::camera

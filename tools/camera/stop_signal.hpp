@@ -14,6 +14,8 @@ public:
 
     // The signal that asked to stop; 0: none so far.
     static int received() noexcept;
+    // Makes the descriptor readable, as a signal does, without one.
+    static void end_reading() noexcept;
     // Becomes readable when a signal came; -1 where no pipe could be had.
     int descriptor() const noexcept { return pipe_[0]; }
 

@@ -5,6 +5,7 @@
 #include <isthmus/capability.hpp>
 #include <isthmus/memory_kind.hpp>
 
+#include <cstddef>
 #include <string_view>
 
 namespace isthmus::platform {
@@ -35,8 +36,10 @@ struct Row {
     // The best memory for both sides to use in place. The policy takes it only where the bits allow it.
     Sourced<MemoryKind> shared_in_place;
     Sourced<MemoryKind> shared_for_latency;
-    Sourced<bool> near_device;          // host memory gains by lying on the device's closest node
-    Sourced<bool> copy_pays;            // a device that touches data often gains by a copy in its own memory
+    Sourced<bool> near_device;  // host memory gains by lying on the device's closest node
+    Sourced<bool> copy_pays;    // a device that touches data often gains by a copy in its own memory
+    // … where the buffer is at least so long: a copy has a price of its own.
+    Sourced<std::size_t> copy_pays_from_bytes;
     Sourced<bool> prefetch_pays;        // managed memory that the host touched is worth a prefetch before a kernel
     Sourced<bool> write_combined_pays;  // write-combined memory is worth its restriction
     Sourced<bool> memory_info_counts;   // cuMemGetInfo tells what can be allocated; else /proc/meminfo does

@@ -36,6 +36,7 @@ struct PointerFacts {
     int ordinal = -1;        // the device it belongs to; -1: unknown or host
     std::uint64_t base = 0;  // start of the allocation; 0: not stated
     std::size_t bytes = 0;
+    std::uint64_t device = 0;  // where the device asked finds the very address; 0: not stated
 };
 
 class Memory {
@@ -124,6 +125,8 @@ public:
 
     // Finds the kernel's code for this device, loading its image once. Code::no_gpu_code explains 209 and 222.
     virtual Status resolve(const KernelInfo& kernel, FunctionHandle& out) = 0;
+    // Would resolve() find it without asking the driver?
+    virtual bool is_resolved(const KernelInfo&) { return true; }
     virtual Status launch(const LaunchRequest& request) = 0;
 };
 

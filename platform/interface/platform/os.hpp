@@ -48,6 +48,17 @@ struct HostMemory {
 };
 HostMemory host_memory();
 
+// What the system states about memory that is there already, over all of [address, address + bytes).
+struct MappingFacts {
+    bool known = false;           // false: it does not say; the rest means nothing then
+    bool mapped = false;          // every byte
+    bool readable = false;        // … of which may be read
+    bool writable = false;        // … and written
+    bool driver_mapping = false;  // some of it is a driver's own (VM_IO, VM_PFNMAP): no pages that could be pinned
+};
+// Reads /proc/self/smaps once: as long as the process has mappings, some 0.1 ms to milliseconds. Never fails.
+MappingFacts mapping_facts(const void* address, std::size_t bytes);
+
 // Threads that a caller lends for a large piece of work: the library starts none.
 struct Workers {
     unsigned count = 1;
@@ -107,6 +118,10 @@ public:
 private:
     void* handle_ = nullptr;
 };
+
+// Does any part of the range belong to a file (hugetlbfs and shared memory included)? Also yes where that cannot be
+// found out. Reads /proc/self/maps: not for hot paths.
+bool may_be_file_mapped(std::uint64_t address, std::uint64_t bytes);
 
 // The value of an environment variable, or empty; ignored in set-user-ID programs (secure_getenv).
 std::string environment(const char* name);

@@ -17,6 +17,7 @@ extern "C" {
  *   persistent           from the n-th matching call on
  *   sticky               the code also becomes the device's sticky error (the current context's device)
  *   delay_ms=5           wait before going on (alone: the call then works as usual)
+ *   stands               wait until the plans are replaced, as a call does whose queue is full, then go on
  * E.g. "call=cuMemAlloc_v2:n=3:code=2;nth=17:code=700:sticky".
  * Returns 0, or 1 where the text is not understood (nothing changes then; a line on stderr says why). */
 typedef int (*isthmus_sim_fault_plan_fn)(const char* plan);
@@ -32,7 +33,7 @@ typedef void (*isthmus_sim_reset_counts_fn)(void);
 /* How many objects are alive: "contexts", "streams", "events", "modules", "pools", "graphs", "graph_nodes" (nodes whose
  * handles were given out), "graph_instances", "allocations" (all memory), "device", "pool" (with "graph": what captured
  * graphs own), "managed" (with "managed_pool"), "pinned", "registered"; "gpu_work": operations that GPU workers run at
- * this moment. -1: unknown word. */
+ * this moment; "standing_calls": calls that a plan with "stands" holds up. -1: unknown word. */
 typedef int64_t (*isthmus_sim_live_fn)(const char* what);
 
 /* Makes a device's memory smaller than the record says, or as the record says again (0); what is allocated stays.

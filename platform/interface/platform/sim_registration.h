@@ -21,6 +21,19 @@ struct isthmus_sim_extent {
     uint64_t x, y, z;
 };
 
+/* How the GPU that a thread plays updates memory; laid out as isthmus::SimulatedGpu (kernel_info.hpp). */
+struct isthmus_sim_update {
+    const void* word;
+    uint32_t operation; /* CUatomicOperation */
+    uint32_t bytes;
+    uint32_t is_signed;
+};
+struct isthmus_sim_updates {
+    int (*begin)(const struct isthmus_sim_update* update); /* 0: in one piece for everybody; else end() follows */
+    void (*between)(void);                                 /* after its load, before its store */
+    void (*end)(void);
+};
+
 /* A kernel's CPU twin. Everything pointed to outlives the process's use of the simulator. */
 struct isthmus_sim_kernel {
     size_t struct_bytes;             /* sizeof(struct isthmus_sim_kernel): grows at its end */
@@ -34,6 +47,8 @@ struct isthmus_sim_kernel {
     uint32_t rank; /* 1, 2, 3; 0: block kernel */
     uint32_t block_threads;
     void (*twin)(const struct isthmus_sim_extent* extent, uint64_t first, uint64_t last, const void* pack);
+    /* Called on the thread that runs the twin, before it and, with NULL, after it; NULL: the kernel has no atomics. */
+    void (*play_gpu)(const struct isthmus_sim_updates* updates);
 };
 
 /* Makes the twin known before its image is loaded. Registering the same kernel again is fine.

@@ -77,6 +77,47 @@ bool Engine::in_host_function() noexcept {
 
 namespace {
 
+int run_here(const Graph& graph);
+
+int run_by_condition(const Graph& body, const Condition& condition) {
+    while (condition.value->load(std::memory_order_relaxed) != 0) {
+        if (const int code = run_here(body)) return code;
+        if (!condition.loops) break;
+    }
+    return code::ok;
+}
+
+// What a condition decides about runs as one operation, node after node, on the worker that came to it.
+int run_here(const Graph& graph) {
+    std::vector<bool> ran(graph.size(), false);
+    int failed = code::ok;
+    const std::function<void(NodeIndex)> run = [&](NodeIndex index) {
+        if (ran[index]) return;
+        ran[index] = true;
+        const GraphNode& node = graph.node(index);
+        for (const NodeIndex dependency : node.dependencies) run(dependency);
+        if (failed != code::ok) return;
+        if (node.condition) {
+            failed = run_by_condition(*node.child, *node.condition);
+        } else if (node.child) {
+            failed = run_here(*node.child);
+        } else if (node.operation.body) {
+            failed = node.operation.body();
+        }
+    };
+    for (NodeIndex i = 0; i < graph.size(); ++i) run(i);
+    return failed;
+}
+
+Operation conditional_operation(const GraphNode& node, int device) {
+    Operation whole;
+    whole.kind = Kind::kernel;
+    whole.label = "a conditional node";
+    whole.device = device;
+    whole.body = [body = *node.child, condition = *node.condition] { return run_by_condition(body, condition); };
+    return whole;
+}
+
 // Work for every node of one launch; child graphs stand for themselves between two empty operations.
 struct Launch {
     Core& core;
@@ -89,8 +130,11 @@ struct Launch {
         return works.back();
     }
     WorkRef add_node(const GraphNode& node, const std::vector<WorkRef>& after) {
-        const WorkRef work = make(node.child ? Operation{} : node.operation);
+        const WorkRef work = make(node.condition ? conditional_operation(node, stream.device)
+                                  : node.child   ? Operation{}
+                                                 : node.operation);
         for (const WorkRef& before : after) core.link(before, work);
+        if (node.condition) return core.issue(*exit, stream.device), work;
         if (node.child) return add_graph(*node.child, work);
         const Event* awaited = node.operation.kind == Kind::wait ? core.find(node.operation.event) : nullptr;
         if (awaited) core.link(awaited->record, work);

@@ -40,7 +40,7 @@ const GraphNode& Graph::node(NodeIndex index) const noexcept {
 
 NodeIndex Graph::add(Operation operation, std::vector<NodeIndex> dependencies) {
     std::vector<GraphNode>& nodes = writable();
-    nodes.push_back({std::move(operation), std::move(dependencies), next_identity(), 0, std::nullopt});
+    nodes.push_back({std::move(operation), std::move(dependencies), next_identity(), 0, std::nullopt, std::nullopt});
     return static_cast<NodeIndex>(nodes.size() - 1);
 }
 
@@ -49,6 +49,13 @@ NodeIndex Graph::add_graph(const Graph& child, std::vector<NodeIndex> dependenci
     own.renew_identities();
     const NodeIndex added = add(Operation{}, std::move(dependencies));
     writable()[added].child = std::move(own);
+    return added;
+}
+
+NodeIndex Graph::add_conditional(Condition condition, std::vector<NodeIndex> dependencies) {
+    const NodeIndex added = add(Operation{}, std::move(dependencies));
+    writable()[added].child.emplace();
+    writable()[added].condition = std::move(condition);
     return added;
 }
 

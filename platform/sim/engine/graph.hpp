@@ -3,6 +3,7 @@
 
 #include "operation.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,7 @@ using WorkRef = std::shared_ptr<Work>;
 
 using NodeIndex = std::uint32_t;
 
+struct Condition;
 struct GraphNode;
 
 // A value: copying it is cloning or instantiating it, and costs nothing until one of the copies changes. Node indices
@@ -26,6 +28,8 @@ public:
     NodeIndex add(Operation operation, std::vector<NodeIndex> dependencies);
     // A node that runs all of a copy of `child`.
     NodeIndex add_graph(const Graph& child, std::vector<NodeIndex> dependencies);
+    // A node that runs a graph, empty so far, by a condition.
+    NodeIndex add_conditional(Condition condition, std::vector<NodeIndex> dependencies);
     // Lets `to` wait for `from`; false where that would close a cycle, or a node is unknown.
     bool depend(NodeIndex to, NodeIndex from);
 
@@ -46,12 +50,19 @@ private:
     std::shared_ptr<std::vector<GraphNode>> nodes_;
 };
 
+// Decides whether a node's child graph runs: set by an operation of the graph, looked at before each turn.
+struct Condition {
+    std::shared_ptr<std::atomic<unsigned>> value;
+    bool loops = false;  // else: at most once
+};
+
 struct GraphNode {
     Operation operation;
     std::vector<NodeIndex> dependencies;
-    std::uint64_t id = 0;        // never reused in the process; copies keep it
-    std::uint64_t original = 0;  // what it was before renew_identities()
-    std::optional<Graph> child;  // runs in place of the operation
+    std::uint64_t id = 0;                // never reused in the process; copies keep it
+    std::uint64_t original = 0;          // what it was before renew_identities()
+    std::optional<Graph> child;          // runs in place of the operation
+    std::optional<Condition> condition;  // of the child
 };
 
 // An instance: launches of the same one run one after the other, as the driver promises.

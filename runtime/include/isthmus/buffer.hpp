@@ -2,7 +2,10 @@
 #pragma once
 
 #include <isthmus/access.hpp>
+#include <isthmus/buffer_part.hpp>
+#include <isthmus/concurrent_view.hpp>
 #include <isthmus/export.hpp>
+#include <isthmus/guarded_atomics.hpp>
 #include <isthmus/host_view.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/placement.hpp>
@@ -43,7 +46,8 @@ public:
     std::uint64_t staged_bytes() const noexcept;
     // May another process be given this memory? Says what stands against it (K15); sharing itself is not offered yet.
     AccessAnswer can_export() const noexcept;
-    // Gives the memory back now and says whether that worked; afterwards the buffer is empty.
+    // Gives the memory back now and says whether that worked; afterwards the buffer is empty. While it waits, parts of
+    // the buffer answer Code::invalid_handle; where the wait runs out, they and the buffer work on.
     Result<void> release(Wait wait = {});
 
     const std::shared_ptr<detail::BufferState>& state() const noexcept { return state_; }
@@ -61,6 +65,7 @@ protected:
         void* data;
     };
     Result<OpenedView> open_view(HostUse use, Wait wait) const;
+    Result<detail::ConcurrentScope> open_concurrent(Wait wait) const;
 
 private:
     std::shared_ptr<detail::BufferState> state_;
@@ -87,6 +92,14 @@ public:
 
     std::size_t size() const noexcept { return size_bytes() / sizeof(T); }  // elements
 
+    // Elements [first, first + count), for kernels and views. What uses one part conflicts with what uses those
+    // elements, and with nothing else (but see independent()). Graphs take all of the buffer. Errors: invalid_argument
+    // (beyond the end), invalid_handle.
+    Result<BufferPart<T>> part(std::size_t first, std::size_t count) { return make_part<T>(first, count); }
+    Result<BufferPart<const T>> part(std::size_t first, std::size_t count) const {
+        return make_part<const T>(first, count);
+    }
+
     // Opens a scope for the CPU. Waits for device work that writes the buffer (read) or uses it at all (write).
     // Refused: Code::in_use while a conflicting view is open, Code::not_accessible for memory that the CPU may not
     // touch on this machine, Code::timed_out, Code::not_ready, Code::device_lost where work that the view would have
@@ -95,11 +108,40 @@ public:
     Result<HostView<const T>> read_on_host(Wait wait = {}) const { return open<const T>(HostUse::read, wait); }
     Result<HostView<T>> write_on_host(Wait wait = {}) { return open<T>(HostUse::write, wait); }
     Result<HostView<T>> read_write_on_host(Wait wait = {}) { return open<T>(HostUse::read_write, wait); }
+    // Opens a scope for the CPU in which the device may use the buffer, too: by kernels that take it as an AtomicView.
+    // Waits for other device work on it. Refused as above, and Code::not_accessible where CPU and GPU may not touch
+    // this memory at the same time. While it is open, other views, kernel arguments, copies and fills are Code::in_use.
+    Result<ConcurrentView<T>> concurrent_on_host(Wait wait = {}) {
+        Result<detail::ConcurrentScope> scope = open_concurrent(wait);
+        if (!scope) return std::move(scope).error();
+        return ConcurrentView<T>(std::move(scope).value());
+    }
+    // A concurrent view for updates (read-modify-writes) by both sides: atomics_on_host<AtomicSet::add>(). Refused
+    // where any of the operations is not atomic between CPU and GPU for words of this type in this memory (G2): besides
+    // what concurrent_on_host() answers, Code::not_accessible where a side may not touch the memory, Code::unsupported
+    // where no rule makes the operation atomic, Code::invalid_argument for a misaligned word, Code::unverified.
+    template <AtomicSet operations>
+    Result<GuardedAtomics<T, operations>> atomics_on_host(Wait wait = {}) {
+        if (this->state()) {
+            Result<void> lawful = detail::check_host_atomics(*this->state(), detail::wish_of<T, operations>);
+            if (!lawful) return std::move(lawful).error();
+        }
+        Result<ConcurrentView<T>> view = concurrent_on_host(wait);
+        if (!view) return std::move(view).error();
+        return GuardedAtomics<T, operations>(std::move(view).value());
+    }
     // After a fault (Code::device_lost): the host's side as it is, finished, half written or old (R2). While the
     // device works it is read_on_host().
     Result<HostView<const T>> salvage_on_host() const { return open<const T>(HostUse::salvage, {}); }
 
 private:
+    template <class V>
+    Result<BufferPart<V>> make_part(std::size_t first, std::size_t count) const {
+        if (Result<void> made = detail::make_part(state(), first, count, sizeof(T)); !made) {
+            return std::move(made).error();
+        }
+        return BufferPart<V>(state(), first, count);
+    }
     template <class V>
     Result<HostView<V>> open(HostUse use, Wait wait) const {
         Result<OpenedView> opened = open_view(use, wait);

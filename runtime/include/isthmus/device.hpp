@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isthmus/access.hpp>
+#include <isthmus/adopt.hpp>
 #include <isthmus/allocator.hpp>
 #include <isthmus/buffer.hpp>
 #include <isthmus/capability.hpp>
@@ -119,6 +120,22 @@ public:
         return typed<T>(allocate_shared_bytes(count, sizeof(T), alignof(T), use));
     }
 
+    // Memory that somebody else allocated, as a buffer of `count` elements; adopt.hpp says what becomes of it.
+    // Errors, with which nothing was taken: invalid_argument (null, no elements, misaligned for T), in_use (it overlaps
+    // a buffer of this runtime), not_accessible (it is not mapped, or not for the declared use), unsupported (a kind
+    // asked for that it cannot be; managed memory of other code on 89=0 machines), wrong_device (memory of another GPU,
+    // an event of another runtime), unverified (the system does not say what it is), capture_error (a capture is open
+    // on this thread), out_of_memory, device_lost.
+    template <class T>
+    Result<Buffer<T>> adopt(void* pointer, std::size_t count, AdoptOptions options = {}) {
+        return typed<T>(adopt_bytes(pointer, count, sizeof(T), alignof(T), std::move(options)));
+    }
+    // A dma-buf by its file descriptor. Code::unsupported in this version, with what works instead: mapping it.
+    template <class T>
+    Result<Buffer<T>> adopt_dma_buf(int descriptor, std::size_t count, AdoptOptions options = {}) {
+        return typed<T>(adopt_descriptor(descriptor, count, std::move(options)));
+    }
+
     // What allocates a kind of memory of this device; always the same one. Taking it calls no driver and refuses
     // nothing, allocating does. On the CPU device every kind is host memory.
     // Blocks are given back to any allocator of the device that they came from, once: unknown_pointer,
@@ -224,6 +241,9 @@ private:
                                 const HostPlacement& placement);
     Untyped allocate_shared_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                   const SharedUse& use);
+    Untyped adopt_bytes(void* pointer, std::size_t count, std::size_t element_bytes, std::size_t alignment,
+                        AdoptOptions options);
+    Untyped adopt_descriptor(int descriptor, std::size_t count, AdoptOptions options);
     AccessAnswer view_access(const detail::ViewScope& scope) const;
     AccessAnswer combined(const AccessAnswer* parts, std::size_t count) const;
     Result<void> switch_peer(const Device& owner, bool allowed);

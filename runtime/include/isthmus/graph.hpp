@@ -5,6 +5,7 @@
 //   stream.launch(again);                                  // all of it, one driver call
 #pragma once
 
+#include <isthmus/buffer.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/kernel.hpp>
 #include <isthmus/kernel_node.hpp>
@@ -23,6 +24,7 @@ class Graph;
 class Stream;
 
 namespace detail {
+struct BufferState;
 struct GraphState;
 struct InstanceState;
 struct Recording;
@@ -139,6 +141,15 @@ public:
     // wrong_device, unsupported (a graph that allocates memory), invalid_handle, capture_error, device_lost.
     Result<void> append(const Graph& graph);
     Result<void> append(const Stream& stream, const Graph& graph);
+    // Runs a copy of the graph again and again while the first element of `word` is not 0, or once if it is not 0, in
+    // the order of the stream that the capture began on. The device looks at it when it gets there, and for a loop
+    // again behind each turn: the body changes it, or the launch never ends. Kernels, copies and fills of one device
+    // make a body. The graph that is recorded then has one instance at a time, cannot be a part of another one nor a
+    // body, and update() makes a new instance. Errors as append()'s; unsupported also for a driver before CUDA 12.3,
+    // and for a body that calls host functions, has loops or branches, or runs on several devices; wrong_device,
+    // not_accessible (word).
+    Result<void> loop_while(const Buffer<std::int32_t>& word, const Graph& body);
+    Result<void> run_if(const Buffer<std::int32_t>& word, const Graph& body);
     // Errors: capture_error (a stream that joined did not come back: it is named by its id; the capture was lost; or
     // this is not the thread that began it: it stays open then), invalid_handle (ended or moved from). A graph is
     // launched on streams of any device that takes part in it.
@@ -163,6 +174,7 @@ private:
     Result<detail::NodeName> launch_packed(const Stream* stream, const LaunchOptions& options, const KernelInfo& kernel,
                                            const Extent& extent, void* pack, const detail::LaunchArgument* arguments,
                                            std::size_t count);
+    Result<void> append_conditional(const std::shared_ptr<detail::BufferState>& word, const Graph& body, bool loops);
     std::shared_ptr<detail::Recording> recording_;
 };
 

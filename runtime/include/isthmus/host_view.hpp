@@ -3,6 +3,7 @@
 #pragma once
 
 #include <isthmus/export.hpp>
+#include <isthmus/kernel_info.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -13,18 +14,25 @@ namespace isthmus::inline v0 {
 
 namespace detail {
 struct BufferState;
-ISTHMUS_API void close_view(BufferState& buffer, bool writes) noexcept;
+// What an open scope keeps others from: read, read_write or concurrent (a scope that writes only is read_write).
+struct HostClaim {
+    ArgumentUse use = ArgumentUse::read;
+    std::size_t begin = 0;  // bytes; to the end: all of the buffer
+    std::size_t end = static_cast<std::size_t>(-1);
+};
+ISTHMUS_API void close_view(BufferState& buffer, const HostClaim& claim) noexcept;
 
 // The scope without its type: closes on destruction, keeps the memory alive.
 class ViewScope {
 public:
-    ViewScope(std::shared_ptr<BufferState> buffer, bool writes) : buffer_(std::move(buffer)), writes_(writes) {}
-    ViewScope(ViewScope&& other) noexcept : buffer_(std::move(other.buffer_)), writes_(other.writes_) {}
+    ViewScope(std::shared_ptr<BufferState> buffer, const HostClaim& claim)
+        : buffer_(std::move(buffer)), claim_(claim) {}
+    ViewScope(ViewScope&& other) noexcept : buffer_(std::move(other.buffer_)), claim_(other.claim_) {}
     ViewScope& operator=(ViewScope&& other) noexcept {
         if (this != &other) {
             close();
             buffer_ = std::move(other.buffer_);
-            writes_ = other.writes_;
+            claim_ = other.claim_;
         }
         return *this;
     }
@@ -33,11 +41,11 @@ public:
 
 private:
     void close() noexcept {
-        if (buffer_) close_view(*buffer_, writes_);
+        if (buffer_) close_view(*buffer_, claim_);
         buffer_.reset();
     }
     std::shared_ptr<BufferState> buffer_;
-    bool writes_;
+    HostClaim claim_;
 };
 }  // namespace detail
 

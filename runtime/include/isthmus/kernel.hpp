@@ -4,6 +4,7 @@
 
 #include <isthmus/detail/check_arguments.hpp>
 #include <isthmus/detail/pack.hpp>
+#include <isthmus/detail/play_gpu.hpp>
 #include <isthmus/detail/run_kernel.hpp>
 #include <isthmus/index_space.hpp>
 #include <isthmus/view.hpp>
@@ -63,7 +64,8 @@ constexpr KernelInfo describe_kernel(void (*)(Space, P...), const char* name, co
             Traits::rank,
             block_threads,
             image,
-            &run_twin<Body, block_threads, Space, P...>};
+            &run_twin<Body, block_threads, Space, P...>,
+            &play_gpu};
 }
 }  // namespace detail
 

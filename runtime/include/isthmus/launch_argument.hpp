@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isthmus/buffer.hpp>
+#include <isthmus/buffer_part.hpp>
 #include <isthmus/kernel.hpp>
 
 #include <array>
@@ -20,6 +21,11 @@ struct ArgumentElement<Buffer<T>> {
     using type = T;
 };
 
+template <class T>
+struct ArgumentElement<BufferPart<T>> {
+    using type = T;
+};
+
 template <class T, std::size_t extent>
 struct ArgumentElement<std::span<T, extent>> {
     using type = T;
@@ -29,16 +35,22 @@ struct ArgumentElement<std::span<T, extent>> {
 struct LaunchArgument {
     const std::shared_ptr<BufferState>* buffer = nullptr;  // nullptr: a value or a raw view
     const void* raw = nullptr;                             // of a raw view or a span
-    std::uint64_t raw_count = 0;                           // … its elements
+    std::uint64_t raw_count = 0;                           // … its elements; of a part, too
+    std::size_t first_byte = 0;                            // of a part
     bool is_view = false;
     bool fits = true;      // of a value: the parameter holds this very number
     bool is_span = false;  // host memory by its type (A17)
+    bool is_part = false;  // of `buffer`
 };
 
 template <class B>
 inline constexpr bool is_buffer = false;
 template <class T>
 inline constexpr bool is_buffer<Buffer<T>> = true;
+template <class B>
+inline constexpr bool is_part = false;
+template <class T>
+inline constexpr bool is_part<BufferPart<T>> = true;
 template <class A>
 inline constexpr bool is_span = false;
 template <class T, std::size_t extent>
@@ -47,7 +59,7 @@ inline constexpr bool is_span<std::span<T, extent>> = true;
 // The parameter's value. A buffer's address is filled in by the runtime, which knows the launch device.
 template <class P, class A>
 P argument_value(const A& argument) {
-    if constexpr (is_buffer<A>) {
+    if constexpr (is_buffer<A> || is_part<A>) {
         return P{nullptr, argument.size()};
     } else if constexpr (is_span<A>) {
         return P{argument.data(), argument.size()};
@@ -64,6 +76,12 @@ LaunchArgument describe_argument(A& argument) {
         static_assert(!std::is_const_v<A> || std::is_const_v<typename Parameter<P>::Element>,
                       "isthmus: the kernel writes this argument, but the buffer is const");
         return {.buffer = &argument.state(), .is_view = true};
+    } else if constexpr (is_part<std::remove_const_t<A>>) {
+        return {.buffer = &argument.state(),
+                .raw_count = argument.size(),
+                .first_byte = argument.first_byte(),
+                .is_view = true,
+                .is_part = true};
     } else if constexpr (is_span<std::remove_const_t<A>>) {
         return {.raw = argument.data(), .raw_count = argument.size(), .is_view = true, .is_span = true};
     } else if constexpr (Parameter<P>::is_view) {

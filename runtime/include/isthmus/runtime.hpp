@@ -5,6 +5,7 @@
 #include <isthmus/device.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/facts.hpp>
+#include <isthmus/litmus.hpp>
 #include <isthmus/log.hpp>
 #include <isthmus/order_check.hpp>
 #include <isthmus/result.hpp>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace isthmus::inline v0 {
 
@@ -39,6 +41,9 @@ struct RuntimeOptions {
     std::uint32_t host_reserve_permille = 20;
     // Managed memory beyond what the device has free: pages then move back and forth. Refused unless asked for.
     bool oversubscribe_managed = false;
+    // What `isthmus litmus` found on this machine: takes from the devices' capabilities what did not hold, and never
+    // adds (G13). A finding of another device or driver counts for nothing, and a line of the log says so.
+    std::vector<LitmusFinding> litmus_findings;
     LogCallback log;  // empty: silent
 };
 

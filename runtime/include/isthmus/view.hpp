@@ -1,7 +1,9 @@
-// View and Out: how a kernel sees memory. The type says what the kernel does with it: View<const T> reads, Out<T>
-// writes, View<T> does both. Plain values without ownership; whoever launches keeps the memory alive.
+// View, Out and AtomicView: how a kernel sees memory. The type says what the kernel does with it: View<const T> reads,
+// Out<T> writes, View<T> does both, AtomicView<T> does both while the host may. Plain values without ownership; whoever
+// launches keeps the memory alive.
 #pragma once
 
+#include <isthmus/atomic_set.hpp>
 #include <isthmus/detail/host_device.hpp>
 
 #include <concepts>
@@ -61,6 +63,23 @@ struct Out {
     }
     ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t size() const noexcept { return count; }
     ISTHMUS_KERNEL_FUNCTION constexpr operator View<T>() const noexcept { return {data, count}; }
+};
+
+template <class T, AtomicSet operations, AtomicScope scope>
+class AtomicRef;  // atomic_ref.hpp, for at()
+
+// What the host may use at the same time (Buffer::concurrent_on_host), and other kernels: by aligned loads and stores,
+// by the atomics that the type names, or by mailboxes, never through plain references.
+template <class T, AtomicSet operations = AtomicSet::load_store>
+struct AtomicView {
+    T* data = nullptr;
+    std::uint64_t count = 0;  // elements
+
+    template <std::convertible_to<std::uint64_t> I>
+    ISTHMUS_KERNEL_FUNCTION constexpr auto at(I index) const noexcept {
+        return AtomicRef<T, operations, AtomicScope::system>(detail::element(data, count, index));
+    }
+    ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t size() const noexcept { return count; }
 };
 
 }  // namespace isthmus::inline v0

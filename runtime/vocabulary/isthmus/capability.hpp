@@ -89,6 +89,11 @@ struct ISTHMUS_API Capabilities {
     int host_numa_node = -1;  // closest CPU node (attribute 134); -1: none stated
     int gpu_numa_node = -1;   // the node that is this GPU's memory (130/131); -1: none
 
+    // Kinds (1 << kind) in which trials on this device saw what must not happen (RuntimeOptions::litmus_findings).
+    std::uint32_t disordered_kinds = 0;  // messages overtook their data, or one word went back
+    std::uint32_t torn_kinds = 0;        // halves of 16 bytes were seen
+    std::uint32_t lossy_kinds = 0;       // updates by both sides were lost
+
     const Capability& feature(Feature f) const noexcept { return features[static_cast<std::size_t>(f)]; }
     bool has(Feature f) const noexcept { return static_cast<bool>(feature(f)); }
 };

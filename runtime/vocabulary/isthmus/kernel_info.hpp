@@ -2,6 +2,8 @@
 // (kernel.hpp); every member points to static storage.
 #pragma once
 
+#include <isthmus/atomic_set.hpp>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -14,16 +16,21 @@ struct Extent {
     std::uint64_t z = 1;
 };
 
-// How a kernel uses an argument. Declared by its type: View<const T> reads, Out<T> writes, View<T> both.
-enum class ArgumentUse : std::uint8_t { value, read, write, read_write };
+// How a kernel uses an argument. Declared by its type: View<const T> reads, Out<T> writes, View<T> both. AtomicView<T>
+// reads and writes while the other side may, through atomics, aligned loads and stores, or mailboxes only.
+enum class ArgumentUse : std::uint8_t { value, read, write, read_write, concurrent };
 
 // One parameter within the pack (the one POD struct that carries all arguments).
-// A View or Out lies there as { T* data; std::uint64_t size; }.
+// A View, Out or AtomicView lies there as { T* data; std::uint64_t size; }.
 struct ParameterInfo {
     std::uint32_t offset_bytes;
     std::uint32_t size_bytes;
-    std::uint32_t element_bytes;  // sizeof(T) of a View or Out; 0 for a value
+    std::uint32_t element_bytes;  // sizeof(T) of a View, Out or AtomicView; 0 for a value
     ArgumentUse use;
+    // Updates (read-modify-writes) that the kernel makes through it, as its type names them.
+    AtomicSet atomics = AtomicSet::load_store;
+    bool is_signed = false;   // of the words that are updated
+    bool own_device = false;  // updated at the scope of one GPU: for launches on the device that made the memory
 };
 
 // GPU code of one source file: a fatbin, or, where no GPU compiler was at hand, a named placeholder that the
@@ -34,6 +41,22 @@ struct KernelImage {
     const char* hash;  // of the content, as hexadecimal text
     const char* name;  // of the source file, for people
     bool has_gpu_code;
+};
+
+// An update (a read-modify-write) of one word, for whoever plays a GPU.
+struct UpdateInfo {
+    const void* word;
+    std::uint32_t operation;  // AtomicOperation (facts.hpp)
+    std::uint32_t bytes;
+    std::uint32_t is_signed;
+};
+// How a GPU updates memory whose link does not carry every atomic operation: for threads that play one. On the thread
+// that runs the kernel; all three functions are noexcept.
+struct SimulatedGpu {
+    int (*begin)(const UpdateInfo* update);  // 0: it is in one piece for everybody; else end() follows, and until then
+                                             // no other thread of this GPU is between the two
+    void (*between)();                       // after its load, before its store
+    void (*end)();
 };
 
 struct KernelInfo {
@@ -49,6 +72,8 @@ struct KernelInfo {
     // Runs items [first, last) of the outermost dimension (x for rank 1, y for 2, z for 3, blocks for 0: numbered with
     // x fastest) on the calling thread. Both drivers' argument list is { Extent*, pack* }.
     void (*twin)(const Extent& extent, std::uint64_t first, std::uint64_t last, const void* pack);
+    // For the simulator: from here on this thread updates memory as this GPU does; nullptr: as a CPU thread again.
+    void (*play_gpu)(const SimulatedGpu* gpu) = nullptr;
 };
 
 }  // namespace isthmus::inline v0

@@ -123,13 +123,16 @@ TEST_F(CudaCaptureCalls, ArgumentsOfANodeCostOneCall) {
     kernel.image = &image;
     int pack = 3;
     const GraphInstanceHandle instance{0x10};
-    LaunchRequest request{&kernel, FunctionHandle{0x30}, {300, 1, 1}, &pack, StreamHandle::none};
-    EXPECT_TRUE(captures().set_kernel_arguments(instance, NodeHandle{0x51}, request).ok());
-    EXPECT_EQ(calls(), "cuLibraryLoadData cuLibraryGetKernel cuGraphExecKernelNodeSetParams_v2 ");
+    LaunchRequest request{&kernel, FunctionHandle::none, {300, 1, 1}, &pack, StreamHandle::none};
+    for (const char* asked : {"cuLibraryLoadData cuLibraryGetKernel ", ""}) {
+        ASSERT_TRUE(captures().resolve_for_nodes(kernel, request.function).ok());
+        EXPECT_EQ(calls(), asked);
+    }
     EXPECT_TRUE(captures().set_kernel_arguments(instance, NodeHandle{0x51}, request).ok());
     EXPECT_EQ(calls(), "cuGraphExecKernelNodeSetParams_v2 ");
     const FakeSeen& seen = *fake().seen();
     EXPECT_EQ(seen.node, reinterpret_cast<CUgraphNode>(0x51));
+    EXPECT_EQ(seen.kernel_node.kern, reinterpret_cast<CUkernel>(static_cast<std::uintptr_t>(request.function)));
     EXPECT_EQ(seen.kernel_node.func, nullptr) << "the driver crashes on it where no context is current";
     EXPECT_NE(seen.kernel_node.ctx, nullptr);
     EXPECT_EQ(seen.kernel_node.gridDimX, 2u);

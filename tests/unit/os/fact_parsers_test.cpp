@@ -79,5 +79,61 @@ TEST(HugeMappings, AreThoseThatConsistOfHugePagesOnly) {
     EXPECT_FALSE(mapping_is_huge("", 0x7f0000000000));
 }
 
+constexpr const char* maps =
+    "7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \n"
+    "7f0000001000-7f0000003000 rw-p 00000000 00:00 0                          [heap]\n"
+    "7f0000003000-7f0000004000 rw-s 00000000 08:01 1234                       /home/somebody/data\n"
+    "7f0000400000-7f0000600000 rw-p 00000000 00:0f 77                         /anon_hugepage (deleted)\n"
+    "7f0000600000-7f0000601000 rw-p 00000000 00:00 0 ";
+
+TEST(MappedRanges, AreOfFilesWhereAnyPartIs) {  // keeps G7
+    EXPECT_EQ(range_has_file(maps, 0x7f0000000000, 0x1000), false);
+    EXPECT_EQ(range_has_file(maps, 0x7f0000000ff8, 16), false) << "over two mappings";
+    EXPECT_EQ(range_has_file(maps, 0x7f0000002fff, 1), false);
+    EXPECT_EQ(range_has_file(maps, 0x7f0000002ff8, 16), true) << "its end is";
+    EXPECT_EQ(range_has_file(maps, 0x7f0000003800, 8), true);
+    EXPECT_EQ(range_has_file(maps, 0x7f0000400000, 8), true) << "hugetlbfs counts as a file";
+    EXPECT_EQ(range_has_file(maps, 0x7f0000600ff8, 8), false) << "the last line";
+}
+
+TEST(MappedRanges, ThatAreNotMappedAreNotKnown) {
+    EXPECT_EQ(range_has_file(maps, 0x1000, 8), std::nullopt);
+    EXPECT_EQ(range_has_file(maps, 0x7f0000600ff8, 16), std::nullopt) << "it ends beyond the last mapping";
+    EXPECT_EQ(range_has_file("", 0x7f0000000000, 8), std::nullopt);
+    EXPECT_EQ(range_has_file("not a line of maps\n", 0x7f0000000000, 8), std::nullopt);
+}
+
+constexpr const char* mixed_smaps =
+    "1000-3000 rw-p 00000000 00:00 0 \nSize: 8 kB\nVmFlags: rd wr mr mw me ac \n"
+    "3000-4000 r--s 00001000 fe:00 42          /a file\nSize: 4 kB\nVmFlags: rd mr me ms \n"
+    "4000-5000 rw-s 00000000 00:06 7          /dev/video0\nSize: 4 kB\nVmFlags: rd wr sh pf io de dd \n"
+    "9000-a000 ---p 00000000 00:00 0 \nSize: 4 kB\nVmFlags: mr \n";
+
+TEST(Mappings, SayWhatHoldsForAllOfARange) {
+    const MappingFacts plain = parse_mapping(mixed_smaps, 0x1800, 0x1000);
+    EXPECT_TRUE(plain.known && plain.mapped && plain.readable && plain.writable);
+    EXPECT_FALSE(plain.driver_mapping);
+    const MappingFacts file = parse_mapping(mixed_smaps, 0x3000, 0x1000);
+    EXPECT_TRUE(file.mapped && file.readable);
+    EXPECT_FALSE(file.writable || file.driver_mapping);
+    const MappingFacts both = parse_mapping(mixed_smaps, 0x2fff, 2);
+    EXPECT_TRUE(both.mapped && both.readable);
+    EXPECT_FALSE(both.writable);
+    EXPECT_TRUE(parse_mapping(mixed_smaps, 0x4100, 16).driver_mapping);
+    EXPECT_TRUE(parse_mapping(mixed_smaps, 0x1000, 0x4000).driver_mapping) << "a part of it is";
+    EXPECT_FALSE(parse_mapping(mixed_smaps, 0x9000, 0x1000).readable);
+}
+
+TEST(Mappings, WithGapsOrWithoutFlagsAreSaidToBeSo) {
+    EXPECT_FALSE(parse_mapping(mixed_smaps, 0x4800, 0x1000).mapped) << "its end is not";
+    EXPECT_FALSE(parse_mapping(mixed_smaps, 0x0, 0x2000).mapped) << "its beginning is not";
+    EXPECT_FALSE(parse_mapping(mixed_smaps, 0x4000, 0x6000).mapped) << "its middle is not";
+    EXPECT_TRUE(parse_mapping(mixed_smaps, 0x6000, 8).known);
+    EXPECT_FALSE(parse_mapping("1000-3000 rw-p 00000000 00:00 0 \nSize: 8 kB\n", 0x1000, 8).known);
+    EXPECT_FALSE(parse_mapping("", 0x1000, 8).known);
+    EXPECT_FALSE(parse_mapping(mixed_smaps, 0x1000, 0).known);
+    EXPECT_FALSE(parse_mapping(mixed_smaps, ~std::uint64_t{0}, 8).known);
+}
+
 }  // namespace
 }  // namespace isthmus::platform::os

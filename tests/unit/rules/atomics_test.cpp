@@ -97,6 +97,88 @@ TEST(Atomics, FileMappedMemoryIsRefusedWhereTheKernelMigrates) {  // keeps G7
     EXPECT_TRUE(shared_atomic(of_machine("thor"), {.kind = K::host, .file_mapped = true}));
 }
 
+TEST(Atomics, MisalignedWordsAndIoMemoryAreRefusedEverywhere) {  // keeps G7
+    const auto refused_beside_success = [](const Capabilities& c, K kind) {
+        for (const int width : {4, 8}) {
+            AtomicQuestion q{.kind = kind, .width_bytes = width, .address = 4096};
+            const bool lawful = static_cast<bool>(shared_atomic(c, q));
+            for (std::uint64_t off = 1; off < static_cast<std::uint64_t>(width); ++off) {
+                q.address = 4096 + off;
+                EXPECT_FALSE(shared_atomic(c, q)) << off;
+                EXPECT_FALSE(kernel_atomic(c, q, true)) << off;
+                EXPECT_NE(shared_atomic(c, q).reason.find("multiple of the width"), std::string::npos);
+                EXPECT_FALSE(shared_load_store(c, {.kind = kind, .width_bytes = width, .address = q.address})) << off;
+            }
+            q.address = 4096 + static_cast<std::uint64_t>(width);
+            EXPECT_EQ(static_cast<bool>(shared_atomic(c, q)), lawful);
+            q.io_memory = true;
+            EXPECT_FALSE(shared_atomic(c, q));
+            EXPECT_NE(shared_atomic(c, q).reason.find("IOMEMORY"), std::string::npos);
+            EXPECT_FALSE(kernel_atomic(c, q, true));
+            EXPECT_FALSE(shared_load_store(c, {.kind = kind, .width_bytes = width, .io_memory = true}));
+        }
+    };
+    for (const char* machine : gpu_machines) {
+        const Capabilities known = of_machine(machine);
+        for_every_kind([&](K kind) { refused_beside_success(known, kind); });
+    }
+    for_every_kind([&](K kind) { refused_beside_success(cpu(), kind); });
+}
+
+TEST(Atomics, OfAKernelAloneAreLawfulInItsDevicesOwnMemoryToo) {  // keeps G2, G3
+    for (unsigned bits = 0; bits < combinations; ++bits) {
+        const Capabilities c = of_bits(bits, some_operations());
+        for_every_kind([&](K kind) {
+            const bool of_gpu = kind == K::device || kind == K::pool || kind == K::graph;
+            for (int operation = 0; operation < atomic_operation_count; ++operation) {
+                for (const int width : {4, 8, 16}) {
+                    for (const bool flag : {false, true}) {
+                        const AtomicQuestion q{kind, static_cast<Op>(operation), width, flag, flag};
+                        const bool shared = lawful(bits, q);
+                        ASSERT_EQ(static_cast<bool>(kernel_atomic(c, q, true)), shared || (of_gpu && width != 16))
+                            << bits << " " << name(kind) << " " << name(q.operation) << " " << width << " " << flag;
+                        ASSERT_EQ(static_cast<bool>(kernel_atomic(c, q, false)), shared)
+                            << "several GPUs: nobody says which atomics their link carries";
+                    }
+                }
+            }
+        });
+    }
+    EXPECT_FALSE(kernel_atomic(of_machine("h200"), {.kind = K::pinned}, true)) << "also where the GPU is alone";
+    EXPECT_FALSE(kernel_atomic(of_machine("orin"), {.kind = K::managed}, true));
+}
+
+TEST(Atomics, OfASetAreAskedOneByOne) {  // keeps G3
+    using enum AtomicSet;
+    // The link reports additions of unsigned words of 32 bits and every compare and exchange.
+    unsigned partial = 0;
+    for (std::size_t i = 0; i < deciding.size(); ++i) {
+        if (deciding[i] == 41 || deciding[i] == 147) partial |= 1u << i;
+    }
+    const Capabilities c = of_bits(partial, some_operations());
+    const AtomicQuestion unsigned_word{.kind = K::pinned};
+    const AtomicQuestion signed_word{.kind = K::pinned, .is_signed = true};
+    EXPECT_TRUE(shared_atomics(c, unsigned_word, add | compare_exchange));
+    EXPECT_FALSE(shared_atomics(c, signed_word, add | compare_exchange));
+    EXPECT_TRUE(shared_atomics(c, signed_word, compare_exchange));
+    const AccessAnswer answer = shared_atomics(c, unsigned_word, add | bit_or | compare_exchange);
+    EXPECT_FALSE(answer);
+    EXPECT_EQ(answer.part, static_cast<int>(Op::bit_or)) << "says which one";
+    EXPECT_TRUE(shared_atomics(c, {.kind = K::device}, load_store)) << "asks for nothing";
+    EXPECT_TRUE(kernel_atomics(c, {.kind = K::device}, all, true));
+    EXPECT_FALSE(kernel_atomics(c, {.kind = K::device}, all, false));
+    for (const char* machine : gpu_machines) {
+        const Capabilities known = of_machine(machine);
+        for (int operation = 0; operation < atomic_operation_count; ++operation) {
+            for_every_kind([&](K kind) {
+                const AtomicQuestion q{kind, static_cast<Op>(operation)};
+                EXPECT_EQ(static_cast<bool>(shared_atomics(known, q, static_cast<AtomicSet>(1u << operation))),
+                          static_cast<bool>(shared_atomic(known, q)));
+            });
+        }
+    }
+}
+
 TEST(Atomics, EachMissingLegIsItsOwnAnswer) {  // keeps G2
     const auto reason = [](const char* machine, K kind) {
         return std::string(shared_atomic(of_machine(machine), {.kind = kind}).reason);
@@ -135,6 +217,9 @@ TEST(LoadsAndStores, WorkWhereverBothSidesReachTheMemory) {  // keeps G10 (what 
                 ASSERT_EQ(static_cast<bool>(shared_load_store(c, kind, width)), both) << name(kind) << " " << bits;
             }
             EXPECT_FALSE(shared_load_store(c, kind, 3));
+            EXPECT_FALSE(shared_load_store(c, {.kind = kind, .width_bytes = 16, .host_has_16 = false}));
+            EXPECT_EQ(static_cast<bool>(shared_load_store(c, {.kind = kind, .width_bytes = 8, .host_has_16 = false})),
+                      both);
         });
     }
     for (const char* machine : gpu_machines) {

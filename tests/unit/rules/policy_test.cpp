@@ -4,6 +4,7 @@
 
 #include <access_rules.hpp>
 #include <allocation_policy.hpp>
+#include <platform/capability_table.hpp>
 
 #include <set>
 
@@ -159,6 +160,42 @@ TEST(Policy, HostMemoryLiesNearTheDeviceUnlessTheCallerSaysOtherwise) {  // keep
     EXPECT_TRUE(plan_allocation(grace, use)->placement.prefault);
     EXPECT_EQ(plan_allocation(of_machine("orin"), {})->placement.locality, Locality::anywhere) << "the driver places";
     EXPECT_EQ(plan_allocation(cpu(), {})->placement.locality, Locality::anywhere);
+}
+
+TEST(Policy, WhoSaysWhereMemoryLiesGetsItBoundThereAndRegisteredWhereTheDriverWouldPlaceIt) {  // keeps G11, H1
+    SharedUse use{.host = Use::writes_often, .device = Use::reads_once};
+    use.placement.locality = Locality::node;
+    use.placement.node = 1;
+    for (const char* machine : {"h200", "rtx-hmm", "orin"}) {
+        const auto plan = plan_allocation(of_machine(machine), use);
+        EXPECT_EQ(text_of(*plan), "registered pass registered") << machine;
+        EXPECT_EQ(plan->placement.node, 1) << machine;
+        use.prefer = Prefer::latency;
+        EXPECT_EQ(text_of(*plan_allocation(of_machine(machine), use)), "registered pass registered") << machine;
+        use.prefer = Prefer::throughput;
+    }
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("gb10"), use)), "host pass host") << "bound, and no need to register";
+    EXPECT_EQ(text_of(*plan_allocation(cpu(), use)), "host pass host");
+    use.device = Use::reads_often;
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), use)), "device stage registered");
+    EXPECT_EQ(plan_allocation(of_machine("h200"), use)->placement.node, 1);
+    use.kind = MemoryKind::pinned;
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), use)), "pinned pass pinned") << "asked for by kind";
+}
+
+// keeps G11: the size is part of the question, and the row's least one the border
+TEST(Policy, CopiesPayFromTheRowsSizeOnAndNeverOnOneMemory) {
+    const SharedUse often{.host = Use::writes_often, .device = Use::reads_often};
+    for (const char* machine : gpu_machines) {
+        const Capabilities c = of_machine(machine);
+        const platform::Row& row = platform::row_of(c);
+        for (const std::size_t bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{1} << 20, any_size}) {
+            const bool copied = plan_allocation(c, often, bytes)->path == LaunchPath::stage;
+            EXPECT_EQ(copied, row.copy_pays.value && bytes >= row.copy_pays_from_bytes.value)
+                << machine << " " << bytes;
+            EXPECT_EQ(copied, copy_pays(c, often, bytes)) << machine << " " << bytes;
+        }
+    }
 }
 
 TEST(Policy, TheCameraExampleIsZeroCopyIntoTheDeviceAndStagedOutWhereALinkDivides) {

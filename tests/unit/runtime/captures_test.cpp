@@ -235,6 +235,21 @@ TEST_F(Captures, AnAppendThatNothingWouldWaitForLeavesNoGraph) {  // keeps S14, 
     EXPECT_TRUE(world.capturing.empty());
 }
 
+TEST_F(Captures, ADriverWithoutConditionalNodesSaysSoAndTheCaptureGoesOn) {  // keeps S14
+    Buffer<std::int32_t> word = device.allocate<std::int32_t>(1).value();
+    Capture inner = stream.begin_capture().value();
+    (void)stream.launch(negate, 1, word).value();
+    const auto body = inner.end().value();
+    Capture capture = stream.begin_capture().value();
+    for (const bool loops : {true, false}) {
+        const auto refused = loops ? capture.loop_while(word, body) : capture.run_if(word, body);
+        ASSERT_EQ(refused.code(), Code::unsupported);
+        EXPECT_NE(std::string(refused.error().remedy()).find("CUDA 12.3"), std::string::npos);
+    }
+    (void)stream.launch(negate, 1, word).value();
+    EXPECT_TRUE(capture.end().value().instantiate().ok());
+}
+
 // A graph that does not free what it allocates can be launched once only.
 TEST_F(Captures, AGraphWhoseMemoryCannotBeFreedIsNone) {  // keeps K13, S14
     for (const int failing : {2, 3}) {

@@ -407,6 +407,9 @@ public:
     platform::Status last_node(platform::StreamHandle, platform::NodeHandle&) override {
         return {Code::unsupported, 0, "last_node"};
     }
+    platform::Status resolve_for_nodes(const KernelInfo&, platform::FunctionHandle&) override {
+        return {Code::unsupported, 0, "resolve_for_nodes"};
+    }
     platform::Status set_kernel_arguments(platform::GraphInstanceHandle, platform::NodeHandle,
                                           const platform::LaunchRequest&) override {
         return {Code::unsupported, 0, "set_kernel_arguments"};

@@ -336,4 +336,33 @@ TEST(OrderBook, AStreamThatEndedUnseenIsKnownOnceItsDeviceIsWaitedFor) {  // kee
     EXPECT_EQ(found, 2) << "the ended stream waited for the write, and the host for the ended stream";
 }
 
+TEST(OrderBook, ConcurrentUsesNeedNoOrderAmongThemselves) {  // keeps S7, G14
+    const auto use = [](std::uint64_t stream, std::uint64_t position, bool writes, bool concurrent) {
+        OrderUse made{stream, position, {}, writes};
+        made.concurrent = concurrent;
+        return made;
+    };
+    const auto conflicts = [](const OrderBook& book, const OrderHistory& history, const OrderUse& later) {
+        int found = 0;
+        book.conflicts(history, later, {}, [&](const OrderUse&) { ++found; });
+        return found;
+    };
+    OrderBook book;
+    OrderHistory history;
+    for (std::uint64_t id = 1; id <= 3; ++id) book.began(id);
+    book.add(history, use(1, 1, true, true));
+    EXPECT_EQ(conflicts(book, history, use(2, 1, true, true)), 0);
+    EXPECT_EQ(conflicts(book, history, use(2, 1, false, false)), 1) << "a reader could see half of it";
+    EXPECT_EQ(conflicts(book, history, use(2, 1, true, false)), 1);
+
+    // A concurrent use behind a plain one does not stand for it: the next concurrent one conflicts with the plain one.
+    OrderHistory plain;
+    book.add(plain, use(1, 1, true, false));
+    book.add(plain, use(1, 2, true, true));
+    EXPECT_EQ(conflicts(book, plain, use(3, 1, true, true)), 1);
+    EXPECT_EQ(plain.uses.size(), 2u);
+    book.add(plain, use(1, 3, true, false));
+    EXPECT_EQ(plain.uses.size(), 1u) << "a plain write stands for both";
+}
+
 }  // namespace

@@ -267,6 +267,89 @@ TEST(Core, ALaunchThatFailsLeavesTheHostsSideOfAStagedBuffer) {
     EXPECT_EQ(view[7], 12);
 }
 
+TEST(Core, AStagedBufferInTwoPlacesIsUploadedWhereOneOfThemReads) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = staged(device, 8);
+    number(a, 5);
+    (void)device.stream().launch(copy_over, 8, a, a).value();
+    EXPECT_EQ(world.count("copy up"), 1u);
+    EXPECT_EQ(a.read_on_host().value()[7], 12);
+}
+
+TEST(Core, ALaunchThatFailsLeavesTheHostsSideOfAStagedBufferInTwoPlaces) {  // keeps G8
+    for (int call = 1; call <= 3; ++call) {
+        FakeWorld world;
+        Device device = open(world);
+        Buffer<int> a = staged(device, 8);
+        (void)device.stream().launch(copy_over, 8, a, a).value();
+        number(a, 5);
+        world.fail_at = static_cast<int>(world.calls.size()) + call;
+        (void)device.stream().launch(copy_over, 8, a, a);
+        world.fail_at = 0;
+        const auto view = a.read_on_host().value();
+        EXPECT_EQ(view[0], 5) << call;
+        EXPECT_EQ(view[7], 12) << call;
+    }
+}
+
+TEST(Core, ARefusedLaunchKeepsNobodyFromItsOtherBuffers) {  // keeps G8, G9
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = shared(device, 8, MemoryKind::pinned);
+    Buffer<int> b = shared(device, 8, MemoryKind::pinned);
+    Buffer<int> busy = device.allocate<int>(8).value();
+    world.stuck = true;
+    {
+        const auto view = b.write_on_host().value();
+        EXPECT_EQ(device.stream().launch(copy_over, 8, a, b).code(), Code::in_use);
+    }
+    (void)device.stream().launch(add_one, 8, busy).value();
+    EXPECT_TRUE(a.write_on_host(Wait::never()).ok()) << "the kernel that runs has nothing to do with it";
+    world.stuck = false;
+}
+
+TEST(Core, AKernelOnAPartOfManagedMemoryDrawsNoPagesOfTheOthers) {  // keeps G8
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = shared(device, 8, MemoryKind::managed);
+    ASSERT_EQ(a.path(), isthmus::LaunchPath::prefetch);
+    const auto first = a.part(0, 4).value();
+    const auto second = a.part(4, 4).value();
+    number(a, 1);
+    EXPECT_EQ(device.stream().explain(add_one, 4, first).driver_calls, 1);
+    world.stuck = true;
+    (void)device.stream().launch(add_one, 4, first).value();
+    EXPECT_TRUE(second.write_on_host(Wait::never()).ok());
+    EXPECT_EQ(first.read_on_host(Wait::never()).code(), Code::not_ready);
+    world.stuck = false;
+    EXPECT_EQ(a.read_on_host().value()[0], 2);
+    EXPECT_EQ(world.count("prefetch"), 0u);
+    (void)device.stream().launch(add_one, 8, a).value();
+    EXPECT_EQ(world.count("prefetch"), 1u) << "all of it is drawn as before";
+}
+
+TEST(Core, PartsOfWhatNobodyViewsInPartsCostNoEvents) {  // keeps L7
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> plain = device.allocate<int>(8).value();
+    Buffer<int> both = staged(device, 8);
+    number(both, 0);
+    for (Buffer<int>* const buffer : {&plain, &both}) {
+        (void)device.stream().launch(add_one, 8, *buffer).value();
+        world.calls.clear();
+        for (const std::size_t at : {0u, 4u, 0u, 4u}) {
+            (void)device.stream().launch(add_one, 4, buffer->part(at, 4).value()).value();
+        }
+        EXPECT_EQ(world.calls.size(), 4u) << "launches of kernels only";
+    }
+    const auto part = both.part(0, 4).value();
+    EXPECT_EQ(device.stream().explain(add_one, 4, part).driver_calls, 1);
+    EXPECT_EQ(both.read_on_host().value()[0], 3);
+    EXPECT_TRUE(both.release().ok());
+    EXPECT_EQ(device.stream().explain(add_one, 4, part).refusal->code(), Code::invalid_handle);
+}
+
 TEST(Core, ManagedMemoryOfPhaseGuardedMachinesIsAttachedAndGivenBack) {  // keeps K6
     FakeWorld world;
     Device device = open(world, integrated_gpu());
@@ -431,9 +514,32 @@ TEST(Core, AHungKernelIsNamedWhenTheDeadlinePasses) {  // keeps R5
     ASSERT_EQ(view.code(), Code::timed_out);
     EXPECT_NE(view.error().message().find("add_one"), std::string_view::npos);
     EXPECT_EQ(a.release(Wait::never()).code(), Code::not_ready) << "still ours: the kernel may write it";
+    const auto part = a.part(0, 4).value();
+    EXPECT_EQ(a.release(Wait::never()).code(), Code::not_ready);
+    EXPECT_EQ(part.read_on_host(Wait::never()).code(), Code::not_ready) << "not released: its parts go on";
     world.stuck = false;
+    EXPECT_TRUE(part.read_on_host().ok());
     EXPECT_TRUE(a.release().ok());
     EXPECT_EQ(a.release().code(), Code::invalid_handle);
+    EXPECT_EQ(part.read_on_host().code(), Code::invalid_handle);
+}
+
+TEST(Core, AStagedLaunchThatWasNotWaitedForStillHasItsHostMemory) {  // keeps L4, R5
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> in = device.allocate_host<int>(8).value();
+    Buffer<int> out = device.allocate_host<int>(8).value();
+    number(in, 3);
+    number(out, 0);
+    world.stuck = true;
+    const isthmus::LaunchOptions copied{.mode = isthmus::LaunchMode::staged};
+    ASSERT_EQ(device.stream().launch(copied, copy_over, 8, out, in).code(), Code::timed_out);
+    EXPECT_EQ(in.write_on_host(Wait::never()).code(), Code::not_ready) << "the copy to the device may still read it";
+    EXPECT_TRUE(in.read_on_host(Wait::never()).ok());
+    EXPECT_EQ(in.release(Wait::never()).code(), Code::not_ready);
+    world.stuck = false;
+    EXPECT_TRUE(in.write_on_host().ok());
+    EXPECT_TRUE(in.release().ok());
 }
 
 TEST(Core, ClosingADeviceWithAHungKernelEndsAndLeavesTheDriverOpen) {  // keeps R5

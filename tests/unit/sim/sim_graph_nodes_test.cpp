@@ -1,12 +1,6 @@
 // Nodes of graphs: what a capture shows of them while it is open and after, and kernel nodes' parameters.
 #include "sim_capture_scene.hpp"
 
-// As the simulator defines what it does not play.
-extern "C" {
-int cuGraphConditionalHandleCreate();
-int cuGraphAddNode_v2();
-}
-
 namespace isthmus::sim::test {
 namespace {
 
@@ -365,15 +359,67 @@ TEST(SimGraphNodes, NodesOfAChildGraphArePatchedInTheInstanceToo) {
     });
 }
 
-// Only device code sets a condition, and what stands in for it here is a function of the CPU.
-TEST(SimGraphNodes, ConditionalNodesAreRefusedLoudly) {
+struct Conditional {
+    GraphObject* graph = nullptr;
+    NodeParameters parameters = {};
+    Conditional() {
+        Context* context = nullptr;
+        std::uint64_t handle = 0;
+        REQUIRE_CODE(cuCtxGetCurrent(&context), 0);
+        REQUIRE_CODE(cuGraphCreate(&graph, 0), 0);
+        REQUIRE_CODE(cuGraphConditionalHandleCreate(&handle, graph, context, 0, 0), 0);
+        parameters.type = 13;
+        parameters.conditional = {handle, 1, 1, nullptr, context};
+    }
+    Result add(NodeObject*& node) { return cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &parameters); }
+};
+
+TEST(SimGraphNodes, AGraphWithAConditionalNodeHasOneInstanceAndNoCopies) {
+    in_own_process([] {
+        open_device();
+        Conditional loop;
+        NodeObject *node = nullptr, *inside = nullptr;
+        REQUIRE_CODE(loop.add(node), 0);
+        int type = 0;
+        REQUIRE_CODE(cuGraphNodeGetType(node, &type), 0);
+        REQUIRE_THAT(type == 13);
+        REQUIRE_CODE(cuGraphAddEmptyNode(&inside, loop.parameters.conditional.bodies[0], nullptr, 0), 0);
+        GraphExec *instance = nullptr, *another = nullptr;
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&instance, loop.graph, 0), 0);
+        REQUIRE_CODE(cuGraphInstantiateWithFlags(&another, loop.graph, 0), 801);
+        GraphObject *clone = nullptr, *parent = nullptr;
+        REQUIRE_CODE(cuGraphClone(&clone, loop.graph), 801);
+        REQUIRE_CODE(cuGraphCreate(&parent, 0), 0);
+        REQUIRE_CODE(cuGraphAddChildGraphNode(&inside, parent, nullptr, 0, loop.graph), 801);
+        REQUIRE_CODE(cuGraphExecDestroy(instance), 0);
+        REQUIRE_CODE(cuGraphDestroy(parent), 0);
+        REQUIRE_CODE(cuGraphDestroy(loop.graph), 0);
+        REQUIRE_THAT(isthmus_sim_live("graphs") == 0 && isthmus_sim_live("graph_nodes") == 0);
+    });
+}
+
+TEST(SimGraphNodes, AConditionalNodeNamesAConditionThatWasMade) {
+    in_own_process([] {
+        open_device();
+        Conditional loop;
+        NodeObject* node = nullptr;
+        ++loop.parameters.conditional.handle;
+        REQUIRE_CODE(loop.add(node), 1);
+        loop.parameters.conditional.handle = 0;
+        REQUIRE_CODE(loop.add(node), 1);
+    });
+}
+
+TEST(SimGraphNodes, SwitchesAreRefusedLoudly) {
     in_own_process(
         [] {
             open_device();
-            REQUIRE_CODE(cuGraphConditionalHandleCreate(), 801);
-            REQUIRE_CODE(cuGraphAddNode_v2(), 801);
+            Conditional loop;
+            NodeObject* node = nullptr;
+            loop.parameters.conditional.type = 2;
+            REQUIRE_CODE(loop.add(node), 801);
         },
-        "cuGraphConditionalHandleCreate is not modelled");
+        "a switch, or a branch for 'else', is not modelled");
 }
 
 }  // namespace

@@ -54,6 +54,12 @@ TEST(Docs, TheTablesOfTheMemoryPageAreNotStale) {  // keeps G11
     EXPECT_TRUE(page == memory_page(page)) << "run `ninja docs-memory` and commit docs/memory.md";
 }
 
+TEST(Docs, TheTablesOfTheSharingPageAreNotStale) {  // keeps G2, G3
+    const std::string page = content_of(ISTHMUS_SHARING_PAGE);
+    EXPECT_TRUE(page == sharing_page(page)) << "run `ninja docs-sharing` and commit docs/sharing.md";
+    EXPECT_NE(page.find("46 %"), std::string::npos) << "what was seen stands beside the rule";
+}
+
 TEST(Docs, RenewingThePageOfMemoryKeepsWhatWasWrittenByHandAndReplacesTheRest) {
     const std::string page = "above\n<!-- generated: kinds -->\nold\n<!-- end -->\nbelow\n";
     const std::string renewed = memory_page(page);

@@ -110,6 +110,53 @@ TEST(Records, AnOlderDriverDoesNotKnowTheNewerQuestions) {  // keeps D7
     EXPECT_FALSE(orin.devices[0].facts.host_atomics);
 }
 
+MachineRecord with_litmus() {
+    MachineRecord record = known("h200");
+    DeviceRecord& device = record.devices[0];
+    device.facts.uuid.bytes[0] = 0xab;
+    device.litmus = LitmusFinding{device.facts.uuid, record.facts.driver_version, false, {}};
+    device.litmus->results = {{MemoryKind::pinned, LitmusShape::lost_updates, 1000, 461, 2000, 900},
+                              {MemoryKind::managed, LitmusShape::tearing_to_host, 1ull << 40, 0, 7, 0}};
+    return record;
+}
+
+TEST(Records, WhatTrialsFoundSurvivesARoundTrip) {  // keeps G13, D12
+    const std::string text = write_record(with_litmus());
+    const Result<MachineRecord> read = read_record(text);
+    ASSERT_TRUE(read) << read.error().text();
+    EXPECT_EQ(write_record(*read), text);
+    const std::vector<LitmusFinding> findings = litmus_findings(*read);
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_EQ(findings[0].device, read->devices[0].facts.uuid);
+    EXPECT_EQ(findings[0].driver_version, read->facts.driver_version);
+    EXPECT_FALSE(findings[0].simulated);
+    ASSERT_EQ(findings[0].results.size(), 2u);
+    EXPECT_EQ(findings[0].results[0].shape, LitmusShape::lost_updates);
+    EXPECT_EQ(findings[0].results[0].forbidden, 461u);
+    EXPECT_EQ(findings[0].results[0].control_weak, 900u);
+    EXPECT_EQ(findings[0].results[1].kind, MemoryKind::managed);
+    EXPECT_EQ(findings[0].results[1].instances, 1ull << 40);
+    EXPECT_TRUE(litmus_findings(known("orin")).empty());
+}
+
+TEST(Records, AFindingThatSaysLessThanItShouldIsRefusedWithItsPlace) {  // keeps G13
+    const std::string whole = write_record(with_litmus());
+    const auto refused = [&](const std::string& part, const std::string& instead, const std::string& place) {
+        std::string text = whole;
+        const std::size_t at = text.find(part);
+        ASSERT_NE(at, std::string::npos) << part;
+        const Result<MachineRecord> read = read_record(text.replace(at, part.size(), instead));
+        ASSERT_FALSE(read) << instead;
+        EXPECT_NE(read.error().message().find(place), std::string::npos) << read.error().text();
+    };
+    refused("\"forbidden\": 461", "\"forbidden\": 1001", "litmus.results[0].forbidden");
+    refused("\"forbidden\": 461,", "", "litmus.results[0].forbidden");
+    refused("\"simulated\": false,", "", "litmus.simulated");
+    refused("\"lost_updates\"", "\"lost_sheep\"", "litmus.results[0].shape");
+    refused("\"kind\": \"pinned\"", "\"kind\": \"pinne\"", "litmus.results[0].kind");
+    refused("\"uuid\": \"ab000000000000000000000000000000\",", "", "litmus");
+}
+
 TEST(Records, EveryFileIsCanonicalAndSurvivesARoundTrip) {  // keeps D12
     for (const std::string_view name : known_machines()) {
         const std::string text(known_record(name));

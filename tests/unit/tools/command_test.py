@@ -79,14 +79,14 @@ class BadInput(unittest.TestCase):
 
 class ThisMachine(unittest.TestCase):
     def test_help_and_version_go_to_standard_output(self):
-        for arguments in (("--help",), ("caps", "--help"), ("doctor", "--help"), ("--version",)):
+        for arguments in (("--help",), ("caps", "--help"), ("doctor", "--help"), ("litmus", "--help"), ("--version",)):
             done = run(*arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("isthmus" if "--version" in arguments else "--", done.stdout)
 
     def test_every_option_is_described(self):
         text = (RECORDS.parent.parent / "docs" / "command.md").read_text()
-        for command in ((), ("caps",), ("doctor",), ("run",)):
+        for command in ((), ("caps",), ("doctor",), ("litmus",), ("run",)):
             for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", run(*command, "--help").stdout):
                 self.assertRegex(text, r"(?<![\w-])" + option + r"(?![\w-])")
 

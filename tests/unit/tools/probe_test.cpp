@@ -50,6 +50,19 @@ TEST(Probes, ThatCrashAreReportedWithTheirSignal) {
     expect_no_child_left();
 }
 
+TEST(Probes, ThatHangHaveSaidWhatTheySaid) {  // keeps G13
+    const ProbeOutcome outcome = run_saying_probe(
+        [](const Say& say) {
+            say("one\n");
+            say("two\n");
+            for (;;) ::pause();
+        },
+        milliseconds(2000));
+    EXPECT_EQ(outcome.end, ProbeEnd::hung);
+    EXPECT_EQ(outcome.text, "one\ntwo\n");
+    expect_no_child_left();
+}
+
 TEST(Probes, ThatHangAreEndedAtTheDeadline) {
     const ProbeOutcome outcome = run_probe(
         []() -> std::string {

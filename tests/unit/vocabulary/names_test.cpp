@@ -4,6 +4,7 @@
 #include <isthmus/access.hpp>
 #include <isthmus/capability.hpp>
 #include <isthmus/facts.hpp>
+#include <isthmus/litmus.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/sharing_use.hpp>
@@ -40,6 +41,7 @@ TEST(Names, EveryEnumeratorHasItsOwnName) {
     expect_distinct_names<Model>(6);
     expect_distinct_names<AtomicOperation>(atomic_operation_count);
     expect_distinct_names<MemoryKind>(memory_kind_count);
+    expect_distinct_names<LitmusShape>(litmus_shape_count);
     expect_distinct_names<Verdict>(3);
     expect_distinct_names<LaunchMode>(5);
     expect_distinct_names<Locality>(5);

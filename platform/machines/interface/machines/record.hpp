@@ -4,6 +4,7 @@
 
 #include <isthmus/capability.hpp>
 #include <isthmus/facts.hpp>
+#include <isthmus/litmus.hpp>
 #include <isthmus/result.hpp>
 
 #include <optional>
@@ -41,6 +42,7 @@ struct DeviceRecord {
     bool host_reads_device_memory = false;  // a CPU load from cuMemAlloc memory works; else it faults
     std::optional<bool> pinned_gpu_cached;  // the GPU caches pinned memory; nothing: unproven
     std::vector<PeerRecord> peers;
+    std::optional<LitmusFinding> litmus;  // of trials that ran on this very device; its uuid is the record's
     std::vector<Source> evidence;
 };
 
@@ -60,6 +62,8 @@ std::string write_record(const MachineRecord& record);
 
 // The record of a machine as it was just found: everything observed.
 MachineRecord record_of(std::string name, const MachineFacts& machine, const std::vector<DeviceFacts>& devices);
+// What trials found on the devices of a record: for RuntimeOptions::litmus_findings.
+std::vector<LitmusFinding> litmus_findings(const MachineRecord& record);
 // The source that speaks for a field or attribute; nothing where there is none.
 const Source* source_of(const std::vector<Source>& evidence, std::string_view field) noexcept;
 

@@ -84,6 +84,8 @@ struct Parameter {
     static constexpr bool is_view = false;
     static constexpr ArgumentUse use = ArgumentUse::value;
     static constexpr std::uint32_t element_bytes = 0;
+    static constexpr AtomicSet atomics = AtomicSet::load_store;
+    static constexpr bool own_device = false;
     using Element = void;
 };
 template <class T, ArgumentUse how>
@@ -91,6 +93,8 @@ struct ViewParameter {
     static constexpr bool is_view = true;
     static constexpr ArgumentUse use = how;
     static constexpr std::uint32_t element_bytes = sizeof(T);
+    static constexpr AtomicSet atomics = AtomicSet::load_store;
+    static constexpr bool own_device = false;
     using Element = T;
     static_assert(std::is_trivially_copyable_v<T>,
                   "isthmus: elements of a View or Out are plain data, because the device copies them as bytes");
@@ -102,6 +106,11 @@ struct Parameter<View<const T>> : ViewParameter<const T, ArgumentUse::read> {};
 template <class T>
 struct Parameter<Out<T>> : ViewParameter<T, ArgumentUse::write> {
     static_assert(!std::is_const_v<T>, "isthmus: Out<const T> could not be written; to read, take View<const T>");
+};
+template <class T, AtomicSet operations>
+struct Parameter<AtomicView<T, operations>> : ViewParameter<T, ArgumentUse::concurrent> {
+    static constexpr AtomicSet atomics = of_words(operations, std::is_floating_point_v<T>);
+    static_assert(!std::is_const_v<T>, "isthmus: who shares memory by atomics writes it; to read alone, View<const T>");
 };
 
 template <class P>
@@ -118,7 +127,8 @@ constexpr bool check_parameter() noexcept {
 template <class... P, std::size_t... N>
 constexpr std::array<ParameterInfo, sizeof...(P)> describe_parameters(std::index_sequence<N...>) noexcept {
     return {ParameterInfo{static_cast<std::uint32_t>(offset_in_pack<N, P...>()), static_cast<std::uint32_t>(sizeof(P)),
-                          Parameter<P>::element_bytes, Parameter<P>::use}...};
+                          Parameter<P>::element_bytes, Parameter<P>::use, Parameter<P>::atomics,
+                          std::is_signed_v<typename Parameter<P>::Element>, Parameter<P>::own_device}...};
 }
 
 }  // namespace isthmus::inline v0::detail

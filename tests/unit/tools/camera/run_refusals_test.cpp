@@ -62,6 +62,7 @@ TEST_F(RunRefusal, NamesWhatIsWrongWithTheOptions) {
     expect_refusal({input, "--format", "nv12", "--width", "40", "--height", "4", "--pitch", "39"}, "pitch");
     expect_refusal({input, "--frames", "0"}, "--frames");
     expect_refusal({input, "--memory", "cardboard"}, "cardboard");
+    expect_refusal({input, "--in-flight", "0"}, "--in-flight");
     expect_refusal({input, "--machine", "pdp-11"}, "pdp-11");
     expect_refusal({input, "--sideways"}, "--sideways");
 }

@@ -151,6 +151,20 @@ TEST_F(Run, FindsTheSameWhateverMemoryIsChosen) {
     EXPECT_GE(worked, 2);
 }
 
+// keeps S2: frames in flight overlap, and come out in their order
+TEST_F(Run, FindsTheSameHoweverManyFramesAreInFlight) {
+    const FrameShape shape = make_frame_shape(PixelFormat::gray, 69, 53).value();
+    const std::vector<Frame> frames = generated_frames(shape, 5);
+    const Expectation expected = expected_of(shape, frames);
+    const std::string video = file("in.y4m", video_of(shape, frames));
+    for (const char* in_flight : {"1", "3", "8"}) {  // fewer than there are frames, and more
+        const json report = run_as_json({video, "--in-flight", in_flight});
+        EXPECT_EQ(report["frames"], 5) << in_flight;
+        EXPECT_EQ(report["corners"]["digest"], expected.corners.text()) << in_flight;
+        EXPECT_EQ(report["tracks"]["digest"], expected.tracks.text()) << in_flight;
+    }
+}
+
 TEST_F(Run, AnswersForFramesThatAreTooSmallForCorners) {
     for (const int side : {1, 2, 5, 16}) {
         const std::string size = std::to_string(side);

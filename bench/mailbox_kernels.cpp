@@ -1,0 +1,79 @@
+// Echoing, draining and pouring.
+#include "mailbox_kernels.hpp"
+
+namespace bench {
+
+using namespace isthmus;
+using protocol::Publishes;
+using protocol::RingStatus;
+
+namespace {
+constexpr std::uint32_t most_at_once = 16;  // loads under way at the same time hide each other's way over the link
+constexpr std::uint32_t looks_between_commands = 64;
+}
+
+ISTHMUS_KERNEL(echo, Index, Echo mailbox) {
+    auto server = mailbox.serve();
+    for (std::uint64_t word; server.receive(word);) {
+        if (!server.reply(word, Publishes::message_only)) return;
+    }
+}
+
+ISTHMUS_KERNEL(drain, Index, Echo mailbox, std::uint64_t messages) {
+    auto server = mailbox.serve();
+    auto& requests = server.protocol().requests();
+    std::uint64_t sum = 0;
+    std::uint32_t looks = 0;
+    std::uint32_t batch[most_at_once][2];
+    for (std::uint64_t taken = 0; taken < messages;) {
+        std::uint32_t received = 0;
+        const RingStatus status = requests.try_receive_some(batch, received, Publishes::message_only);
+        if (status == RingStatus::broken) break;
+        if (status == RingStatus::wait) {
+            if (++looks % looks_between_commands == 0 &&
+                server.protocol().commanded() == protocol::ServiceCommand::abandon) {
+                break;
+            }
+            continue;
+        }
+        // Of constant length, so that the batch stays in registers.
+        for (std::uint32_t at = 0; at < most_at_once; ++at) {
+            if (at < received) sum += (std::uint64_t{batch[at][1]} << 32) + batch[at][0];
+        }
+        taken += received;
+    }
+    (void)server.reply(sum);
+    server.end();
+}
+
+ISTHMUS_KERNEL(pour, Index, Echo mailbox, std::uint64_t messages) {
+    auto server = mailbox.serve();
+    auto& replies = server.protocol().replies();
+    std::uint32_t looks = 0;
+    for (std::uint64_t sent = 0; sent < messages;) {
+        const std::uint32_t wanted =
+            messages - sent < most_at_once ? static_cast<std::uint32_t>(messages - sent) : most_at_once;
+        const RingStatus status = replies.room(wanted);
+        if (status == RingStatus::broken) break;
+        if (status == RingStatus::wait) {
+            if (++looks % looks_between_commands == 0 &&
+                server.protocol().commanded() == protocol::ServiceCommand::abandon) {
+                break;
+            }
+            continue;
+        }
+        for (std::uint32_t at = 0; at < wanted; ++at) {
+            replies.write(at, 0, static_cast<std::uint32_t>(sent + at));
+            replies.write(at, 1, static_cast<std::uint32_t>((sent + at) >> 32));
+        }
+        replies.publish(wanted);
+        sent += wanted;
+    }
+    server.end();
+}
+
+ISTHMUS_KERNEL(count_up, Index, View<std::uint64_t> word) {
+    word[0] += 1;
+}
+
+}  // namespace bench

@@ -1,0 +1,264 @@
+// Memory that both sides use: what opening and closing it on the host costs when nothing is in flight, and how fast a
+// kernel goes over it, for every kind beside an explicit copy and beside what the policy chooses.
+#include "raw_driver.hpp"
+#include "sharing_kernels.hpp"
+
+#include <isthmus/isthmus.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using isthmus::Buffer;
+using isthmus::Device;
+using isthmus::MemoryKind;
+using isthmus::Result;
+using isthmus::SharedUse;
+using isthmus::Stream;
+using isthmus::Use;
+
+using Words = Buffer<std::uint64_t>;
+
+isthmus::Runtime& runtime() {
+    static isthmus::Runtime opened = isthmus::Runtime::open().value();
+    return opened;
+}
+
+// What the host does with a buffer that nobody else uses.
+enum class Open { read, write, read_write };
+
+void host_view(benchmark::State& state, Device& device, MemoryKind kind, Open how) {
+    Result<Words> made = device.allocate_shared<std::uint64_t>(4096, {.kind = kind});
+    if (!made) return state.SkipWithError("this machine has no such shared memory");
+    Words& buffer = *made;
+    (void)device.stream().launch(bench::write_words, 4096, buffer, 0).value();
+    (void)buffer.read_write_on_host().value();  // from here on nothing is in flight
+    const long before = bench::driver_calls();
+    for (auto _ : state) {
+        switch (how) {
+            case Open::read: benchmark::DoNotOptimize(buffer.read_on_host().value().data()); break;
+            case Open::write: benchmark::DoNotOptimize(buffer.write_on_host().value().data()); break;
+            case Open::read_write: benchmark::DoNotOptimize(buffer.read_write_on_host().value().data()); break;
+        }
+    }
+    const long calls = bench::driver_calls();
+    if (before >= 0) state.counters["driver_calls"] = static_cast<double>(calls - before);
+}
+
+// One hand-over: the host wrote (or will read) the buffer, the device goes over it `passes` times.
+enum class Direction { device_reads, device_writes };
+struct Job {
+    Direction direction;
+    int passes;
+    std::size_t bytes;
+};
+
+SharedUse use_of(const Job& job) {
+    const bool once = job.passes == 1;
+    if (job.direction == Direction::device_reads) {
+        return {.host = Use::writes_often, .device = once ? Use::reads_once : Use::reads_often};
+    }
+    return {.host = Use::reads_often, .device = once ? Use::writes_once : Use::writes_often};
+}
+
+class HandOver {
+public:
+    HandOver(Device& device, const Job& job, SharedUse use) : device_(device), job_(job) {
+        Result<Words> made = device.allocate_shared<std::uint64_t>(job.bytes / sizeof(std::uint64_t), use);
+        if (!made) return;
+        buffer_ = std::move(made).value();
+        sums_ = device.allocate<std::uint64_t>(bench::threads).value();
+        auto view = buffer_.write_on_host().value();
+        for (std::size_t i = 0; i < view.size(); ++i) view[i] = i;
+    }
+    explicit operator bool() const { return static_cast<bool>(buffer_); }
+    const Words& buffer() const { return buffer_; }
+
+    // What the host writes before is not in the time; copies, and pages that move, are. Of what the device wrote the
+    // host looks at every page.
+    double seconds() {
+        Stream& stream = device_.stream();
+        {
+            auto view = buffer_.read_write_on_host().value();
+            for (std::size_t at = 0; at < view.size(); at += page_words) ++view[at];
+        }
+        const auto begin = std::chrono::steady_clock::now();
+        for (int pass = 0; pass < job_.passes; ++pass) {
+            if (job_.direction == Direction::device_reads) {
+                (void)stream.launch(bench::keep_sums, bench::threads, sums_, buffer_, pass).value();
+            } else {
+                (void)stream.launch(bench::write_words, bench::threads, buffer_, pass).value();
+            }
+        }
+        if (job_.direction == Direction::device_writes) {
+            const auto view = buffer_.read_on_host().value();
+            std::uint64_t seen = 0;
+            for (std::size_t at = 0; at < view.size(); at += page_words) seen += view[at];
+            benchmark::DoNotOptimize(seen);
+        } else {
+            (void)stream.synchronize().value();
+        }
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+
+private:
+    static constexpr std::size_t page_words = 4096 / sizeof(std::uint64_t);
+    Device& device_;
+    Job job_;
+    Words buffer_;
+    Words sums_;
+};
+
+void report(benchmark::State& state, const Job& job) {
+    state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(job.bytes) * job.passes);
+}
+
+// A kind in place, or, with MemoryKind::device, copied around the kernel by the runtime.
+void hand_over(benchmark::State& state, MemoryKind kind, Direction direction, int passes) {
+    Device& device = runtime().default_device();
+    const Job job{direction, passes, static_cast<std::size_t>(state.range(0))};
+    SharedUse use = use_of(job);
+    use.kind = kind;
+    HandOver work(device, job, use);
+    if (!work) return state.SkipWithError("this machine has no such shared memory");
+    (void)work.seconds();
+    for (auto _ : state) state.SetIterationTime(work.seconds());
+    report(state, job);
+}
+
+// An explicit copy and a kernel over device memory: what a program without shared buffers does.
+void copy_and_kernel(benchmark::State& state, Direction direction, int passes) {
+    Device& device = runtime().default_device();
+    const auto bytes = static_cast<std::size_t>(state.range(0));
+    const std::size_t words = bytes / sizeof(std::uint64_t);
+    Words there = device.allocate<std::uint64_t>(words).value();
+    Words here = device.allocate<std::uint64_t>(words, MemoryKind::pinned).value();
+    Words sums = device.allocate<std::uint64_t>(bench::threads).value();
+    Stream& stream = device.stream();
+    (void)stream.fill_bytes(there, 1).value();
+    const bool reads = direction == Direction::device_reads;
+    for (auto _ : state) {
+        const auto begin = std::chrono::steady_clock::now();
+        if (reads) (void)stream.copy(there, here).value();
+        for (int pass = 0; pass < passes; ++pass) {
+            if (reads) (void)stream.launch(bench::keep_sums, bench::threads, sums, there, pass).value();
+            if (!reads) (void)stream.launch(bench::write_words, bench::threads, there, pass).value();
+        }
+        if (!reads) (void)stream.copy(here, there).value();
+        (void)stream.synchronize().value();
+        state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    report(state, {direction, passes, bytes});
+}
+
+double median(std::vector<double>& times) {
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+    return times[times.size() / 2];
+}
+
+// What the policy chooses, and every other kind by turns in the same loop: `ratio` is its time by that of the best.
+void policy_by_best(benchmark::State& state, Direction direction, int passes) {
+    Device& device = runtime().default_device();
+    const Job job{direction, passes, static_cast<std::size_t>(state.range(0))};
+    std::vector<HandOver> ways;
+    ways.reserve(6);
+    ways.emplace_back(device, job, use_of(job));
+    for (const MemoryKind kind :
+         {MemoryKind::pinned, MemoryKind::registered, MemoryKind::managed, MemoryKind::host, MemoryKind::device}) {
+        SharedUse use = use_of(job);
+        use.kind = kind;
+        HandOver work(device, job, use);
+        if (work) ways.push_back(std::move(work));
+    }
+    std::vector<std::vector<double>> times(ways.size());
+    for (HandOver& way : ways) (void)way.seconds();
+    for (auto _ : state) {
+        for (std::size_t way = 0; way < ways.size(); ++way) {
+            const double taken = ways[way].seconds();
+            times[way].push_back(taken);
+            if (way == 0) state.SetIterationTime(taken);
+        }
+    }
+    double best = median(times[0]);
+    std::size_t winner = 0;
+    const double chosen = best;
+    for (std::size_t way = 1; way < ways.size(); ++way) {
+        const double taken = median(times[way]);
+        if (taken < best) best = taken, winner = way;
+    }
+    state.counters["ratio"] = best > 0 ? chosen / best : 0;
+    const Words& buffer = ways[0].buffer();
+    const Words& other = ways[winner].buffer();
+    state.SetLabel(std::string(isthmus::name(buffer.kind())) + "/" + std::string(isthmus::name(buffer.path())) +
+                   ", best " + std::string(isthmus::name(other.kind())) + "/" +
+                   std::string(isthmus::name(other.path())));
+    report(state, job);
+}
+
+constexpr std::int64_t least = 64, most = std::int64_t{256} << 20;
+
+template <class Body>
+void over_sizes(const std::string& name, Body body) {
+    benchmark::RegisterBenchmark(name.c_str(), body)->RangeMultiplier(8)->Range(least, most)->UseManualTime();
+}
+
+void register_views() {
+    const std::pair<const char*, Open> ways[] = {
+        {"read", Open::read}, {"write", Open::write}, {"read_write", Open::read_write}};
+    for (const auto& [way, how] : ways) {
+        benchmark::RegisterBenchmark((std::string("view/cpu/") + way).c_str(), [how = how](benchmark::State& state) {
+            host_view(state, runtime().cpu(), MemoryKind::host, how);
+        });
+        if (runtime().default_device().is_cpu()) continue;
+        for (const MemoryKind kind :
+             {MemoryKind::pinned, MemoryKind::registered, MemoryKind::managed, MemoryKind::host, MemoryKind::device}) {
+            const std::string name = "view/" + std::string(isthmus::name(kind)) + "/" + way;
+            benchmark::RegisterBenchmark(name.c_str(), [kind, how = how](benchmark::State& state) {
+                host_view(state, runtime().default_device(), kind, how);
+            });
+        }
+    }
+}
+
+void register_hand_overs() {
+    if (runtime().default_device().is_cpu()) return;
+    const std::pair<const char*, Direction> directions[] = {{"device_reads", Direction::device_reads},
+                                                            {"device_writes", Direction::device_writes}};
+    for (const auto& [direction_name, direction] : directions) {
+        for (const int passes : {1, 4, 16}) {
+            const std::string group = std::string(direction_name) + "_x" + std::to_string(passes) + "/";
+            for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::registered, MemoryKind::managed,
+                                          MemoryKind::host, MemoryKind::device}) {
+                const std::string name =
+                    group + (kind == MemoryKind::device ? "staged" : std::string(isthmus::name(kind)));
+                over_sizes(name, [kind, direction = direction, passes](benchmark::State& state) {
+                    hand_over(state, kind, direction, passes);
+                });
+            }
+            over_sizes(group + "copy_and_kernel", [direction = direction, passes](benchmark::State& state) {
+                copy_and_kernel(state, direction, passes);
+            });
+            over_sizes(group + "policy_by_best", [direction = direction, passes](benchmark::State& state) {
+                policy_by_best(state, direction, passes);
+            });
+        }
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    register_views();
+    register_hand_overs();
+    benchmark::Initialize(&argc, argv);
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return 0;
+}

@@ -1,0 +1,55 @@
+// A camera's frames: memory that the runtime did not allocate goes round between the camera's thread, which writes it,
+// and the GPU, which works on it in place where the machine allows that.
+#include <isthmus/isthmus.hpp>
+
+#include "brighten.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+#include <vector>
+
+int main() {
+    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Device& device = runtime.default_device();
+    constexpr std::size_t size = 640 * 480;
+    constexpr int frames = 20;
+
+    // Three frames as a camera's driver would map them; whoever mapped them is told when nobody uses them any more.
+    std::vector<isthmus::Buffer<std::uint8_t>> mapped;
+    for (int at = 0; at < 3; ++at) {
+        isthmus::AdoptOptions options;
+        options.use = {.host = isthmus::Use::reads_and_writes, .device = isthmus::Use::reads_and_writes};
+        options.release = [](void* frame, std::size_t) { std::free(frame); };
+        mapped.push_back(device.adopt<std::uint8_t>(std::aligned_alloc(4096, size), size, std::move(options)).value());
+    }
+    std::printf("frames: %.*s\n", static_cast<int>(mapped[0].explain().size()), mapped[0].explain().data());
+    auto ring = isthmus::FrameRing<std::uint8_t>::of(device, std::move(mapped), isthmus::WhenFull::wait).value();
+
+    std::thread camera([&] {
+        for (int number = 0; number < frames; ++number) {
+            auto frame = ring.begin_frame().value();
+            {
+                auto pixels = frame.buffer().write_on_host().value();  // the GPU has done with what was here before
+                for (std::uint8_t& pixel : pixels) pixel = static_cast<std::uint8_t>(number);
+            }
+            frame.publish();
+        }
+        ring.close();
+    });
+
+    int right = 0;
+    for (;;) {
+        auto frame = ring.next_frame();
+        if (!frame) break;  // closed, and nothing is left
+        device.stream().launch(brighten, size, frame->buffer(), 40).value();
+        auto pixels = frame->buffer().read_on_host().value();  // waits for that launch
+        if (pixels[0] == frame->number() + 40 && pixels[size - 1] == pixels[0]) ++right;
+    }
+    camera.join();
+    const isthmus::RingCounts counts = ring.counts();
+    std::printf("%d of %d frames were right; %llu published, %llu dropped\n", right, frames,
+                static_cast<unsigned long long>(counts.produced), static_cast<unsigned long long>(counts.dropped));
+    return right == frames ? 0 : 1;
+}

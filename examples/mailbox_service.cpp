@@ -1,0 +1,44 @@
+// Asks a kernel that stays on the GPU, without a launch for each question; where no kernel may stay, asks in batches.
+#include <isthmus/isthmus.hpp>
+
+#include "squares.hpp"
+
+#include <cstdio>
+#include <string_view>
+
+namespace {
+
+using Mail = isthmus::Mailbox<std::uint32_t, std::uint64_t>;
+using Service = isthmus::Service<std::uint32_t, std::uint64_t>;
+
+std::uint64_t by_service(Service& service) {
+    std::uint64_t sum = 0;
+    for (std::uint32_t number = 1; number <= 10; ++number) sum += service.call(number).value();  // no driver call
+    service.stop().value();  // answers what was sent, and ends
+    return sum;
+}
+
+// The CPU device, a GPU with a watchdog: the same mailbox, and a launch for each batch.
+std::uint64_t by_batches(isthmus::Device& device) {
+    Mail mailbox = Mail::create(device, 16).value();
+    for (std::uint32_t number = 1; number <= 10; ++number) mailbox.send(number).value();
+    device.stream().launch(some_squares, 1, mailbox.device_end(), 10).value();
+    std::uint64_t sum = 0;
+    for (std::uint32_t number = 1; number <= 10; ++number) sum += mailbox.receive().value();
+    device.stream().synchronize().value();
+    return sum;
+}
+
+}  // namespace
+
+int main() {
+    isthmus::Runtime runtime = isthmus::Runtime::open().value();
+    isthmus::Device& device = runtime.default_device();
+    isthmus::Result<Service> service = Service::start(device, squares);
+    if (!service) std::printf("no service: %s\n", service.error().text().c_str());
+    const std::uint64_t sum = service ? by_service(*service) : by_batches(device);
+    const std::string_view name = device.name();
+    std::printf("%.*s: the squares of 1 to 10 sum to %llu\n", static_cast<int>(name.size()), name.data(),
+                static_cast<unsigned long long>(sum));
+    return sum == 385 ? 0 : 1;
+}

@@ -1,0 +1,10 @@
+#pragma once
+#include <isthmus/kernel.hpp>
+#include <isthmus/mailbox_view.hpp>
+
+#include <cstdint>
+
+using Squares = isthmus::MailboxView<std::uint32_t, std::uint64_t>;
+
+ISTHMUS_DECLARE_KERNEL(squares, isthmus::Index, Squares mailbox);
+ISTHMUS_DECLARE_KERNEL(some_squares, isthmus::Index, Squares mailbox, std::uint32_t most);

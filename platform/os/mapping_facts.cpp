@@ -1,0 +1,15 @@
+// What the system says about memory that somebody else mapped.
+#include <platform/os.hpp>
+
+#include "fact_parsers.hpp"
+#include "text_file.hpp"
+
+#include <cstdint>
+
+namespace isthmus::platform::os {
+
+MappingFacts mapping_facts(const void* address, std::size_t bytes) {
+    return parse_mapping(read_text("/proc/self/smaps"), reinterpret_cast<std::uintptr_t>(address), bytes);
+}
+
+}  // namespace isthmus::platform::os

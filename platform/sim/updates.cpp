@@ -1,0 +1,89 @@
+// Which updates of the simulated GPU are atomic for the CPU too: by the attributes, as the memory model has it.
+#include "updates.hpp"
+
+#include <platform/sim_registration.h>
+
+#include <isthmus/facts.hpp>
+
+#include <map>
+#include <mutex>
+
+#include <sched.h>
+
+namespace isthmus::sim {
+namespace {
+
+// What the thread plays.
+struct Player {
+    Driver* driver = nullptr;
+    int device = 0;
+    std::mutex* updating = nullptr;
+    bool in_update = false;
+};
+thread_local Player player;
+
+// One for each device: never destroyed, as the driver.
+std::mutex& updating(int device) {
+    static std::mutex mutex;
+    static auto* const all = new std::map<int, std::mutex>;
+    const std::lock_guard lock(mutex);
+    return (*all)[device];
+}
+
+bool reported(const Driver& d, int device, const isthmus_sim_update& update) {
+    const auto& answers = d.machine.device(device).facts.host_atomics;
+    if (!answers || update.operation >= answers->size()) return false;
+    const std::uint32_t bits = (*answers)[update.operation];
+    const std::uint32_t width = update.bytes == 4 ? atomic_bits::scalar_32 : atomic_bits::scalar_64;
+    const std::uint32_t sign = update.is_signed != 0 ? atomic_bits::is_signed : atomic_bits::is_unsigned;
+    const bool is_float = update.operation >= static_cast<std::uint32_t>(AtomicOperation::float_add);
+    return (bits & width) != 0 && (is_float || (bits & sign) != 0);
+}
+
+// The driver's mutex held.
+bool in_one_piece(const Driver& d, int device, const isthmus_sim_update& update) {
+    const Found found = d.regions.find(reinterpret_cast<Address>(update.word));
+    if (!found) return true;  // the system's memory: the GPU reaches it coherently, or would have faulted
+    switch (found.region->kind) {
+        case Kind::managed: return d.fact(device, attribute::concurrent_managed) != 0;
+        case Kind::pinned:
+        case Kind::registered:
+            if (d.fact(device, attribute::partial_host_atomics) == 1) return reported(d, device, update);
+            return d.fact(device, attribute::native_host_atomics) == 1;
+        default: return true;  // the device's own: nobody else reaches it
+    }
+}
+
+int begin(const isthmus_sim_update* update) {
+    {
+        const std::lock_guard lock(player.driver->mutex);
+        if (in_one_piece(*player.driver, player.device, *update)) return 0;
+    }
+    player.updating->lock();
+    player.in_update = true;
+    return 1;
+}
+void between() {
+    sched_yield();
+}
+void end() {
+    player.in_update = false;
+    player.updating->unlock();
+}
+
+constexpr isthmus_sim_updates updates = {&begin, &between, &end};
+
+}  // namespace
+
+PlayingGpu::PlayingGpu(Driver& d, int device, const Twin& twin) : twin_(twin) {
+    player = {&d, device, &updating(device), false};
+    if (twin_.play_gpu != nullptr) twin_.play_gpu(&updates);
+}
+
+PlayingGpu::~PlayingGpu() {
+    if (twin_.play_gpu != nullptr) twin_.play_gpu(nullptr);
+    if (player.in_update) end();  // the kernel faulted in the middle of one
+    player = {};
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,162 @@
+// What becomes of foreign memory. Registering is tried where it is needed or pays, because only the driver knows
+// whether it can pin those pages; what follows either answer is decided here.
+#include "adoption_rules.hpp"
+
+#include "access_rules.hpp"
+#include "allocation_policy.hpp"
+#include "launch_path.hpp"
+
+#include <platform/capability_table.hpp>
+
+#include <string>
+
+namespace isthmus::rules {
+namespace {
+
+using Text = std::string_view;
+
+Error refused(Code code, Text why, Text remedy) {
+    return Error(code, "adopting the memory is refused: " + std::string(why), std::string(remedy));
+}
+
+bool writes_it(Use use) {
+    return use == Use::writes_once || use == Use::writes_often || use == Use::reads_and_writes;
+}
+
+AdoptionPlan as_it_is(MemoryKind kind, LaunchPath path, Text reason) {
+    AdoptionPlan plan;
+    plan.otherwise = {kind, path, reason};
+    return plan;
+}
+AdoptionPlan copied(Text reason) {
+    return as_it_is(MemoryKind::device, LaunchPath::stage, reason);
+}
+
+Result<AdoptionPlan> known_to_the_driver(const Capabilities& device, const ForeignMemory& memory,
+                                         const SharedUse& use) {
+    if (use.kind && *use.kind != memory.kind) {
+        return refused(Code::unsupported, "the driver knows it already, and its kind cannot be changed",
+                       "leave the kind to the policy, or copy it into a buffer of the wanted kind");
+    }
+    switch (memory.kind) {
+        case MemoryKind::managed:
+        case MemoryKind::managed_pool:
+            if (device.managed == ManagedModel::phase_guarded) {
+                return refused(Code::unsupported,
+                               "managed memory is for one side at a time on this machine, and what other code does "
+                               "with its own cannot be seen",
+                               "let the runtime allocate it (MemoryKind::managed), or adopt pinned memory");
+            }
+            break;
+        case MemoryKind::device:
+        case MemoryKind::pool:
+        case MemoryKind::vmm:
+            if (!memory.own_device) {
+                return refused(Code::wrong_device, "it is memory of another device", "adopt it with that device");
+            }
+            break;
+        default: break;
+    }
+    const PathAnswer path = launch_path(device, memory.kind);
+    if (path.path != LaunchPath::pass && path.path != LaunchPath::prefetch) {
+        return refused(Code::not_accessible, path.reason, "copy it into a buffer of this device");
+    }
+    return as_it_is(memory.kind, path.path, "other code allocated it with the driver: used in place as what it is");
+}
+
+Result<void> may_be_used(const ForeignMemory& memory, const SharedUse& use) {
+    if (!memory.readable) {
+        return refused(Code::not_accessible, "the process may not read it", "map it for reading");
+    }
+    if (memory.writable) return {};
+    if (writes_it(use.device)) {
+        return refused(Code::not_accessible, "it is mapped for reading only, and the device was declared to write it",
+                       "map it for writing, or declare AdoptOptions::use with a device that reads");
+    }
+    if (!writes_it(use.host)) return {};
+    return refused(Code::not_accessible, "it is mapped for reading only, and the host was declared to write it",
+                   "map it for writing, or declare AdoptOptions::use with a host that reads");
+}
+
+// What a GPU does with ordinary memory where nobody said otherwise.
+AdoptionPlan chosen(const Capabilities& device, const SharedUse& use, std::size_t bytes, bool can_register) {
+    const platform::Row& row = platform::row_of(device);
+    const bool reaches = static_cast<bool>(device_access(device, MemoryKind::host));
+    const bool latency = use.prefer == Prefer::latency;
+    const MemoryKind best = latency ? row.shared_for_latency.value : row.shared_in_place.value;
+    AdoptionPlan plan;
+    plan.otherwise =
+        reaches ? AdoptedAs{MemoryKind::host, LaunchPath::pass, "the device reaches ordinary memory: used in place"}
+                : AdoptedAs{MemoryKind::device, LaunchPath::stage,
+                            "the device does not reach it and it could not be registered: copied around each use"};
+    if (copy_pays(device, use, bytes)) {
+        plan.registers = can_register;
+        plan.registered = {MemoryKind::device, LaunchPath::stage,
+                           "the device touches the data often: copied from and to registered memory around each use"};
+        plan.otherwise = {MemoryKind::device, LaunchPath::stage,
+                          "the device touches the data often: copied around each use"};
+        return plan;
+    }
+    if (reaches && best == MemoryKind::host) return plan;
+    plan.registers = can_register;
+    plan.registered = {MemoryKind::registered, LaunchPath::pass,
+                       latency && reaches ? "latency matters: registered, so that neither side meets a page fault"
+                                          : "registered, and used in place by the device"};
+    return plan;
+}
+
+Result<AdoptionPlan> asked_for(const Capabilities& device, const ForeignMemory& memory, MemoryKind kind,
+                               bool can_register) {
+    constexpr Text no_pages = "a driver mapped it without pages (VM_IO, VM_PFNMAP), which no GPU reaches";
+    constexpr Text leave_it = "leave the kind to the policy, or ask for device memory, which copies";
+    if (kind == MemoryKind::device) {
+        AdoptionPlan plan = copied("asked for by kind: copied around each use");
+        plan.registers = can_register;
+        plan.registered = {MemoryKind::device, LaunchPath::stage,
+                           "asked for by kind: copied from and to registered memory around each use"};
+        return plan;
+    }
+    if (kind == MemoryKind::host) {
+        if (memory.driver_mapping) return refused(Code::not_accessible, no_pages, leave_it);
+        const AccessAnswer answer = device_access(device, MemoryKind::host);
+        if (!answer) return refused(Code::not_accessible, answer.reason, leave_it);
+        return as_it_is(MemoryKind::host, LaunchPath::pass, "asked for by kind: ordinary memory, used in place");
+    }
+    if (kind != MemoryKind::registered) {
+        return refused(Code::unsupported, "ordinary memory cannot become " + std::string(name(kind)) + " memory",
+                       "leave the kind to the policy, or ask for host, registered or device memory");
+    }
+    if (memory.driver_mapping) return refused(Code::not_accessible, no_pages, leave_it);
+    if (!can_register) {
+        const Feature lacking = memory.writable ? Feature::host_register : Feature::host_register_read_only;
+        return refused(Code::unsupported, device.feature(lacking).reason, leave_it);
+    }
+    AdoptionPlan plan;
+    plan.registers = plan.insists = true;
+    plan.registered = {MemoryKind::registered, LaunchPath::pass, "asked for by kind: registered, and used in place"};
+    return plan;
+}
+
+}  // namespace
+
+Result<AdoptionPlan> plan_adoption(const Capabilities& device, const ForeignMemory& memory, const SharedUse& use,
+                                   std::size_t bytes) {
+    if (Result<void> usable = may_be_used(memory, use); !usable) return std::move(usable).error();
+    if (memory.kind != MemoryKind::unknown) return known_to_the_driver(device, memory, use);
+    if (device.memory == MemoryModel::host) {
+        return as_it_is(MemoryKind::host, LaunchPath::pass, "the CPU device: kernels run on host memory");
+    }
+    const bool can_register = !memory.driver_mapping && device.has(Feature::host_register) &&
+                              static_cast<bool>(device_access(device, MemoryKind::registered)) &&
+                              (memory.writable || device.has(Feature::host_register_read_only));
+    Result<AdoptionPlan> plan = use.kind ? asked_for(device, memory, *use.kind, can_register)
+                                : memory.driver_mapping
+                                    ? copied(
+                                          "a driver mapped it without pages, which no GPU reaches: copied by the "
+                                          "CPU around each use")
+                                    : chosen(device, use, bytes, can_register);
+    if (plan) plan->read_only = !memory.writable;
+    return plan;
+}
+
+}  // namespace isthmus::rules

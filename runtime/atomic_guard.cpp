@@ -1,0 +1,207 @@
+// Asking the rules about atomics on behalf of launches and host scopes, and saying which leg is missing.
+#include "atomic_guard.hpp"
+
+#include "access_rules.hpp"
+#include "atomic_rules.hpp"
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "kernel_argument.hpp"
+#include "launch_access.hpp"
+#include "sharing_rules.hpp"
+
+#include <isthmus/atomic_pair.hpp>
+#include <platform/os.hpp>
+
+#include <string>
+
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+using rules::AtomicQuestion;
+
+bool is_pageable(MemoryKind kind) {
+    return kind == MemoryKind::host || kind == MemoryKind::host_numa;
+}
+
+// A mapping does not change while a buffer lies in it.
+bool is_of_file(BufferState& buffer) {
+    signed char known = buffer.of_file.load(std::memory_order_relaxed);
+    if (known < 0) {
+        known = platform::os::may_be_file_mapped(reinterpret_cast<std::uintptr_t>(buffer.host), buffer.bytes) ? 1 : 0;
+        buffer.of_file.store(known, std::memory_order_relaxed);
+    }
+    return known != 0;
+}
+
+AtomicQuestion question_of(const AtomicWish& wish, MemoryKind kind, std::uint64_t address) {
+    AtomicQuestion question;
+    question.kind = kind;
+    question.width_bytes = static_cast<int>(wish.width_bytes);
+    question.is_signed = wish.is_signed;
+    question.address = address;
+    return question;
+}
+
+// "adding to signed words of 4 bytes in pinned memory of H200"
+std::string in_words(const AtomicWish& wish, int operation, const std::string& memory) {
+    const std::string what =
+        operation < 0 ? "atomics" : "atomic " + std::string(name(static_cast<AtomicOperation>(operation)));
+    const bool is_float = operation == static_cast<int>(AtomicOperation::float_add);
+    std::string words = " words";
+    if (!is_float) words = (wish.is_signed ? " signed" : " unsigned") + words;
+    return what + " on" + words + " of " + std::to_string(wish.width_bytes) + " bytes in " + memory;
+}
+
+// Which leg is missing: the word, the access of a side, or the rule.
+Code code_of(const Capabilities& device, const AtomicQuestion& question, const AccessAnswer& answer) {
+    if (answer.verdict == Verdict::not_verified) return Code::unverified;
+    if (question.address % static_cast<std::uint64_t>(question.width_bytes) != 0) return Code::invalid_argument;
+    const bool both = rules::device_access(device, question.kind) && rules::host_access(device, question.kind);
+    return both ? Code::unsupported : Code::not_accessible;
+}
+
+// What this machine has for these updates (G2): memory in which they are atomic, else something that needs none.
+std::string what_works(const Capabilities& device, const AtomicQuestion& question, AtomicSet operations) {
+    for (const MemoryKind kind : {MemoryKind::managed, MemoryKind::pinned, MemoryKind::host}) {
+        AtomicQuestion other = question;
+        other.kind = kind;
+        other.address = 0;
+        other.file_mapped = false;
+        if (kind == question.kind || !rules::shared_atomics(device, other, operations)) continue;
+        return "ask allocate_shared for " + std::string(name(kind)) +
+               " memory (.kind = MemoryKind::" + std::string(name(kind)) +
+               "), where this is atomic, or count in a SplitCounter";
+    }
+    return "count in a SplitCounter (one lane per side), or send messages by plain loads and stores";
+}
+
+Error refusal(const Capabilities& device, const AtomicQuestion& question, const AccessAnswer& answer, std::string what,
+              AtomicSet operations) {
+    const Code code = code_of(device, question, answer);
+    const bool of_memory = (code == Code::unsupported && !question.file_mapped) || code == Code::not_accessible;
+    return {code, what + ": " + std::string(answer.reason),
+            of_memory ? what_works(device, question, operations) : std::string(answer.remedy)};
+}
+
+Error of_another_device(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device) {
+    return {Code::wrong_device,
+            argument_text(kernel, argument) + " is counted by the threads of one device and was given to " +
+                std::string(device.driver->facts().name) + ", which did not make it",
+            "make one for each device, and add up"};
+}
+
+// The CPU device and the memory of a GPU: it is the GPU whose link decides.
+const Capabilities& who_decides(const DeviceState& device, const DeviceState* owner) {
+    return device.synchronous && owner != nullptr ? owner->capabilities : device.capabilities;
+}
+
+Result<void> check_buffer(const DeviceState& device, const KernelInfo& kernel, std::uint32_t at, BufferState& buffer,
+                          const AtomicWish& wish) {
+    const bool own = buffer.device.get() == &device;
+    if (kernel.parameter[at].own_device) {
+        if (own) return {};
+        return of_another_device(kernel, at, device);
+    }
+    if (buffer.bytes == 0) return {};
+    if (own && device.atomics.all_of(wish.operations, buffer.kind, wish.width_bytes, wish.is_signed) &&
+        buffer.device_address % wish.width_bytes == 0) {
+        return {};
+    }
+    // On the CPU a staged buffer is its host's side, which the launch has to itself.
+    if (device.synchronous && buffer.staged()) return {};
+    const Capabilities& decides = who_decides(device, buffer.device.get());
+    AtomicQuestion question = question_of(wish, buffer.kind, buffer_address(device, buffer));
+    if (is_pageable(buffer.kind) && decides.translation == Translation::hmm) question.file_mapped = is_of_file(buffer);
+    const AccessAnswer answer = rules::kernel_atomics(decides, question, wish.operations, own);
+    if (answer) return {};
+    return refusal(decides, question, answer,
+                   argument_text(kernel, at) + " asks for " + in_words(wish, answer.part, described(buffer)),
+                   wish.operations);
+}
+
+Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std::uint32_t at,
+                       const LaunchArgument& given, const AtomicWish& wish) {
+    if (given.raw_count == 0) return {};
+    const auto address = reinterpret_cast<std::uintptr_t>(given.raw);
+    const Provenance memory = provenance_of(device, address);
+    const bool own = memory.owner.get() == &device;
+    if (kernel.parameter[at].own_device) {
+        if (own) return {};
+        return of_another_device(kernel, at, device);
+    }
+    const Capabilities& decides = who_decides(device, memory.owner.get());
+    AtomicQuestion question = question_of(wish, memory.kind, address);
+    if (is_pageable(memory.kind) && decides.translation == Translation::hmm) {
+        question.file_mapped = platform::os::may_be_file_mapped(address, given.raw_count * wish.width_bytes);
+    }
+    const AccessAnswer answer = rules::kernel_atomics(decides, question, wish.operations, own);
+    if (answer) return {};
+    return refusal(decides, question, answer,
+                   argument_text(kernel, at) + " asks for " + in_words(wish, answer.part, described(memory)),
+                   wish.operations);
+}
+
+}  // namespace
+
+Result<void> check_kernel_atomics(const DeviceState& device, const KernelInfo& kernel, std::uint32_t argument,
+                                  const LaunchArgument& given) {
+    const ParameterInfo& parameter = kernel.parameter[argument];
+    const AtomicWish wish{parameter.atomics, parameter.element_bytes, parameter.is_signed};
+    if (given.buffer == nullptr) return check_raw(device, kernel, argument, given, wish);
+    BufferState* const buffer = given.buffer->get();
+    if (buffer == nullptr) return {};  // judging says so
+    return check_buffer(device, kernel, argument, *buffer, wish);
+}
+
+namespace {
+
+// What FEAT_LSE2 is called in the hardware capabilities of Linux.
+#if defined(__aarch64__)
+bool cpu_has_pairs() noexcept {
+    constexpr unsigned long uscat = 1ul << 25;
+    return (getauxval(AT_HWCAP) & uscat) != 0;
+}
+#elif defined(__x86_64__)
+bool cpu_has_pairs() noexcept {
+    return __builtin_cpu_supports("avx") != 0;
+}
+#endif
+
+}  // namespace
+
+Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish) {
+    const bool updates_nothing = wish.operations == AtomicSet::load_store;
+    if ((updates_nothing && wish.width_bytes < 16) || buffer.bytes == 0) return {};
+    const Capabilities& decides = buffer.device->capabilities;
+    const std::string memory = described(buffer);
+    AtomicQuestion question = question_of(wish, buffer.kind, reinterpret_cast<std::uintptr_t>(buffer.host));
+    if (const AccessAnswer together = rules::concurrent_view(decides, buffer.kind, buffer.path); !together) {
+        const Code code = together.verdict == Verdict::not_verified ? Code::unverified : Code::not_accessible;
+        return Error(code, in_words(wish, -1, memory) + ": " + std::string(together.reason),
+                     updates_nothing ? std::string(together.remedy) : what_works(decides, question, wish.operations));
+    }
+    if (is_pageable(buffer.kind) && decides.translation == Translation::hmm) question.file_mapped = is_of_file(buffer);
+    const rules::LoadStoreQuestion whole{buffer.kind, question.width_bytes, false, question.address, host_has_pairs()};
+    const AccessAnswer answer = updates_nothing ? rules::shared_load_store(decides, whole)
+                                                : rules::shared_atomics(decides, question, wish.operations);
+    if (answer) return {};
+    if (updates_nothing) {
+        return Error(code_of(decides, question, answer), in_words(wish, -1, memory) + ": " + std::string(answer.reason),
+                     std::string(answer.remedy));
+    }
+    return refusal(decides, question, answer, in_words(wish, answer.part, memory), wish.operations);
+}
+
+}  // namespace isthmus::inline v0::detail
+
+namespace isthmus::inline v0 {
+
+bool host_has_pairs() noexcept {
+    return detail::cpu_has_pairs();
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,51 @@
+// BufferPart: which parts there are, and opening them for the host.
+#include <isthmus/buffer_part.hpp>
+
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+
+#include <string>
+
+namespace isthmus::inline v0::detail {
+Result<void> make_part(const std::shared_ptr<BufferState>& buffer, std::size_t first, std::size_t count,
+                       std::size_t element_bytes) {
+    if (!buffer) {
+        return Error(Code::invalid_handle,
+                     "a part was asked for, and the buffer is empty, moved from or already released",
+                     "use the buffer that it was moved to, or allocate a new one");
+    }
+    const std::size_t elements = buffer->bytes / element_bytes;
+    if (first > elements || count > elements - first) {
+        return Error(Code::invalid_argument,
+                     "a part of " + std::to_string(count) + " elements from element " + std::to_string(first) +
+                         " on was asked for, and the buffer has " + std::to_string(elements),
+                     "ask for elements of the buffer");
+    }
+    buffer->make_parted();
+    return {};
+}
+
+MemoryKind PartBase::kind() const noexcept {
+    return buffer_->kind;
+}
+
+bool PartBase::independent() const noexcept {
+    return !rules::by_turns(buffer_->path);
+}
+
+Result<PartBase::OpenedView> PartBase::open_view(ArgumentUse use, Wait wait) const {
+    if (buffer_->released()) return buffer_->refuse_released("opening a host view");
+    Result<ViewScope> scope = open_scope(buffer_, use, wait, span_of(*buffer_, first_byte_, bytes_));
+    if (!scope) return std::move(scope).error();
+    return OpenedView{std::move(scope).value(), static_cast<std::byte*>(buffer_->host) + first_byte_};
+}
+
+Result<ConcurrentScope> PartBase::open_concurrent(Wait wait) const {
+    if (buffer_->released()) return buffer_->refuse_released("opening a concurrent view");
+    const rules::ByteSpan span = span_of(*buffer_, first_byte_, bytes_);
+    Result<ViewScope> scope = open_scope(buffer_, ArgumentUse::concurrent, wait, span);
+    if (!scope) return std::move(scope).error();
+    return ConcurrentScope(std::move(scope).value(), static_cast<std::byte*>(buffer_->host) + first_byte_, bytes_);
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,12 @@
+// The kernel that sets the condition of a graph's loop or branch from a word of memory.
+#pragma once
+
+#include <isthmus/kernel_info.hpp>
+
+namespace isthmus::inline v0::detail {
+
+// Its pack is a platform::SetCondition. GPU code only: its CPU function does nothing, because CPU devices look at the
+// word themselves.
+extern const KernelInfo set_condition;
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,255 @@
+// RingCore: two rings of slot numbers, and sleeping until the other side has moved.
+#include <isthmus/frame_ring.hpp>
+
+#include "device_state.hpp"
+#include "wait_pause.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <ctime>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+// Numbers of slots, one side pushing, and any of two popping. Positions only grow, and there are never more numbers
+// than places: what pop() read is not overwritten before it has won the position.
+class NumberRing {
+public:
+    struct Number {
+        std::atomic<std::size_t> slot{0};
+        std::atomic<std::uint64_t> frame{0};
+    };
+    explicit NumberRing(std::size_t places) : numbers_(std::make_unique<Number[]>(places)), places_(places) {}
+
+    // false: it was closed before.
+    bool push(std::size_t slot, std::uint64_t frame) noexcept {
+        std::uint64_t at = last_.load(std::memory_order_relaxed);
+        if ((at & closed) != 0) return false;
+        Number& number = numbers_[at % places_];
+        number.slot.store(slot, std::memory_order_relaxed);
+        number.frame.store(frame, std::memory_order_relaxed);
+        // Pairs with the load in pop(). Sequentially consistent, as the count of sleepers is: one of "the sleeper sees
+        // the number" and "the pusher sees the sleeper" always holds.
+        return last_.compare_exchange_strong(at, at + 1, std::memory_order_seq_cst);  // fails where it was just closed
+    }
+    void close() noexcept { last_.fetch_or(closed, std::memory_order_seq_cst); }
+    bool pop(RingCore::Taken& out) noexcept {
+        std::uint64_t at = first_.load(std::memory_order_acquire);
+        while (at != (last_.load(std::memory_order_seq_cst) & ~closed)) {
+            const Number& number = numbers_[at % places_];
+            out = {number.slot.load(std::memory_order_relaxed), number.frame.load(std::memory_order_relaxed)};
+            // Release: the pusher that finds the place free comes behind the loads above.
+            if (first_.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel, std::memory_order_acquire))
+                return true;
+        }
+        return false;
+    }
+    bool empty() const noexcept {
+        return first_.load(std::memory_order_acquire) == (last_.load(std::memory_order_seq_cst) & ~closed);
+    }
+
+private:
+    static constexpr std::uint64_t closed = std::uint64_t{1} << 63;  // in last_: nothing is pushed behind the close
+    std::unique_ptr<Number[]> numbers_;
+    const std::size_t places_;
+    alignas(64) std::atomic<std::uint64_t> first_{0};
+    alignas(64) std::atomic<std::uint64_t> last_{0};
+};
+
+// A condition to sleep on with a steady clock. Not std::condition_variable: thread checkers of the older compilers do
+// not know the call that its timed wait makes.
+class Sleepers {
+public:
+    Sleepers() {
+        pthread_condattr_t attributes;
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&condition_, &attributes);
+        pthread_condattr_destroy(&attributes);
+    }
+    Sleepers(const Sleepers&) = delete;
+    Sleepers& operator=(const Sleepers&) = delete;
+    ~Sleepers() {
+        pthread_cond_destroy(&condition_);
+        pthread_mutex_destroy(&mutex_);
+    }
+    // Until moved() or the deadline; false: the deadline passed.
+    template <class Moved>
+    bool sleep(std::chrono::nanoseconds timeout, Moved moved) noexcept {
+        const timespec until = behind(timeout);
+        pthread_mutex_lock(&mutex_);
+        count_.fetch_add(1, std::memory_order_seq_cst);
+        bool done = moved();
+        for (int answer = 0; !done && answer == 0; done = moved()) {
+            answer = pthread_cond_timedwait(&condition_, &mutex_, &until);
+        }
+        count_.fetch_sub(1, std::memory_order_relaxed);
+        pthread_mutex_unlock(&mutex_);
+        return done;
+    }
+    void wake() noexcept {
+        if (count_.load(std::memory_order_seq_cst) == 0) return;
+        pthread_mutex_lock(&mutex_);  // whoever has looked and not slept yet holds it
+        pthread_cond_broadcast(&condition_);
+        pthread_mutex_unlock(&mutex_);
+    }
+
+private:
+    static timespec behind(std::chrono::nanoseconds timeout) noexcept {
+        constexpr std::int64_t second = 1'000'000'000;
+        timespec now{};
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        const std::int64_t most = second * 60 * 60 * 24 * 365;
+        const std::int64_t whole = std::clamp<std::int64_t>(timeout.count(), 0, most) + now.tv_nsec;
+        now.tv_sec += static_cast<time_t>(whole / second);
+        now.tv_nsec = static_cast<long>(whole % second);
+        return now;
+    }
+    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t condition_;
+    std::atomic<int> count_{0};
+};
+
+Error closed() {
+    return {Code::invalid_handle, "the ring of frames is closed", "open another one for further frames"};
+}
+Error nothing(const Wait& wait, const char* what) {
+    if (wait.refuse) return {Code::not_ready, std::string(what) + ", and waiting was ruled out", "allow a wait"};
+    return {Code::timed_out, std::string(what) + " before the deadline", "allow more time, or more frames in the ring"};
+}
+
+}  // namespace
+
+struct RingCore::Parts {
+    Parts(std::size_t slots, WhenFull full, std::chrono::nanoseconds timeout)
+        : ready(slots), free(slots), when_full(full), wait_timeout(timeout) {}
+    NumberRing ready;  // pushed by the producer, popped by the consumer and, to drop, by the producer
+    NumberRing free;   // pushed by the consumer
+    const WhenFull when_full;
+    const std::chrono::nanoseconds wait_timeout;
+    // The producer's own: buffers that never went round yet or were abandoned, and the number of the next frame.
+    std::unique_ptr<std::size_t[]> unused;
+    std::size_t unused_count = 0;
+    std::uint64_t next_frame = 0;
+    Sleepers producer;
+    Sleepers consumer;
+    std::atomic<bool> closed{false};
+    std::atomic<std::uint64_t> produced{0};
+    std::atomic<std::uint64_t> dropped{0};
+    std::atomic<std::uint64_t> consumed{0};
+
+    bool find(Taken& out) noexcept {
+        if (unused_count > 0) {
+            out.slot = unused[--unused_count];
+            return true;
+        }
+        if (free.pop(out)) return true;
+        if (when_full != WhenFull::drop_oldest || !ready.pop(out)) return false;
+        dropped.fetch_add(1, std::memory_order_relaxed);
+        return true;
+    }
+};
+
+RingCore::RingCore(std::size_t slots, WhenFull when_full, std::chrono::nanoseconds wait_timeout)
+    : parts_(std::make_unique<Parts>(slots, when_full, wait_timeout)) {
+    parts_->unused = std::make_unique<std::size_t[]>(slots);
+    for (std::size_t at = 0; at < slots; ++at) parts_->unused[at] = slots - 1 - at;
+    parts_->unused_count = slots;
+}
+RingCore::~RingCore() = default;
+
+Result<RingCore::Taken> RingCore::begin(Wait wait) {
+    Parts& parts = *parts_;
+    Taken taken{};
+    if (parts.closed.load(std::memory_order_seq_cst)) return closed();
+    bool found = parts.find(taken);
+    if (!found && parts.when_full == WhenFull::drop_newest) {
+        parts.dropped.fetch_add(1, std::memory_order_relaxed);
+        ++parts.next_frame;
+        return Error(Code::not_ready, "the consumer has all frames, and the newest is dropped",
+                     "go on with the next frame, or make the ring longer");
+    }
+    if (!found && !wait.refuse) {
+        (void)parts.producer.sleep(wait.timeout.value_or(parts.wait_timeout), [&] {
+            found = parts.find(taken);
+            return found || parts.closed.load(std::memory_order_seq_cst);
+        });
+    }
+    if (!found) {
+        return parts.closed.load(std::memory_order_seq_cst) ? closed() : nothing(wait, "no buffer came back");
+    }
+    taken.frame = parts.next_frame;
+    return taken;
+}
+
+void RingCore::publish(const Taken& taken) noexcept {
+    Parts& parts = *parts_;
+    parts.produced.fetch_add(1, std::memory_order_relaxed);
+    // Numbered here: what is abandoned was no frame.
+    if (!parts.ready.push(taken.slot, parts.next_frame++)) {
+        parts.dropped.fetch_add(1, std::memory_order_relaxed);
+        abandon(taken.slot);
+        return;
+    }
+    parts.consumer.wake();
+}
+
+void RingCore::abandon(std::size_t slot) noexcept {
+    parts_->unused[parts_->unused_count++] = slot;
+}
+
+Result<RingCore::Taken> RingCore::take(Wait wait) {
+    Parts& parts = *parts_;
+    Taken taken{};
+    bool found = parts.ready.pop(taken);
+    // Closed is looked at first: what was published before is there then.
+    const auto moved = [&] {
+        const bool over = parts.closed.load(std::memory_order_seq_cst);
+        found = parts.ready.pop(taken);
+        return found || over;
+    };
+    bool over = false;
+    if (!found) over = (wait.refuse ? moved() : parts.consumer.sleep(wait.timeout.value_or(parts.wait_timeout), moved));
+    if (found) return taken;
+    return over ? closed() : nothing(wait, "no frame was published");
+}
+
+void RingCore::give_back(const Taken& taken) noexcept {
+    parts_->consumed.fetch_add(1, std::memory_order_relaxed);
+    (void)parts_->free.push(taken.slot, 0);  // never closed
+    parts_->producer.wake();
+}
+
+void RingCore::close() noexcept {
+    parts_->ready.close();  // first: who sees the other knows that nothing comes any more
+    parts_->closed.store(true, std::memory_order_seq_cst);
+    parts_->producer.wake();
+    parts_->consumer.wake();
+}
+
+bool RingCore::ended() const noexcept {
+    return parts_->closed.load(std::memory_order_seq_cst) && parts_->ready.empty();
+}
+
+RingCounts RingCore::counts() const noexcept {
+    return {parts_->produced.load(std::memory_order_relaxed), parts_->dropped.load(std::memory_order_relaxed),
+            parts_->consumed.load(std::memory_order_relaxed)};
+}
+
+std::chrono::nanoseconds wait_timeout_of(const Device& device) noexcept {
+    return device.state()->config->wait_timeout;
+}
+
+Result<void> check_ring(const std::size_t* bytes, std::size_t count) noexcept {
+    bool equal = count > 0 && bytes[0] > 0;
+    for (std::size_t at = 1; at < count; ++at) equal = equal && bytes[at] == bytes[0];
+    if (count >= 2 && equal) return {};
+    return Error(Code::invalid_argument,
+                 count < 2 ? "a ring of fewer than two frames was asked for"
+                           : "the frames of a ring are empty, or differ in size",
+                 "give two or more buffers of one size: one is filled while another is used");
+}
+
+}  // namespace isthmus::inline v0::detail

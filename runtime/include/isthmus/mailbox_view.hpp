@@ -1,0 +1,133 @@
+// MailboxView: a mailbox as a kernel sees it, and where everything in a mailbox lies.
+#pragma once
+
+#include <isthmus/detail/host_device.hpp>
+#include <isthmus/detail/pack.hpp>
+#include <isthmus/protocol/atomics.hpp>
+#include <isthmus/protocol/service.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace isthmus::inline v0 {
+
+namespace detail {
+// Messages travel as words; what is left of the last one is 0.
+template <class T>
+inline constexpr std::uint32_t message_words = (sizeof(T) + 3) / 4;
+
+// Six lines with a writer each, then the requests, then the replies, each word with its stamp.
+struct MailboxShape {
+    std::uint32_t request_words;
+    std::uint32_t reply_words;
+    std::uint32_t capacity;
+    // Grows with every capacity, which is how a kernel knows the capacity from the length.
+    ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t words() const {
+        return 6 * protocol::line_words + lines(request_words) + std::uint64_t{capacity} * reply_words * 2;
+    }
+    // The greatest capacity whose mailbox is no longer than that.
+    ISTHMUS_KERNEL_FUNCTION static constexpr MailboxShape of(std::uint32_t request_words, std::uint32_t reply_words,
+                                                             std::uint64_t words) {
+        MailboxShape shape{request_words, reply_words, 1};
+        for (MailboxShape next = shape;; shape = next) {
+            next.capacity = shape.capacity * 2;
+            if (next.capacity == 0 || next.words() > words) return shape;
+        }
+    }
+    template <class Cell>
+    ISTHMUS_KERNEL_FUNCTION constexpr protocol::ServicePlace<Cell> place(Cell begin) const {
+        constexpr std::uint32_t line = protocol::line_words;
+        const Cell slots = begin + 6 * line;
+        return {begin,
+                begin + line,
+                {begin + 2 * line, begin + 3 * line, slots, capacity, request_words},
+                {begin + 4 * line, begin + 5 * line, slots + lines(request_words), capacity, reply_words}};
+    }
+
+private:
+    ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t lines(std::uint32_t slot_words) const {
+        constexpr std::uint64_t line = protocol::line_words;
+        return (std::uint64_t{capacity} * slot_words * 2 + line - 1) / line * line;
+    }
+};
+}  // namespace detail
+
+// The element type of a mailbox's memory: it tells mailboxes of different messages apart.
+template <class Request, class Reply>
+struct MailboxWord {
+    std::uint32_t value;
+};
+
+// The device's end while it is served. One thread.
+template <class Request, class Reply>
+class MailboxServer {
+public:
+    ISTHMUS_KERNEL_FUNCTION explicit MailboxServer(const protocol::ServicePlace<std::uint32_t*>& place)
+        : server_(protocol::SystemAtomics{}, place) {}
+    // The next request, and what the host wrote before it sent that; waits for it. false: the host said stop, return
+    // from the kernel.
+    ISTHMUS_KERNEL_FUNCTION bool receive(Request& request) {
+        std::uint32_t words[detail::message_words<Request>];
+        if (!server_.receive(words)) return false;
+        std::memcpy(&request, words, sizeof request);
+        return true;
+    }
+    // Waits for room. false: as above. Who has the reply sees what this thread wrote into other memory before, which
+    // costs a GPU behind a link a large part of a microsecond: where the reply is all there is to see, say
+    // Publishes::message_only. The end of the service shows everything anyway.
+    ISTHMUS_KERNEL_FUNCTION bool reply(const Reply& reply,
+                                       protocol::Publishes publishes = protocol::Publishes::all_memory) {
+        std::uint32_t words[detail::message_words<Reply>] = {};
+        std::memcpy(words, &reply, sizeof reply);
+        return server_.reply(words, publishes);
+    }
+    // For kernels that answer what is there and return: the next request, if there is one.
+    ISTHMUS_KERNEL_FUNCTION bool try_receive(Request& request) {
+        std::uint32_t words[detail::message_words<Request>];
+        if (server_.requests().try_receive(words) != protocol::RingStatus::done) return false;
+        std::memcpy(&request, words, sizeof request);
+        return true;
+    }
+    ISTHMUS_KERNEL_FUNCTION bool try_reply(const Reply& reply,
+                                           protocol::Publishes publishes = protocol::Publishes::all_memory) {
+        std::uint32_t words[detail::message_words<Reply>] = {};
+        std::memcpy(words, &reply, sizeof reply);
+        return server_.replies().try_send(words, publishes) == protocol::RingStatus::done;
+    }
+    // Tells the host that nothing comes any more; receive() and reply() do so when they answer false.
+    ISTHMUS_KERNEL_FUNCTION void end() { (void)server_.end(protocol::ServiceState::ended); }
+    // The protocol itself, for kernels that take many messages at once.
+    ISTHMUS_KERNEL_FUNCTION protocol::ServiceServer<protocol::SystemAtomics>& protocol() { return server_; }
+
+private:
+    protocol::ServiceServer<protocol::SystemAtomics> server_;
+};
+
+// A kernel's parameter; Mailbox::device_end() is its argument.
+//   ISTHMUS_KERNEL(square, Index, MailboxView<int, int> mailbox) {
+//       auto server = mailbox.serve();
+//       for (int number; server.receive(number);) {
+//           if (!server.reply(number * number)) return;
+//       }
+//   }
+template <class Request, class Reply>
+struct MailboxView {
+    static_assert(std::is_trivially_copyable_v<Request> && std::is_trivially_copyable_v<Reply>,
+                  "isthmus: messages are plain data, because they travel as words");
+    MailboxWord<Request, Reply>* data = nullptr;
+    std::uint64_t count = 0;  // words
+
+    ISTHMUS_KERNEL_FUNCTION MailboxServer<Request, Reply> serve() const {
+        const auto shape =
+            detail::MailboxShape::of(detail::message_words<Request>, detail::message_words<Reply>, count);
+        return MailboxServer<Request, Reply>(shape.place(reinterpret_cast<std::uint32_t*>(data)));
+    }
+};
+
+namespace detail {
+template <class Request, class Reply>
+struct Parameter<MailboxView<Request, Reply>> : ViewParameter<MailboxWord<Request, Reply>, ArgumentUse::concurrent> {};
+}  // namespace detail
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,104 @@
+// SystemAtomics: aligned loads and stores of words that CPU and GPU see of each other, each with its order in its name.
+// The policy with which the protocols beside this file run for real; tests run the same templates under a model of weak
+// memory (tests/protocols).
+#pragma once
+
+#include <isthmus/detail/host_device.hpp>
+
+#include <cstdint>
+#include <thread>
+
+namespace isthmus::inline v0::protocol {
+
+// Loads and stores only, at system scope: the one thing that works between CPU and GPU on every machine, also where the
+// link carries no read-modify-write. A policy has these members; Cell is where a word lies, and `cell + n` is the n-th
+// word behind it. A stamped word is 64 bits, aligned, which come and go in one piece; stamped_cell(place, n) is the
+// n-th from a place on.
+struct SystemAtomics {
+    using Cell = std::uint32_t*;
+    ISTHMUS_KERNEL_FUNCTION static Cell stamped_cell(Cell place, std::uint64_t at) noexcept { return place + 2 * at; }
+
+    ISTHMUS_KERNEL_FUNCTION std::uint32_t load_acquire(Cell cell) const noexcept {
+#if defined(__CUDA_ARCH__)
+        std::uint32_t value;
+        asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(cell) : "memory");
+        return value;
+#else
+        return __atomic_load_n(cell, __ATOMIC_ACQUIRE);
+#endif
+    }
+    ISTHMUS_KERNEL_FUNCTION std::uint32_t load_relaxed(Cell cell) const noexcept {
+#if defined(__CUDA_ARCH__)
+        std::uint32_t value;
+        asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(cell));
+        return value;
+#else
+        return __atomic_load_n(cell, __ATOMIC_RELAXED);
+#endif
+    }
+    ISTHMUS_KERNEL_FUNCTION void store_release(Cell cell, std::uint32_t value) const noexcept {
+#if defined(__CUDA_ARCH__)
+        asm volatile("st.release.sys.u32 [%0], %1;" : : "l"(cell), "r"(value) : "memory");
+#else
+        __atomic_store_n(cell, value, __ATOMIC_RELEASE);
+#endif
+    }
+    ISTHMUS_KERNEL_FUNCTION void store_relaxed(Cell cell, std::uint32_t value) const noexcept {
+#if defined(__CUDA_ARCH__)
+        asm volatile("st.relaxed.sys.u32 [%0], %1;" : : "l"(cell), "r"(value));
+#else
+        __atomic_store_n(cell, value, __ATOMIC_RELAXED);
+#endif
+    }
+
+    ISTHMUS_KERNEL_FUNCTION std::uint64_t load_stamped_acquire(Cell cell) const noexcept {
+#if defined(__CUDA_ARCH__)
+        std::uint64_t value;
+        asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(cell) : "memory");
+        return value;
+#else
+        return __atomic_load_n(reinterpret_cast<Stamped*>(cell), __ATOMIC_ACQUIRE);
+#endif
+    }
+    ISTHMUS_KERNEL_FUNCTION std::uint64_t load_stamped_relaxed(Cell cell) const noexcept {
+#if defined(__CUDA_ARCH__)
+        std::uint64_t value;
+        asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(cell));
+        return value;
+#else
+        return __atomic_load_n(reinterpret_cast<Stamped*>(cell), __ATOMIC_RELAXED);
+#endif
+    }
+    ISTHMUS_KERNEL_FUNCTION void store_stamped_release(Cell cell, std::uint64_t value) const noexcept {
+#if defined(__CUDA_ARCH__)
+        asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(cell), "l"(value) : "memory");
+#else
+        __atomic_store_n(reinterpret_cast<Stamped*>(cell), value, __ATOMIC_RELEASE);
+#endif
+    }
+    ISTHMUS_KERNEL_FUNCTION void store_stamped_relaxed(Cell cell, std::uint64_t value) const noexcept {
+#if defined(__CUDA_ARCH__)
+        asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(cell), "l"(value));
+#else
+        __atomic_store_n(reinterpret_cast<Stamped*>(cell), value, __ATOMIC_RELAXED);
+#endif
+    }
+
+    // How many looks at a ring pass before the command to stop is looked at: one more round trip over the link.
+    static constexpr std::uint32_t looks_between_commands = 16;
+
+    // Between two looks at a word that the other side has not changed yet; `looks` so far. On a GPU it keeps the other
+    // warps and the link free; on the CPU it gives the core away after a while, for there may be no other.
+    ISTHMUS_KERNEL_FUNCTION void pause(std::uint32_t looks) const noexcept {
+#if defined(__CUDA_ARCH__)
+        if (looks > 64) __nanosleep(100);
+#else
+        if (looks > 64) std::this_thread::yield();
+#endif
+    }
+
+private:
+    using Stamped [[gnu::may_alias]] = std::uint64_t;
+};
+
+}  // namespace isthmus::inline v0::protocol

@@ -1,0 +1,236 @@
+// A ring of messages from one producer to one consumer, on either side of the link: every word of a message carries the
+// message's number, so that one look at the words tells whether they are there. Loads and stores only.
+#pragma once
+
+#include <isthmus/detail/host_device.hpp>
+
+#include <cstdint>
+
+namespace isthmus::inline v0::protocol {
+
+// Words to a line. One writer per line, lines 128 bytes apart: closer, the two sides' caches fight over them (2.8 times
+// slower on one machine, where 128 bytes ended it).
+inline constexpr std::uint32_t line_words = 32;
+
+// Where a ring lies; all zero before the first message. Stamped words follow each other from `slots`, slot by slot: the
+// low half is a word of the message, the high half its stamp, the message's number + 1, modulo 2^32. Because both
+// halves come in one piece, no word needs an order to any other one.
+template <class Cell>
+struct RingPlace {
+    Cell published;  // how many the producer gave, modulo 2^32: read only by the next producer, to go on from there
+    Cell consumed;   // how many the consumer took: read by the producer where it knows of no room
+    Cell slots;
+    std::uint32_t capacity;    // messages; a power of two, at most 2^31
+    std::uint32_t slot_words;  // of one message
+};
+
+enum class RingStatus : std::uint32_t {
+    done,
+    wait,    // full, or empty: look again later
+    broken,  // a counter or a stamp is impossible: it was overwritten, and nothing in the ring can be believed
+};
+
+// What the consumer of a message sees behind it.
+enum class Publishes : std::uint32_t {
+    message_only,  // its content. What else the producer wrote comes whenever it comes
+    all_memory,    // and all that the producer's thread wrote before: on a GPU that waits for a way over the link and
+                   // back
+};
+
+// The sending end. One thread at a time; the place belongs to whoever made it and stays valid.
+template <class Atomics>
+class RingProducer {
+public:
+    using Cell = typename Atomics::Cell;
+    // Goes on where the last producer on this place stopped.
+    ISTHMUS_KERNEL_FUNCTION RingProducer(const Atomics& atomics, const RingPlace<Cell>& place)
+        : atomics_(atomics),
+          place_(place),
+          next_(atomics_.load_relaxed(place.published)),
+          seen_(next_ - place.capacity) {}
+
+    // Is there room for `wanted` messages? The other side is asked only where what it said last does not suffice.
+    ISTHMUS_KERNEL_FUNCTION RingStatus room(std::uint32_t wanted = 1) {
+        if (place_.capacity - (next_ - seen_) >= wanted) return RingStatus::done;
+        // Relaxed: the consumer stored it because it had read stamps, and no later store of ours undoes that.
+        const std::uint32_t consumed = atomics_.load_relaxed(place_.consumed);
+        if (next_ - consumed > place_.capacity) return RingStatus::broken;
+        seen_ = consumed;
+        return place_.capacity - (next_ - seen_) >= wanted ? RingStatus::done : RingStatus::wait;
+    }
+    // Word `word` of the message `ahead` of the next one; room() said yes to that many. Each word once: the consumer
+    // may take the message as soon as it has all of its words. Publishes the message only.
+    ISTHMUS_KERNEL_FUNCTION void write(std::uint32_t ahead, std::uint32_t word, std::uint32_t value) {
+        atomics_.store_stamped_relaxed(cell(ahead, word), stamped(ahead, value));
+    }
+    // All words of so many messages are written: goes on behind them.
+    ISTHMUS_KERNEL_FUNCTION void publish(std::uint32_t messages = 1) {
+        next_ += messages;
+        atomics_.store_relaxed(place_.published, next_);
+    }
+
+    // One message of slot_words words.
+    ISTHMUS_KERNEL_FUNCTION RingStatus try_send(const std::uint32_t* message,
+                                                Publishes publishes = Publishes::all_memory) {
+        const RingStatus status = room();
+        if (status != RingStatus::done) return status;
+        // The last word goes first: what it waits for is then what was written before the message, and not the message.
+        const std::uint32_t last = place_.slot_words - 1;
+        if (publishes == Publishes::all_memory) {
+            // Pairs with the acquire in RingConsumer::try_receive().
+            atomics_.store_stamped_release(cell(0, last), stamped(0, message[last]));
+        } else {
+            write(0, last, message[last]);
+        }
+        for (std::uint32_t word = 0; word < last; ++word) write(0, word, message[word]);
+        publish();
+        return RingStatus::done;
+    }
+    // Published so far, modulo 2^32.
+    ISTHMUS_KERNEL_FUNCTION std::uint32_t count() const { return next_; }
+
+private:
+    ISTHMUS_KERNEL_FUNCTION Cell cell(std::uint32_t ahead, std::uint32_t word) const {
+        const std::uint32_t slot = (next_ + ahead) & (place_.capacity - 1);
+        return Atomics::stamped_cell(place_.slots, std::uint64_t{slot} * place_.slot_words + word);
+    }
+    ISTHMUS_KERNEL_FUNCTION std::uint64_t stamped(std::uint32_t ahead, std::uint32_t value) const {
+        const std::uint32_t stamp = next_ + ahead + 1;
+        return (std::uint64_t{stamp} << 32) | value;
+    }
+    Atomics atomics_;
+    RingPlace<Cell> place_;
+    std::uint32_t next_;
+    std::uint32_t seen_;  // of the consumer's counter
+};
+
+// The receiving end. One thread at a time.
+template <class Atomics>
+class RingConsumer {
+public:
+    using Cell = typename Atomics::Cell;
+    // Goes on where the last consumer on this place stopped.
+    ISTHMUS_KERNEL_FUNCTION RingConsumer(const Atomics& atomics, const RingPlace<Cell>& place)
+        : atomics_(atomics), place_(place), next_(atomics_.load_relaxed(place.consumed)), seen_(next_) {}
+
+    // The next message of slot_words words; without one, what `message` holds is nobody's.
+    ISTHMUS_KERNEL_FUNCTION RingStatus try_receive(std::uint32_t* message) {
+        const RingStatus status = look(0, message);
+        if (status == RingStatus::done) free();
+        return status;
+    }
+    // As many as are there, up to `most`, whose words are all asked for before the first answer is looked at: over a
+    // link, that hides their ways behind each other. `messages` has most × slot_words words, slot_words being Words.
+    // all_memory: then once more over the link, if there were any.
+    template <std::uint32_t Words, std::uint32_t Most>
+    ISTHMUS_KERNEL_FUNCTION RingStatus try_receive_some(std::uint32_t (&messages)[Most][Words], std::uint32_t& received,
+                                                        Publishes publishes = Publishes::all_memory) {
+        std::uint64_t cells[Most][Words];
+        received = 0;
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+        for (std::uint32_t at = 0; at < Most; ++at) {
+            for (std::uint32_t word = 0; word < Words; ++word) {
+                cells[at][word] = atomics_.load_stamped_relaxed(cell(at, word));
+            }
+        }
+        RingStatus status = RingStatus::done;
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+        for (std::uint32_t at = 0; at < Most; ++at) {
+            for (std::uint32_t word = 0; word < Words; ++word) {
+                // Beyond the capacity lies what is taken already: of the lap before.
+                if (status == RingStatus::done) status = judge(at, cells[at][word]);
+                messages[at][word] = static_cast<std::uint32_t>(cells[at][word]);
+            }
+            if (status == RingStatus::done) received = at + 1;
+        }
+        // What was there before the nonsense is still believed; the next look meets it again.
+        if (received == 0) return status;
+        if (publishes == Publishes::all_memory) {
+            (void)atomics_.load_stamped_acquire(cell(received - 1, place_.slot_words - 1));
+        }
+        free(received);
+        return RingStatus::done;
+    }
+
+    // Are `wanted` messages there, at most the capacity? They are read before they are freed.
+    ISTHMUS_KERNEL_FUNCTION RingStatus available(std::uint32_t wanted = 1) {
+        while (seen_ - next_ < wanted) {
+            const RingStatus status = look(seen_ - next_, nullptr);
+            if (status != RingStatus::done) return status;
+            ++seen_;
+        }
+        return RingStatus::done;
+    }
+    ISTHMUS_KERNEL_FUNCTION std::uint32_t ready() const {
+        return seen_ - next_;
+    }  // as available() last saw it
+    ISTHMUS_KERNEL_FUNCTION std::uint32_t read(std::uint32_t ahead, std::uint32_t word) const {
+        return static_cast<std::uint32_t>(atomics_.load_stamped_relaxed(cell(ahead, word)));
+    }
+    ISTHMUS_KERNEL_FUNCTION void free(std::uint32_t messages = 1) {
+        next_ += messages;
+        if (seen_ - next_ > place_.capacity) seen_ = next_;
+        // Relaxed, so that it waits for nothing: that all words were read is known from their stamps.
+        atomics_.store_relaxed(place_.consumed, next_);
+    }
+    ISTHMUS_KERNEL_FUNCTION std::uint32_t count() const {
+        return next_;
+    }
+
+private:
+    // Asked for together; more would need more registers than they save time.
+    static constexpr std::uint32_t words_at_once = 16;
+
+    // Is the message `ahead` of the next one there? Copies its words, unless nullptr.
+    ISTHMUS_KERNEL_FUNCTION RingStatus look(std::uint32_t ahead, std::uint32_t* message) const {
+        const std::uint32_t words = place_.slot_words;
+        for (std::uint32_t first = 0; first < words; first += words_at_once) {
+            std::uint64_t cells[words_at_once];
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+            for (std::uint32_t at = 0; at < words_at_once; ++at) {
+                const std::uint32_t word = first + at;
+                cells[at] = 0;
+                if (word >= words) continue;
+                // The last one is asked for last, and nothing behind it may come before: pairs with the release in
+                // RingProducer::try_send().
+                cells[at] = word + 1 == words ? atomics_.load_stamped_acquire(cell(ahead, word))
+                                              : atomics_.load_stamped_relaxed(cell(ahead, word));
+            }
+            RingStatus status = RingStatus::done;
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+            for (std::uint32_t at = 0; at < words_at_once; ++at) {
+                if (first + at >= words) continue;
+                if (status == RingStatus::done) status = judge(ahead, cells[at]);
+                if (message != nullptr) message[first + at] = static_cast<std::uint32_t>(cells[at]);
+            }
+            if (status != RingStatus::done) return status;
+        }
+        return RingStatus::done;
+    }
+    // Of the message, of the lap before (nothing, in the first one), or of neither?
+    ISTHMUS_KERNEL_FUNCTION RingStatus judge(std::uint32_t ahead, std::uint64_t stamped) const {
+        const std::uint32_t number = next_ + ahead;
+        const auto stamp = static_cast<std::uint32_t>(stamped >> 32);
+        if (stamp == number + 1) return RingStatus::done;
+        const bool before = stamp == number + 1 - place_.capacity || (stamp == 0 && number < place_.capacity);
+        return before ? RingStatus::wait : RingStatus::broken;
+    }
+    ISTHMUS_KERNEL_FUNCTION Cell cell(std::uint32_t ahead, std::uint32_t word) const {
+        const std::uint32_t slot = (next_ + ahead) & (place_.capacity - 1);
+        return Atomics::stamped_cell(place_.slots, std::uint64_t{slot} * place_.slot_words + word);
+    }
+    Atomics atomics_;
+    RingPlace<Cell> place_;
+    std::uint32_t next_;
+    std::uint32_t seen_;  // how far available() has found messages
+};
+
+}  // namespace isthmus::inline v0::protocol

@@ -1,0 +1,137 @@
+// A server that answers requests until it is told to stop, and its client: two rings and a handshake for the end, by
+// loads and stores only.
+#pragma once
+
+#include <isthmus/protocol/ring.hpp>
+
+#include <cstdint>
+
+namespace isthmus::inline v0::protocol {
+
+enum class ServiceCommand : std::uint32_t {
+    run,
+    finish,   // answer what was sent before this, then end
+    abandon,  // end as soon as possible; what was not answered is lost
+};
+enum class ServiceState : std::uint32_t {
+    idle,  // not yet begun
+    running,
+    ended,
+    broken,  // ended, because a counter or a stamp of the client's was impossible
+};
+
+// Command and state have a writer each, and so a line each.
+template <class Cell>
+struct ServicePlace {
+    Cell command;  // the client writes
+    Cell state;    // the server writes
+    RingPlace<Cell> requests;
+    RingPlace<Cell> replies;
+};
+
+// On the device: one thread. Loops while nothing is there; ends when told to.
+template <class Atomics>
+class ServiceServer {
+public:
+    using Cell = typename Atomics::Cell;
+    ISTHMUS_KERNEL_FUNCTION ServiceServer(const Atomics& atomics, const ServicePlace<Cell>& place)
+        : atomics_(atomics),
+          command_(place.command),
+          state_(place.state),
+          requests_(atomics, place.requests),
+          replies_(atomics, place.replies) {
+        atomics_.store_release(state_, static_cast<std::uint32_t>(ServiceState::running));
+    }
+
+    // The next request, waited for. false: the service is over, return.
+    ISTHMUS_KERNEL_FUNCTION bool receive(std::uint32_t* request) {
+        for (std::uint32_t looks = 0;; ++looks) {
+            RingStatus status = requests_.try_receive(request);
+            if (status == RingStatus::wait && (looks + 1) % Atomics::looks_between_commands == 0) {
+                const ServiceCommand command = commanded();
+                if (command == ServiceCommand::abandon) return end(ServiceState::ended);
+                if (command == ServiceCommand::finish) {
+                    // What was sent before the command is in the ring by now, though it was not a moment ago.
+                    status = requests_.try_receive(request);
+                    if (status == RingStatus::wait) return end(ServiceState::ended);
+                }
+            }
+            if (status == RingStatus::done) return true;
+            if (status == RingStatus::broken) return end(ServiceState::broken);
+            atomics_.pause(looks);
+        }
+    }
+    // Waits for room. false: the service is over, return.
+    ISTHMUS_KERNEL_FUNCTION bool reply(const std::uint32_t* message, Publishes publishes = Publishes::all_memory) {
+        for (std::uint32_t looks = 0;; ++looks) {
+            const RingStatus status = replies_.try_send(message, publishes);
+            if (status == RingStatus::done) return true;
+            if (status == RingStatus::broken) return end(ServiceState::broken);
+            // A client that only says "finish" takes its replies until the end.
+            if ((looks + 1) % Atomics::looks_between_commands == 0 && commanded() == ServiceCommand::abandon) {
+                return end(ServiceState::ended);
+            }
+            atomics_.pause(looks);
+        }
+    }
+    ISTHMUS_KERNEL_FUNCTION RingConsumer<Atomics>& requests() { return requests_; }
+    ISTHMUS_KERNEL_FUNCTION RingProducer<Atomics>& replies() { return replies_; }
+    // Pairs with the release in ServiceClient::command().
+    ISTHMUS_KERNEL_FUNCTION ServiceCommand commanded() const {
+        return static_cast<ServiceCommand>(atomics_.load_acquire(command_));
+    }
+    // Says that nothing comes any more; receive() and reply() do when they answer false.
+    ISTHMUS_KERNEL_FUNCTION bool end(ServiceState how) {
+        // Pairs with the acquire in ServiceClient::state(): every reply, and all else, was written before.
+        atomics_.store_release(state_, static_cast<std::uint32_t>(how));
+        return false;
+    }
+
+private:
+    Atomics atomics_;
+    Cell command_;
+    Cell state_;
+    RingConsumer<Atomics> requests_;
+    RingProducer<Atomics> replies_;
+};
+
+// On the host: one thread at a time. Never waits.
+template <class Atomics>
+class ServiceClient {
+public:
+    using Cell = typename Atomics::Cell;
+    ISTHMUS_KERNEL_FUNCTION ServiceClient(const Atomics& atomics, const ServicePlace<Cell>& place)
+        : atomics_(atomics),
+          command_(place.command),
+          state_(place.state),
+          requests_(atomics, place.requests),
+          replies_(atomics, place.replies) {}
+
+    // The server sees it, and all that was written before.
+    ISTHMUS_KERNEL_FUNCTION RingStatus try_send(const std::uint32_t* request) { return requests_.try_send(request); }
+    ISTHMUS_KERNEL_FUNCTION RingStatus try_receive(std::uint32_t* reply) { return replies_.try_receive(reply); }
+    ISTHMUS_KERNEL_FUNCTION void command(ServiceCommand command) {
+        // Pairs with the acquire in ServiceServer::commanded(): every request was written before.
+        atomics_.store_release(command_, static_cast<std::uint32_t>(command));
+    }
+    // For the next server, before it begins and while none runs: this side may write both then.
+    ISTHMUS_KERNEL_FUNCTION void renew() {
+        atomics_.store_release(state_, static_cast<std::uint32_t>(ServiceState::idle));
+        command(ServiceCommand::run);
+    }
+    // After `ended`, try_receive() gives every reply that is left, and then never one again.
+    ISTHMUS_KERNEL_FUNCTION ServiceState state() const {
+        return static_cast<ServiceState>(atomics_.load_acquire(state_));
+    }
+    ISTHMUS_KERNEL_FUNCTION RingProducer<Atomics>& requests() { return requests_; }
+    ISTHMUS_KERNEL_FUNCTION RingConsumer<Atomics>& replies() { return replies_; }
+
+private:
+    Atomics atomics_;
+    Cell command_;
+    Cell state_;
+    RingProducer<Atomics> requests_;
+    RingConsumer<Atomics> replies_;
+};
+
+}  // namespace isthmus::inline v0::protocol

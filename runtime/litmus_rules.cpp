@@ -1,0 +1,70 @@
+// What trials take away: the kinds in which an outcome was seen that the memory model rules out.
+#include "litmus_rules.hpp"
+
+namespace isthmus::rules {
+namespace {
+
+// Whatever maps and moves memory of one kind does so for its sibling, which has no trials of its own.
+std::uint32_t with_siblings(MemoryKind kind) {
+    const auto bit = [](MemoryKind each) { return 1u << static_cast<unsigned>(each); };
+    switch (kind) {
+        case MemoryKind::host: return bit(kind) | bit(MemoryKind::host_numa);
+        case MemoryKind::managed: return bit(kind) | bit(MemoryKind::managed_pool);
+        default: return static_cast<unsigned>(kind) < memory_kind_count ? bit(kind) : 0;
+    }
+}
+
+bool is_in(std::uint32_t kinds, MemoryKind kind) {
+    const auto position = static_cast<unsigned>(kind);
+    return position < memory_kind_count && (kinds >> position & 1u) != 0;
+}
+
+AccessAnswer no(std::string_view reason, std::string_view remedy) {
+    return {Verdict::no, reason, remedy};
+}
+
+constexpr std::string_view disordered =
+    "trials on this device saw an order of loads and stores in this kind that the memory model rules out";
+constexpr std::string_view other_kind = "use memory of another kind, or host views";
+
+}  // namespace
+
+AccessAnswer finding_applies(const LitmusFinding& finding, const MachineFacts& machine, const DeviceFacts& device) {
+    constexpr std::string_view again = "run `isthmus litmus` here";
+    if (!finding.device || finding.device != device.uuid) return no("it is another device's", again);
+    if (finding.driver_version != machine.driver_version) return no("it was made with another driver", again);
+    if (finding.simulated && !machine.simulated) return no("it was made on a simulated machine", again);
+    return {Verdict::yes, "made on this device with this driver", {}};
+}
+
+Capabilities narrowed(Capabilities device, const LitmusFinding& finding) {
+    for (const LitmusResult& result : finding.results) {
+        if (result.forbidden == 0) continue;
+        switch (result.shape) {
+            case LitmusShape::tearing_to_device:
+            case LitmusShape::tearing_to_host: device.torn_kinds |= with_siblings(result.kind); break;
+            case LitmusShape::lost_updates: device.lossy_kinds |= with_siblings(result.kind); break;
+            default: device.disordered_kinds |= with_siblings(result.kind);  // an unknown shape, too: rather too much
+        }
+    }
+    return device;
+}
+
+AccessAnswer update_trials(const Capabilities& device, MemoryKind kind) {
+    if (is_in(device.lossy_kinds, kind)) {
+        return no("trials on this device lost updates of CPU and GPU in memory of this kind",
+                  "use a split counter (one lane per side), or messages by plain loads and stores");
+    }
+    if (is_in(device.disordered_kinds, kind)) return no(disordered, other_kind);
+    return {Verdict::yes, {}, {}};
+}
+
+AccessAnswer load_store_trials(const Capabilities& device, MemoryKind kind, int width_bytes) {
+    if (is_in(device.disordered_kinds, kind)) return no(disordered, other_kind);
+    if (width_bytes > 8 && is_in(device.torn_kinds, kind)) {
+        return no("trials on this device saw halves of 16 bytes in memory of this kind", "use words of 8 bytes");
+    }
+    return {Verdict::yes, {}, {}};
+}
+
+}  // namespace isthmus::rules

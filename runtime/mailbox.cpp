@@ -1,0 +1,119 @@
+// Mailbox: where it lies, and waiting for the other side.
+#include <isthmus/mailbox.hpp>
+
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "service_rules.hpp"
+#include "wait_pause.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+using protocol::RingStatus;
+
+Error broken(std::string_view who) {
+    return {
+        Code::invalid_handle,
+        "the mailbox of " + std::string(who) + " holds a counter or a stamp that cannot be: something wrote over it",
+        "look for a kernel or a thread that writes beyond its memory, and make a new mailbox"};
+}
+
+}  // namespace
+
+MailboxCore::MailboxCore(std::shared_ptr<DeviceState> device, ConcurrentScope scope, const MailboxShape& shape)
+    : device_(std::move(device)), scope_(std::move(scope)), reply_words_(shape.reply_words), who_("a kernel") {
+    client_.emplace(protocol::SystemAtomics{}, shape.place(static_cast<std::uint32_t*>(scope_.data())));
+}
+
+Result<MemoryKind> MailboxCore::kind_for(const Device& device, std::uint32_t capacity) {
+    constexpr std::uint32_t most = 1u << 20;
+    if (capacity == 0 || capacity > most || (capacity & (capacity - 1)) != 0) {
+        return Error(
+            Code::invalid_argument,
+            "a mailbox for " + std::to_string(capacity) + " messages; it has to be a power of two, at most 2^20",
+            "take the next power of two");
+    }
+    return rules::mailbox_memory(device.capabilities()).kind;
+}
+
+Result<MailboxCore> MailboxCore::open(Device& device, const std::shared_ptr<BufferState>& buffer,
+                                      const MailboxShape& shape) {
+    Result<ConcurrentScope> scope = open_concurrent(buffer, Wait{});
+    if (!scope) return std::move(scope).error();
+    // No kernel knows of it yet: plain stores, which the first launch makes known.
+    std::memset(scope->data(), 0, scope->size_bytes());
+    return MailboxCore(device.state(), *std::move(scope), shape);
+}
+
+Result<bool> MailboxCore::try_send(const std::uint32_t* words) {
+    const RingStatus status = client_->try_send(words);
+    if (status == RingStatus::broken) return broken(who_);
+    return status == RingStatus::done;
+}
+
+Result<bool> MailboxCore::try_receive(std::uint32_t* words) {
+    const RingStatus status = client_->try_receive(words);
+    if (status == RingStatus::broken) return broken(who_);
+    return status == RingStatus::done;
+}
+
+void MailboxCore::drop_replies() {
+    std::vector<std::uint32_t> words(reply_words_);
+    while (client_->try_receive(words.data()) == RingStatus::done) {
+    }
+}
+
+template <class Try>
+Result<void> MailboxCore::until(Try attempt, const Wait& wait, std::string_view what) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::uint32_t looks_between_clocks = 64;
+    constexpr std::chrono::nanoseconds between_watches = std::chrono::milliseconds(1);
+    const std::chrono::nanoseconds timeout = wait.timeout.value_or(device_->config->wait_timeout);
+    Clock::time_point begin{};
+    std::chrono::nanoseconds next_watch = between_watches;
+    for (std::uint32_t looks = 0;; ++looks) {
+        Result<bool> done = attempt();
+        if (!done) return std::move(done).error();
+        if (*done) return {};
+        if (wait.refuse) {
+            return Error(Code::not_ready, std::string(what) + " " + std::string(who_) + " and waiting was ruled out",
+                         "ask again later, or allow a wait");
+        }
+        if (looks == 0) begin = Clock::now();
+        if (looks % looks_between_clocks != looks_between_clocks - 1) continue;
+        const std::chrono::nanoseconds waited = Clock::now() - begin;
+        if (waited >= timeout) {
+            return Error(Code::timed_out,
+                         std::string(what) + " " + std::string(who_) + " within " +
+                             std::to_string(timeout.count() / 1000) + " µs",
+                         "give a longer timeout if it is meant to take that long, and see that its kernel runs");
+        }
+        if (waited >= next_watch) {
+            if (!device_->usable()) return device_->unusable("waiting for a mailbox");
+            Result<void> alive = watch_ != nullptr ? watch_(context_) : Result<void>();
+            if (!alive) {  // what came before the end still counts
+                done = attempt();
+                return done && *done ? Result<void>() : alive;
+            }
+            next_watch = waited + between_watches;
+        }
+        const std::chrono::nanoseconds pause = pause_after(device_->config->wait_policy, waited);
+        if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, timeout - waited));
+        protocol::SystemAtomics{}.pause(looks);
+    }
+}
+
+Result<void> MailboxCore::send(const std::uint32_t* words, const Wait& wait) {
+    return until([&] { return try_send(words); }, wait, "there was no room for a request to");
+}
+Result<void> MailboxCore::receive(std::uint32_t* words, const Wait& wait) {
+    return until([&] { return try_receive(words); }, wait, "there was no reply from");
+}
+
+}  // namespace isthmus::inline v0::detail

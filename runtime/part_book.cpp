@@ -1,0 +1,59 @@
+// PartBook: entering and finding ranges.
+#include "part_book.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+
+void LastUse::raise(std::uint64_t position, ArgumentUse use) noexcept {
+    last = std::max(last, position);
+    if (rules::writes(use)) last_write = std::max(last_write, position);
+    if (use != ArgumentUse::concurrent) last_plain = std::max(last_plain, position);
+}
+
+void LastUse::join(const LastUse& other) noexcept {
+    last = std::max(last, other.last);
+    last_write = std::max(last_write, other.last_write);
+    last_plain = std::max(last_plain, other.last_plain);
+}
+
+void PartBook::closed(const OpenUse& scope) noexcept {
+    const auto found = std::find_if(open_.begin(), open_.end(),
+                                    [&](const OpenUse& one) { return one.use == scope.use && one.span == scope.span; });
+    if (found != open_.end()) open_.erase(found);
+}
+
+OpenUse PartBook::open_against(ArgumentUse use, const rules::ByteSpan& span) const noexcept {
+    for (const OpenUse& one : open_) {
+        if (!rules::together(one.use, use) && rules::overlap(one.span, span)) return one;
+    }
+    return {};
+}
+
+LastUse& PartBook::enter(const void* stream, const rules::ByteSpan& span) {
+    // The newest stand at the end, and what was used last is mostly used next.
+    const auto known = std::find_if(used_.rbegin(), used_.rend(),
+                                    [&](const Used& one) { return one.stream == stream && one.span == span; });
+    if (known != used_.rend()) return known->use;
+    used_.push_back({stream, span, {}});
+    return used_.back().use;
+}
+
+void PartBook::take_together() {
+    for (const Used& one : std::exchange(used_, {})) enter(one.stream, {}).join(one.use);
+}
+
+void PartBook::forget(const void* stream) noexcept {
+    std::erase_if(used_, [&](const Used& one) { return one.stream == stream; });
+}
+
+LastUse PartBook::last_use(const void* stream, const rules::ByteSpan& span) const noexcept {
+    LastUse found;
+    for (const Used& one : used_) {
+        if (one.stream == stream && rules::overlap(one.span, span)) found.join(one.use);
+    }
+    return found;
+}
+
+}  // namespace isthmus::inline v0::detail

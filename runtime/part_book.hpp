@@ -1,0 +1,81 @@
+// PartBook: who uses which bytes of a buffer, once somebody uses parts of it. Pure bookkeeping.
+#pragma once
+
+#include "sharing_rules.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+
+// How far a stream's operations use something.
+struct LastUse {
+    std::uint64_t last = 0;        // position of the last operation that uses it
+    std::uint64_t last_write = 0;  // … that writes it
+    std::uint64_t last_plain = 0;  // … that uses it otherwise than concurrently
+
+    void raise(std::uint64_t position, ArgumentUse use) noexcept;
+    void join(const LastUse& other) noexcept;
+    // Behind which position a host view of this use may begin: the last operation that may not run beside it.
+    std::uint64_t before(ArgumentUse host) const noexcept {
+        if (host == ArgumentUse::concurrent) return last_plain;
+        return host == ArgumentUse::read ? last_write : last;
+    }
+};
+
+// What the host has open; `use` is value where it is nothing.
+struct OpenUse {
+    ArgumentUse use = ArgumentUse::value;
+    rules::ByteSpan span;
+    explicit operator bool() const noexcept { return use != ArgumentUse::value; }
+};
+
+// Guarded by its buffer's mutex. Streams stand for themselves: who forgets one takes it out here, too.
+class PartBook {
+public:
+    // Host scopes of parts; those of the whole buffer are its own to count.
+    void opened(const OpenUse& scope) { open_.push_back(scope); }
+    void closed(const OpenUse& scope) noexcept;
+    bool any_open() const noexcept { return !open_.empty(); }
+    // A scope that may not go together with this use of these bytes.
+    OpenUse open_against(ArgumentUse use, const rules::ByteSpan& span) const noexcept;
+
+    // Operations. `done(stream, position)`: is it known to have ended?
+    template <class Done>
+    void touch(const void* stream, std::uint64_t position, ArgumentUse use, const rules::ByteSpan& span, Done done) {
+        if (used_.size() >= limit_) make_room(done);
+        enter(stream, span).raise(position, use);
+    }
+    // What was known before there were parts.
+    void touched(const void* stream, const LastUse& all) { enter(stream, {}).join(all); }
+    void forget(const void* stream) noexcept;
+    // What the stream's operations do with these bytes.
+    LastUse last_use(const void* stream, const rules::ByteSpan& span) const noexcept;
+    std::size_t size() const noexcept { return used_.size(); }
+
+    static constexpr std::size_t most = 1024;  // beyond, ranges are taken together: views then wait for more
+
+private:
+    struct Used {
+        const void* stream;
+        rules::ByteSpan span;
+        LastUse use;
+    };
+    template <class Done>
+    void make_room(Done done) {
+        std::erase_if(used_, [&](const Used& one) { return done(one.stream, one.use.last); });
+        if (used_.size() >= most) take_together();
+        limit_ = used_.size() * 2 < first_limit ? first_limit : used_.size() * 2;
+        if (limit_ > most) limit_ = most;
+    }
+    LastUse& enter(const void* stream, const rules::ByteSpan& span);
+    void take_together();
+
+    static constexpr std::size_t first_limit = 64;
+    std::vector<OpenUse> open_;
+    std::vector<Used> used_;  // one for each stream and range
+    std::size_t limit_ = first_limit;
+};
+
+}  // namespace isthmus::inline v0::detail

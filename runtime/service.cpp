@@ -1,0 +1,178 @@
+// Service: launching a kernel that stays, watching it, and its end.
+#include <isthmus/service.hpp>
+
+#include "device_state.hpp"
+#include "running_services.hpp"
+#include "service_rules.hpp"
+#include "stream_state.hpp"
+#include "wait_pause.hpp"
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace isthmus::inline v0 {
+
+Result<void> prepare(Device& device, const KernelInfo& kernel) {
+    detail::DeviceState& state = *device.state();
+    const std::string what = "loading kernel '" + std::string(kernel.name) + "'";
+    if (!state.usable()) return state.unusable(what);
+    if (!state.execution.is_resolved(kernel)) {
+        if (Result<void> fine = state.services.allow(rules::DriverUse::load_code, what); !fine) return fine;
+    }
+    platform::FunctionHandle function = platform::FunctionHandle::none;
+    const platform::Status status = state.execution.resolve(kernel, function);
+    if (!status.ok()) return state.failure(status, what);
+    return {};
+}
+
+namespace detail {
+using protocol::ServiceCommand;
+using protocol::ServiceState;
+
+ServiceCore::ServiceCore(std::shared_ptr<DeviceState> device, Stream stream, MailboxCore& mailbox,
+                         const KernelInfo& kernel)
+    : device_(std::move(device)), stream_(std::move(stream)), mailbox_(mailbox), kernel_(kernel) {
+    registered_ = device_->services.begin(kernel.name);
+}
+
+Result<std::unique_ptr<ServiceCore>> ServiceCore::open(Device& device, MailboxCore& mailbox, const KernelInfo& kernel) {
+    const std::string what = "a service of kernel '" + std::string(kernel.name) + "'";
+    if (!device.state()->usable()) return device.state()->unusable(what);
+    if (const AccessAnswer answer = rules::persistent_kernel(device.capabilities()); !answer) {
+        return Error(Code::unsupported,
+                     what + " cannot run on " + std::string(device.name()) + ": " + std::string(answer.reason),
+                     std::string(answer.remedy));
+    }
+    if (mailbox.device() != device.state()) {
+        return Error(Code::wrong_device, what + " was given a mailbox of another device",
+                     "create the mailbox on the device that the service runs on");
+    }
+    if (Result<void> loaded = prepare(device, kernel); !loaded) return std::move(loaded).error();
+    Result<Stream> stream = device.create_stream();
+    if (!stream) return std::move(stream).error();
+    // A launch that waits for its kernel would wait for ever.
+    const LaunchMode mode = stream->launch_mode();
+    if (mode == LaunchMode::verify || mode == LaunchMode::staged) stream->set_launch_mode(LaunchMode::checked);
+    mailbox.protocol().renew();
+    return std::unique_ptr<ServiceCore>(new ServiceCore(device.state(), *std::move(stream), mailbox, kernel));
+}
+
+void ServiceCore::launched(std::uint64_t position) {
+    position_ = position;
+    stream_.state()->serves.store(true, std::memory_order_release);
+    mailbox_.watch(&ServiceCore::watch, this, kernel_.name);
+    // Holds neither the device nor the stream, which hold the device's services.
+    device_->services.watch(registered_,
+                            [device = device_.get(), weak = std::weak_ptr<StreamState>(stream_.state()), position] {
+                                if (device->is_lost()) return true;
+                                const std::shared_ptr<StreamState> stream = weak.lock();
+                                if (!stream) return device->wait_for_ended_streams(Wait::never()).ok();
+                                return stream->poll().ok() && stream->reached(position);
+                            });
+}
+
+Result<void> ServiceCore::call(const std::uint32_t* request, std::uint32_t* reply, const Wait& wait) {
+    using Clock = std::chrono::steady_clock;
+    const std::chrono::nanoseconds timeout = wait.timeout.value_or(device_->config->wait_timeout);
+    const Clock::time_point begin = Clock::now();
+    if (Result<void> sent = mailbox_.send(request, wait); !sent) return sent;
+    // Replies come in the order of the requests: the last one that is owed is this one's.
+    for (++owed_; owed_ > 0; --owed_) {
+        const std::chrono::nanoseconds left = timeout - (Clock::now() - begin);
+        if (Result<void> received = mailbox_.receive(reply, wait.refuse ? wait : Wait::at_most(left)); !received) {
+            return received;
+        }
+    }
+    return {};
+}
+
+ServiceCore::~ServiceCore() {
+    mailbox_.watch(nullptr, nullptr, "a kernel");
+    if (registered_ == 0 || device_->config->forked()) return;
+    if (position_ == 0 || device_->is_lost()) {  // it was never launched, or is gone
+        unregister();
+        return;
+    }
+    mailbox_.command(ServiceCommand::abandon);
+    device_->config->say(Severity::error, "the kernel of service '" + std::string(kernel_.name) +
+                                              "' did not end and was given up: what waits for it stays until it does");
+    registered_ = 0;  // what watches it goes on
+}
+
+// Has the kernel ended, or failed?
+Result<void> ServiceCore::watch(void* self) {
+    ServiceCore& service = *static_cast<ServiceCore*>(self);
+    const auto ended = [&] {
+        return Error(Code::invalid_handle, "the service '" + std::string(service.kernel_.name) + "' has ended",
+                     "start it again; it ends when it is stopped, or when its kernel returns");
+    };
+    if (service.registered_ == 0) return ended();
+    StreamState& stream = *service.stream_.state();
+    if (Result<std::uint64_t> asked = stream.poll(); !asked) return std::move(asked).error();
+    return stream.reached(service.position_) ? Result<void>(ended()) : Result<void>();
+}
+
+void ServiceCore::unregister() {
+    stream_.state()->serves.store(false, std::memory_order_release);
+    if (registered_ != 0) device_->services.end(std::exchange(registered_, 0));
+}
+
+bool ServiceCore::answered_all() {
+    const ServiceState state = mailbox_.protocol().state();
+    mailbox_.drop_replies();  // a kernel that waits for room would never come to its end
+    return state == ServiceState::ended || state == ServiceState::broken;
+}
+
+Result<void> ServiceCore::wait_for_end(const Wait& wait) {
+    using Clock = std::chrono::steady_clock;
+    const std::chrono::nanoseconds timeout = wait.timeout.value_or(device_->config->wait_timeout);
+    const Clock::time_point begin = Clock::now();
+    StreamState& stream = *stream_.state();
+    std::chrono::nanoseconds waited{};
+    while (!answered_all()) {
+        if (Result<std::uint64_t> asked = stream.poll(); !asked) return std::move(asked).error();
+        if (stream.reached(position_)) return {};  // it returned of its own accord
+        waited = Clock::now() - begin;
+        if (wait.refuse) return Error(Code::not_ready, "the service is told to stop and still runs", "stop it again");
+        if (waited >= timeout) return Error(Code::timed_out, "its kernel has not ended in time");
+        const std::chrono::nanoseconds pause = pause_after(device_->config->wait_policy, waited);
+        if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, timeout - waited));
+    }
+    // Its last reply is there; what is left is the kernel's way to its end.
+    stream.serves.store(false, std::memory_order_release);
+    Result<void> ended = stream.wait_until(position_, wait.refuse ? wait : Wait::at_most(timeout - waited));
+    if (!ended) stream.serves.store(true, std::memory_order_release);
+    return ended;
+}
+
+Result<void> ServiceCore::stop(const Wait& wait) {
+    if (registered_ == 0) return {};
+    if (device_->config->forked()) return device_->unusable("stopping a service");
+    if (device_->is_lost()) {
+        unregister();
+        return device_->unusable("stopping a service");
+    }
+    if (!abandoned_) mailbox_.command(ServiceCommand::finish);
+    Result<void> ended = wait_for_end(wait);
+    if (ended || device_->is_lost()) {
+        const bool broken = ended && mailbox_.protocol().state() == ServiceState::broken;
+        unregister();
+        if (!broken) return ended;
+        return Error(Code::invalid_handle,
+                     "kernel '" + std::string(kernel_.name) +
+                         "' of a service ended before it was stopped: it found a counter or a stamp in its mailbox "
+                         "that cannot be",
+                     "look for a kernel or a thread that writes beyond its memory, and make a new mailbox");
+    }
+    if (ended.code() != Code::timed_out) return ended;
+    abandoned_ = true;
+    mailbox_.command(ServiceCommand::abandon);
+    return Error(Code::timed_out,
+                 "kernel '" + std::string(kernel_.name) +
+                     "' of a service has not ended though it was told to: " + std::string(ended.error().message()),
+                 "stop it again with a longer wait; a kernel that looks at its mailbox no more ends with the process");
+}
+
+}  // namespace detail
+}  // namespace isthmus::inline v0

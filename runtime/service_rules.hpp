@@ -1,0 +1,69 @@
+// What a persistent kernel needs of a device, and which calls of the driver would wait for it while it runs. Pure.
+#pragma once
+
+#include <isthmus/access.hpp>
+#include <isthmus/capability.hpp>
+#include <isthmus/memory_kind.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace isthmus::rules {
+
+// What a call of the runtime asks of the driver, as far as a kernel that runs until it is told to stop matters to it.
+enum class DriverUse : std::uint8_t {
+    free_device,
+    free_managed,
+    free_pinned,
+    unregister_host,
+    free_pooled,
+    free_host,
+    allocate_device,
+    allocate_managed,
+    allocate_pinned,
+    register_host,
+    allocate_pooled,
+    allocate_host,
+    trim_pool,
+    synchronize_device,
+    wait_for_service,
+    wait_for_other_work,
+    load_code,
+    launch,
+    switch_peer_access,
+    destroy_stream,
+};
+inline constexpr int driver_use_count = 20;
+
+enum class Evidence : std::uint8_t {
+    seen,        // on hardware
+    documented,  // by the vendor; not seen
+    assumed,     // neither: refused, because a wrong refusal costs less than a deadlock
+};
+
+struct ServingAnswer {
+    DriverUse use;
+    bool waits;  // for every kernel of the device, and so for the service
+    Evidence evidence;
+    std::string_view reason;  // static storage, as below
+    std::string_view remedy;  // empty where it does not wait
+};
+
+// One for each DriverUse, in its order.
+std::span<const ServingAnswer> serving_answers();
+const ServingAnswer& while_serving(DriverUse use);
+DriverUse freeing(MemoryKind kind);
+DriverUse allocating(MemoryKind kind);
+
+// May a kernel run here until it is told to stop?
+AccessAnswer persistent_kernel(const Capabilities& device);
+
+// Where a mailbox lies best: a kind that both may touch at once everywhere.
+struct MailboxMemory {
+    MemoryKind kind;
+    std::string_view reason;
+};
+MailboxMemory mailbox_memory(const Capabilities& device);
+
+}  // namespace isthmus::rules

@@ -1,0 +1,54 @@
+// Concurrent views: what the rules for loads and stores by both sides say of a buffer's memory, and how uses are
+// called.
+#include "sharing_rules.hpp"
+
+#include "atomic_rules.hpp"
+
+namespace isthmus::rules {
+
+AccessAnswer concurrent_view(const Capabilities& owner, MemoryKind kind, LaunchPath path) {
+    if (path == LaunchPath::stage) {
+        return {Verdict::no,
+                "the buffer is staged: the host and the device each have a side of their own, copied between launches",
+                "ask allocate_shared for pinned memory (.kind = MemoryKind::pinned), which both sides use in place"};
+    }
+    AccessAnswer answer = shared_load_store(owner, kind, 8);
+    // A view between launches, which the rule for plain access recommends, is what was not asked for.
+    const bool managed = kind == MemoryKind::managed || kind == MemoryKind::managed_pool;
+    if (managed && !answer) answer.remedy = "use pinned memory, or a plain host view between launches";
+    return answer;
+}
+
+void join(std::vector<SpanUse>& uses) {
+    std::erase_if(uses, [](const SpanUse& one) { return one.span.begin >= one.span.end; });
+    for (std::size_t at = 0; at < uses.size();) {
+        const auto other = std::find_if(uses.begin() + static_cast<std::ptrdiff_t>(at) + 1, uses.end(),
+                                        [&](const SpanUse& one) { return overlap(one.span, uses[at].span); });
+        if (other == uses.end()) {
+            ++at;
+            continue;
+        }
+        SpanUse& grown = uses[at];
+        grown.span = {std::min(grown.span.begin, other->span.begin), std::max(grown.span.end, other->span.end)};
+        if (grown.use != other->use) grown.use = ArgumentUse::read_write;
+        uses.erase(other);
+        at = 0;  // what did not meet it before may do so now
+    }
+}
+
+std::string text(const ByteSpan& span, std::string_view buffer) {
+    if (span.whole()) return std::string(buffer);
+    return "bytes " + std::to_string(span.begin) + " to " + std::to_string(span.end - 1) + " of " + std::string(buffer);
+}
+
+std::string_view purpose(ArgumentUse use) noexcept {
+    if (use == ArgumentUse::concurrent) return "concurrent use";
+    return writes(use) ? "writing" : "reading";
+}
+
+std::string_view deed(ArgumentUse use) noexcept {
+    if (use == ArgumentUse::concurrent) return "uses concurrently";
+    return writes(use) ? "writes" : "reads";
+}
+
+}  // namespace isthmus::rules

@@ -1,0 +1,84 @@
+// Who may use the same bytes at the same time, and where the host may do so beside a device. Pure.
+#pragma once
+
+#include <isthmus/access.hpp>
+#include <isthmus/capability.hpp>
+#include <isthmus/kernel_info.hpp>
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/sharing_use.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isthmus::rules {
+
+constexpr bool reads(ArgumentUse use) noexcept {
+    return use == ArgumentUse::read || use == ArgumentUse::read_write || use == ArgumentUse::concurrent;
+}
+constexpr bool writes(ArgumentUse use) noexcept {
+    return use == ArgumentUse::write || use == ArgumentUse::read_write || use == ArgumentUse::concurrent;
+}
+
+// May two use the same bytes at the same time? Readers among themselves; and concurrent users among themselves, who
+// keep to atomics. A plain reader beside a concurrent user could read half of a value.
+constexpr bool together(ArgumentUse one, ArgumentUse other) noexcept {
+    const bool both_read = one == ArgumentUse::read && other == ArgumentUse::read;
+    return both_read || (one == ArgumentUse::concurrent && other == ArgumentUse::concurrent);
+}
+
+// Bytes of a buffer that somebody uses; without further words all of them.
+struct ByteSpan {
+    static constexpr std::size_t to_the_end = std::numeric_limits<std::size_t>::max();
+    std::size_t begin = 0;
+    std::size_t end = to_the_end;
+
+    constexpr bool whole() const noexcept { return begin == 0 && end == to_the_end; }
+    friend constexpr bool operator==(const ByteSpan&, const ByteSpan&) noexcept = default;
+};
+constexpr bool overlap(const ByteSpan& one, const ByteSpan& other) noexcept {
+    return std::max(one.begin, other.begin) < std::min(one.end, other.end);
+}
+
+// One use of some bytes.
+struct SpanUse {
+    ByteSpan span;
+    ArgumentUse use = ArgumentUse::read;
+};
+// Takes uses that overlap together, so that whoever opens one after the other does not stand in his own way. Uses of no
+// byte are dropped.
+void join(std::vector<SpanUse>& uses);
+
+// May the CPU touch memory of this kind, owned by a device with these capabilities, while that device does? `path`:
+// what a launch of the owner's does with it.
+AccessAnswer concurrent_view(const Capabilities& owner, MemoryKind kind, LaunchPath path);
+// Does such memory belong to one side as a whole, so that no part of it is by itself and nobody shares it?
+constexpr bool by_turns(LaunchPath path) noexcept {
+    return path == LaunchPath::stage || path == LaunchPath::attach;
+}
+// What somebody claims who says `use` of a part. Where nobody may share the memory, he has it to himself. Who writes
+// all of a part only says nothing about the rest.
+constexpr ArgumentUse claimed_use(ArgumentUse use, LaunchPath path, const ByteSpan& span = {}) noexcept {
+    if (!by_turns(path)) return use;
+    const bool all = use != ArgumentUse::concurrent && (use != ArgumentUse::write || span.whole());
+    return all ? use : ArgumentUse::read_write;
+}
+constexpr ByteSpan claimed_span(LaunchPath path, const ByteSpan& span) noexcept {
+    return by_turns(path) && span.begin < span.end ? ByteSpan{} : span;
+}
+// What a graph claims, which claims whole buffers.
+constexpr ArgumentUse recorded_use(ArgumentUse use, const ByteSpan& span) noexcept {
+    return use == ArgumentUse::write && !span.whole() ? ArgumentUse::read_write : use;
+}
+
+// "reading", "writing", "concurrent use": what somebody has memory open for.
+std::string_view purpose(ArgumentUse use) noexcept;
+// "reads", "writes", "uses concurrently": what somebody does with it.
+std::string_view deed(ArgumentUse use) noexcept;
+// "a buffer", or "bytes 0 to 99 of a buffer".
+std::string text(const ByteSpan& span, std::string_view buffer);
+
+}  // namespace isthmus::rules

@@ -1,0 +1,44 @@
+// AtomicSet: which atomic operations somebody wants on shared memory, and for whom. Part of types, so that what a
+// kernel or a guard did not ask for does not compile.
+#pragma once
+
+#include <cstdint>
+
+namespace isthmus::inline v0 {
+
+// Bit n is AtomicOperation n (facts.hpp), as the driver reports them. Loads and stores are always there.
+enum class AtomicSet : std::uint32_t {
+    load_store = 0,
+    add = 1u << 0,  // and subtracting, which adds the negative
+    min = 1u << 1,
+    max = 1u << 2,
+    bit_and = 1u << 5,
+    bit_or = 1u << 6,
+    bit_xor = 1u << 7,
+    exchange = 1u << 8,
+    compare_exchange = 1u << 9,
+    float_add = 1u << 10,  // of float and double
+    all = add | min | max | bit_and | bit_or | bit_xor | exchange | compare_exchange | float_add,
+};
+
+constexpr AtomicSet operator|(AtomicSet a, AtomicSet b) noexcept {
+    return static_cast<AtomicSet>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
+}
+// Are all of `wanted` in the set?
+constexpr bool contains(AtomicSet set, AtomicSet wanted) noexcept {
+    return (static_cast<std::uint32_t>(set) & static_cast<std::uint32_t>(wanted)) == static_cast<std::uint32_t>(wanted);
+}
+
+// Those of a set that words have: integers (`is_float` false) or floating-point numbers.
+constexpr AtomicSet of_words(AtomicSet set, bool is_float) noexcept {
+    const auto floats = static_cast<std::uint32_t>(AtomicSet::float_add);
+    return static_cast<AtomicSet>(static_cast<std::uint32_t>(set) & (is_float ? floats : ~floats));
+}
+
+// For whom an operation is in one piece.
+enum class AtomicScope : std::uint8_t {
+    system,  // all CPU threads and all GPUs, where the machine allows that
+    gpu,     // the threads of one GPU among each other (on the CPU device: those of the CPU)
+};
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,252 @@
+// Loops and branches within graphs: a word of memory decides, on the device, how often a body runs.
+#include "conformance.hpp"
+
+#include <isthmus/graph.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace {
+
+using conformance::add_one;
+using conformance::on_every_device;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::scale_into;
+using conformance::take_turn;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Capture;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Feature;
+using isthmus::Graph;
+using isthmus::GraphInstance;
+using isthmus::MemoryKind;
+using isthmus::Result;
+using isthmus::SharedUse;
+using isthmus::Stream;
+
+constexpr int first_driver = 12030;  // CUDA 12.3
+
+// Memory that the host may view and a graph may use, whatever the device.
+Buffer<std::int32_t> holding(Device& device, std::int32_t value, std::size_t count = 1) {
+    SharedUse use;
+    use.kind = device.is_cpu() ? MemoryKind::host : MemoryKind::pinned;
+    auto buffer = device.allocate_shared<std::int32_t>(count, use).value();
+    for (std::int32_t& one : buffer.write_on_host().value()) one = value;
+    return buffer;
+}
+
+void set(Buffer<std::int32_t>& buffer, std::int32_t value) {
+    buffer.write_on_host().value()[0] = value;
+}
+std::int32_t read(Buffer<std::int32_t>& buffer) {
+    return buffer.read_on_host().value()[0];
+}
+
+// The driver has conditional nodes, or says that it has none, and the capture goes on.
+template <class Body>
+void where_graphs_decide(Body body) {
+    on_every_device([&](Device& device) {
+        if (device.is_cpu() || runtime().machine().driver_version >= first_driver) return body(device);
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> word = holding(device, 0);
+        Capture inner = stream.begin_capture().value();
+        stream.launch(add_one, 1, word).value();
+        const Graph turn = inner.end().value();
+        Capture capture = stream.begin_capture().value();
+        EXPECT_TRUE(refused_as(capture.loop_while(word, turn), Code::unsupported));
+        EXPECT_TRUE(worked(capture.end()));
+    });
+}
+
+struct Scene {
+    explicit Scene(Device& owner)
+        : device(owner), stream(owner.create_stream().value()), word(holding(owner, 0)), turns(holding(owner, 0)) {}
+    Graph body() {
+        Capture capture = stream.begin_capture().value();
+        stream.launch(take_turn, 1, word, turns).value();
+        return capture.end().value();
+    }
+    // A kernel before it, and one behind it.
+    GraphInstance looping(Buffer<std::int32_t>& around) {
+        const Graph inside = body();
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, 1, around).value();
+        capture.loop_while(word, inside).value();
+        stream.launch(add_one, 1, around).value();
+        return capture.end().value().instantiate().value();
+    }
+
+    Device& device;
+    Stream stream;
+    Buffer<std::int32_t> word, turns;
+};
+
+TEST(Conditional, ALoopRunsWhileItsWordIsNotZeroAndLooksBeforeEachTurn) {  // keeps S14
+    where_graphs_decide([](Device& device) {
+        Scene scene(device);
+        Buffer<std::int32_t> around = holding(device, 0);
+        const GraphInstance instance = scene.looping(around);
+        std::int32_t all = 0;
+        for (const std::int32_t wanted : {5, 0, 1, 100}) {
+            set(scene.word, wanted);
+            scene.stream.launch(instance).value();
+            EXPECT_EQ(read(scene.word), 0);
+            EXPECT_EQ(read(scene.turns), all += wanted);
+        }
+        EXPECT_EQ(read(around), 8);
+    });
+}
+
+TEST(Conditional, ABranchRunsOnceOrNotAtAll) {  // keeps S14
+    where_graphs_decide([](Device& device) {
+        Scene scene(device);
+        const Graph inside = scene.body();
+        Capture capture = scene.stream.begin_capture().value();
+        capture.run_if(scene.word, inside).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        for (const std::int32_t word : {7, 0, -1}) {
+            set(scene.word, word);
+            set(scene.turns, 0);
+            scene.stream.launch(instance).value();
+            ASSERT_EQ(read(scene.turns), word != 0 ? 1 : 0) << word;
+            EXPECT_EQ(read(scene.word), word != 0 ? word - 1 : 0);
+        }
+    });
+}
+
+TEST(Conditional, WhatABodyWouldWriteStaysWhereItDoesNotRun) {  // keeps S14, C5
+    where_graphs_decide([](Device& device) {
+        SharedUse use;
+        use.kind = MemoryKind::device;  // of two sides, the host's being the newer one here
+        Result<Buffer<std::int32_t>> staged = device.allocate_shared<std::int32_t>(1, use);
+        if (!staged) return;
+        Scene scene(device);
+        Buffer<std::int32_t> in = holding(device, 3);
+        set(*staged, 7);
+        Capture inner = scene.stream.begin_capture().value();
+        scene.stream.launch(scale_into, 1, *staged, in, 2).value();
+        const Graph inside = inner.end().value();
+        Capture capture = scene.stream.begin_capture().value();
+        capture.run_if(scene.word, inside).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        scene.stream.launch(instance).value();
+        EXPECT_EQ(read(*staged), 7);
+        set(scene.word, 1);
+        scene.stream.launch(instance).value();
+        EXPECT_EQ(read(*staged), 6);
+    });
+}
+
+TEST(Conditional, ABodyTakesCopiesAndFillsInTheirOrder) {  // keeps S14
+    where_graphs_decide([](Device& device) {
+        Scene scene(device);
+        constexpr std::size_t count = 64;
+        auto here = device.allocate<std::int32_t>(count).value();
+        auto there = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> out = holding(device, 0, count);
+        Capture inner = scene.stream.begin_capture().value();
+        scene.stream.launch(add_one, count, here).value();
+        scene.stream.copy(there, here).value();
+        scene.stream.launch(take_turn, 1, scene.word, scene.turns).value();
+        const Graph inside = inner.end().value();
+        Capture capture = scene.stream.begin_capture().value();
+        scene.stream.fill(here, 10).value();
+        capture.loop_while(scene.word, inside).value();
+        scene.stream.copy(out, there).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
+        set(scene.word, 3);
+        scene.stream.launch(instance).value();
+        auto view = out.read_on_host().value();
+        for (const std::int32_t one : view) ASSERT_EQ(one, 13);
+    });
+}
+
+TEST(Conditional, TheGraphHoldsWhatItsBodyUses) {  // keeps S15
+    where_graphs_decide([](Device& device) {
+        Scene scene(device);
+        Buffer<std::int32_t> around = holding(device, 0);
+        {
+            const GraphInstance instance = scene.looping(around);
+            EXPECT_TRUE(refused_as(scene.turns.release(), Code::in_use));
+            EXPECT_TRUE(refused_as(scene.word.release(), Code::in_use));
+            set(scene.word, 2);
+            scene.stream.launch(instance).value();
+            EXPECT_EQ(read(scene.turns), 2) << "a view waits for the loop";
+        }
+        EXPECT_TRUE(worked(scene.turns.release()));
+        EXPECT_TRUE(worked(scene.word.release()));
+    });
+}
+
+// Records with `record` on the stream, and gives that as a body: refused, and the capture goes on.
+template <class Record>
+void refuse_body(Scene& scene, Record record) {
+    Capture inner = scene.stream.begin_capture().value();
+    record(inner);
+    const Graph inside = inner.end().value();
+    Capture capture = scene.stream.begin_capture().value();
+    EXPECT_TRUE(refused_as(capture.loop_while(scene.word, inside), Code::unsupported));
+    EXPECT_TRUE(refused_as(capture.run_if(scene.word, inside), Code::unsupported));
+    scene.stream.launch(add_one, 1, scene.turns).value();
+    EXPECT_EQ(capture.end().value().size(), 1u);
+}
+
+TEST(Conditional, WhatNoBodyMayHoldIsRefusedBeforeItIsRecorded) {  // keeps S14
+    where_graphs_decide([](Device& device) {
+        Scene scene(device);
+        refuse_body(scene, [&](Capture&) { scene.stream.call_on_host([]() noexcept {}).value(); });
+        const Graph turn = scene.body();
+        refuse_body(scene, [&](Capture& capture) { capture.loop_while(scene.word, turn).value(); });
+        if (!device.is_cpu() && device.capabilities().has(Feature::pools)) {
+            refuse_body(scene, [&](Capture&) { (void)scene.stream.allocate<std::int32_t>(4).value(); });
+        }
+    });
+}
+
+TEST(Conditional, TheWordBelongsToTheDeviceAndIsThere) {  // keeps S14
+    where_graphs_decide([](Device& device) {
+        Scene scene(device);
+        const Graph inside = scene.body();
+        Capture capture = scene.stream.begin_capture().value();
+        EXPECT_TRUE(refused_as(capture.loop_while(Buffer<std::int32_t>(), inside), Code::invalid_handle));
+        EXPECT_TRUE(worked(capture.end()));
+        if (device.is_cpu()) return;
+        Device& cpu = *runtime().device(runtime().device_count() - 1).value();
+        Buffer<std::int32_t> elsewhere = holding(cpu, 0);
+        Capture again = scene.stream.begin_capture().value();
+        EXPECT_TRUE(refused_as(again.run_if(elsewhere, inside), Code::wrong_device));
+        EXPECT_TRUE(worked(again.end()));
+    });
+}
+
+TEST(Conditional, AGraphThatDecidesHasOneInstanceAndIsNoPartOfAnother) {  // keeps S16
+    where_graphs_decide([](Device& device) {
+        Scene scene(device);
+        const Graph inside = scene.body();
+        const auto record = [&] {
+            Capture capture = scene.stream.begin_capture().value();
+            capture.loop_while(scene.word, inside).value();
+            return capture.end().value();
+        };
+        const Graph looping = record();
+        GraphInstance instance = looping.instantiate().value();
+        EXPECT_TRUE(refused_as(looping.instantiate(), Code::in_use));
+        {
+            Capture capture = scene.stream.begin_capture().value();
+            EXPECT_TRUE(refused_as(capture.append(looping), Code::unsupported));
+            EXPECT_TRUE(worked(capture.end()));
+        }
+        const isthmus::GraphUpdate update = instance.update(record()).value();
+        EXPECT_FALSE(update.in_place);
+        EXPECT_NE(update.reason.find("loops or branches"), std::string::npos);
+        set(scene.word, 4);
+        scene.stream.launch(instance).value();
+        EXPECT_EQ(read(scene.turns), 4);
+    });
+}
+
+}  // namespace

@@ -1,0 +1,365 @@
+// Services: kernels that answer until they are stopped, and what is refused meanwhile.
+#include "conformance.hpp"
+#include "mailbox_kernels.hpp"
+
+#include <isthmus/service.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <thread>
+
+namespace {
+
+using namespace conformance;
+using namespace isthmus;
+using Answering = Service<Question, Answer>;
+using Mail = Mailbox<Question, Answer>;
+
+Question question_of(std::uint32_t number) {
+    return {number, 2 * number, static_cast<std::uint8_t>(number)};
+}
+Wait soon() {
+    return Wait::at_most(std::chrono::seconds(20));
+}
+template <class T>
+bool names_the_kernel(const Result<T>& result, std::string_view kernel) {
+    return !result && std::string_view(result.error().message()).find(kernel) != std::string_view::npos;
+}
+
+// Those on which a kernel may run until it is told to stop.
+template <class Body>
+void on_every_server(Body body) {
+    on_every_device([&](Device& device) {
+        if (!device.is_cpu() && !device.capabilities().has(Feature::kernel_timeout)) body(device);
+    });
+}
+
+// Whatever happens, nobody waits for hang_until for ever.
+struct Raise {
+    std::uint32_t* flag;
+    ~Raise() { protocol::SystemAtomics{}.store_release(flag, 1); }
+};
+
+class Services : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!work_runs_by_itself()) GTEST_SKIP() << "a kernel waits for the host";
+    }
+};
+
+// keeps G10
+TEST_F(Services, CallsAreAnsweredUntilTheServiceStops) {
+    on_every_server([](Device& device) {
+        Answering service = Answering::start(device, answer_until_stopped).value();
+        for (std::uint32_t number = 0; number < 100; ++number) {
+            const Answer answer = service.call(question_of(number), soon()).value();
+            EXPECT_EQ(answer.number, number);
+            EXPECT_EQ(answer.square, std::uint64_t{number} * number);
+        }
+        EXPECT_TRUE(service.running());
+        EXPECT_TRUE(worked(service.stop(soon())));
+        EXPECT_TRUE(unless_fault(!service.running()));
+        EXPECT_TRUE(worked(service.stop()));
+        EXPECT_TRUE(refused_as(service.call(question_of(1), soon()), Code::invalid_handle));
+    });
+}
+
+// keeps G10
+TEST_F(Services, WhatWasSentBeforeTheStopIsAnsweredAndWhatItWroteIsThereBehindIt) {
+    on_every_server([](Device& device) {
+        auto sum = device.allocate_shared<std::uint64_t>(1).value();
+        sum.write_on_host().value()[0] = 0;
+        Answering service = Answering::start(device, answer_and_sum, sum).value();
+        for (std::uint32_t number = 1; number <= 16; ++number) {
+            EXPECT_TRUE(worked(service.mailbox().send(question_of(number), soon())));
+        }
+        EXPECT_TRUE(refused_as(sum.read_on_host(), Code::in_use));
+        EXPECT_TRUE(worked(service.stop(soon())));
+        EXPECT_EQ(sum.read_on_host().value()[0], 136u);
+    });
+}
+
+// keeps G10
+TEST_F(Services, AServiceIsRefusedWhereNoKernelMayRunForLong) {
+    on_every_device([](Device& device) {
+        const bool possible = !device.is_cpu() && !device.capabilities().has(Feature::kernel_timeout);
+        Result<Answering> service = Answering::start(device, answer_until_stopped);
+        if (possible) {
+            EXPECT_TRUE(worked(service));
+        } else {
+            EXPECT_TRUE(refused_as(service, Code::unsupported));
+            EXPECT_TRUE(names_the_kernel(service, "answer_until_stopped"));
+        }
+    });
+}
+
+// keeps G10
+TEST_F(Services, CallsThatWouldWaitForTheServiceAreRefusedAndNameIt) {
+    on_every_server([](Device& device) {
+        auto device_memory = device.allocate<std::int32_t>(64, MemoryKind::device).value();
+        auto pinned = device.allocate<std::int32_t>(64, MemoryKind::pinned).value();
+        auto shared = device.allocate_shared<std::uint64_t>(1).value();
+        shared.write_on_host().value()[0] = 0;
+        Answering service = Answering::start(device, answer_and_sum, shared).value();
+        const auto refused = [&](const auto& result) {
+            EXPECT_TRUE(refused_as(result, Code::in_use));
+            if (result.code() == Code::in_use) {
+                EXPECT_TRUE(names_the_kernel(result, "answer_and_sum")) << result.error().text();
+            }
+        };
+        refused(device_memory.release());
+        refused(pinned.release());
+        refused(device.synchronize());
+        refused(runtime().synchronize());
+        refused(shared.read_on_host());
+        // It still answers, and afterwards all of it works.
+        EXPECT_EQ(service.call(question_of(3), soon()).value().square, 9u);
+        EXPECT_TRUE(worked(service.stop(soon())));
+        EXPECT_TRUE(worked(device_memory.release()));
+        EXPECT_TRUE(worked(pinned.release()));
+        EXPECT_TRUE(worked(device.synchronize()));
+        EXPECT_EQ(shared.read_on_host().value()[0], 3u);
+        EXPECT_TRUE(worked(device.allocate<std::int32_t>(64, MemoryKind::pinned)));
+    });
+}
+
+// keeps G10
+TEST_F(Services, OtherStreamsWorkWhileAServiceRuns) {
+    on_every_server([](Device& device) {
+        if (!device.capabilities().has(Feature::concurrent_kernels)) return;
+        auto data = device.allocate_shared<std::int32_t>(64).value();
+        for (std::int32_t& each : data.write_on_host().value()) each = 1;
+        EXPECT_TRUE(worked(prepare(device, add_one)));
+        Answering service = Answering::start(device, answer_until_stopped).value();
+        device.stream().launch(add_one, 64, data).value();
+        EXPECT_EQ(data.read_on_host(soon()).value()[7], 2);
+        EXPECT_TRUE(worked(device.stream().synchronize(soon())));
+        {
+            auto more = device.allocate<std::int32_t>(64, MemoryKind::device);
+            EXPECT_TRUE(worked(more));
+            auto locked = device.allocate<std::int32_t>(64, MemoryKind::pinned);
+            EXPECT_TRUE(worked(locked));
+            if (device.capabilities().has(Feature::managed)) {
+                EXPECT_TRUE(worked(device.allocate<std::int32_t>(64, MemoryKind::managed)));
+            }
+            Result<Buffer<std::int32_t>> pooled = device.stream().allocate<std::int32_t>(64);
+            if (device.capabilities().has(Feature::pools)) {
+                if (pooled) {
+                    EXPECT_TRUE(worked(pooled->release()));
+                }
+            }
+        }  // what goes out of scope here is freed when the service stops
+        EXPECT_EQ(service.call(question_of(5), soon()).value().square, 25u);
+        EXPECT_TRUE(worked(service.stop(soon())));
+    });
+}
+
+// keeps G10
+TEST_F(Services, CodeIsLoadedBeforeAServiceAndNotBesideIt) {
+    on_every_server([](Device& device) {
+        Runtime own = Runtime::open().value();  // nothing is loaded there yet
+        Device& fresh = *own.device(device.index()).value();
+        auto data = fresh.allocate_shared<std::int32_t>(4).value();
+        for (std::int32_t& each : data.write_on_host().value()) each = 1;
+        {
+            Answering service = Answering::start(fresh, answer_until_stopped).value();
+            EXPECT_TRUE(refused_as(fresh.stream().launch(add_one, 4, data), Code::in_use));
+            EXPECT_TRUE(refused_as(prepare(fresh, add_one), Code::in_use));
+            EXPECT_TRUE(worked(prepare(fresh, answer_until_stopped)));
+            EXPECT_TRUE(worked(service.stop(soon())));
+        }
+        EXPECT_TRUE(worked(prepare(fresh, add_one)));
+        EXPECT_TRUE(worked(fresh.stream().launch(add_one, 4, data)));
+        EXPECT_EQ(data.read_on_host().value()[0], 2);
+    });
+}
+
+// keeps G10, R5
+TEST_F(Services, AKernelThatDoesNotAnswerIsNamedAndTheServiceStopsAllTheSame) {
+    on_every_server([](Device& device) {
+        Answering service = Answering::start(device, answer_never).value();
+        const Result<Answer> none = service.call(question_of(1), Wait::at_most(std::chrono::milliseconds(5)));
+        EXPECT_TRUE(refused_as(none, Code::timed_out));
+        if (none.code() == Code::timed_out) {
+            EXPECT_TRUE(names_the_kernel(none, "answer_never"));
+        }
+        EXPECT_TRUE(worked(service.stop(soon())));
+    });
+}
+
+// keeps G10
+TEST_F(Services, ACallBehindOneThatRanOutGetsItsOwnReply) {
+    on_every_server([](Device& device) {
+        auto flag = device.allocate<std::uint32_t>(1, MemoryKind::pinned).value();
+        auto raised = flag.concurrent_on_host().value();
+        protocol::SystemAtomics{}.store_release(raised.data(), 0);
+        Answering service = Answering::start(device, answer_when_raised, flag).value();
+        {
+            const Raise raise{raised.data()};
+            EXPECT_TRUE(
+                refused_as(service.call(question_of(1), Wait::at_most(std::chrono::milliseconds(2))), Code::timed_out));
+            EXPECT_TRUE(refused_as(service.call(question_of(2), Wait::never()), Code::not_ready));
+        }
+        EXPECT_EQ(service.call(question_of(3), soon()).value().number, 3u);
+        EXPECT_EQ(service.call(question_of(4), soon()).value().number, 4u);
+        EXPECT_TRUE(worked(service.stop(soon())));
+    });
+}
+
+// keeps G10
+TEST_F(Services, WhatTheServiceUsesAndGoesOutOfScopeIsFreedWhenItStops) {
+    on_every_server([](Device& device) {
+        alignas(4096) static std::uint64_t memory[512];
+        memory[0] = 0;
+        bool told = false;
+        AdoptOptions options;
+        options.release = [&](void*, std::size_t) { told = true; };
+        auto sum = device.adopt<std::uint64_t>(memory, 512, std::move(options)).value();
+        Answering service = Answering::start(device, answer_and_sum, sum).value();
+        { const auto ended = std::move(sum); }
+        EXPECT_FALSE(told);
+        EXPECT_EQ(service.call(question_of(3), soon()).value().square, 9u);
+        EXPECT_FALSE(told) << "the service still uses it";
+        EXPECT_TRUE(worked(service.stop(soon())));
+        EXPECT_TRUE(unless_fault(told));
+    });
+}
+
+// keeps G10, N1
+TEST_F(Services, AMachineThatPinsMakesRoomForMemoryOfSomebodyElseOnlyWithoutAService) {
+    on_every_server([](Device& device) {
+        alignas(4096) static std::uint64_t memory[512];
+        bool told = false;
+        const auto options = [&] {
+            AdoptOptions made;
+            made.release = [&](void*, std::size_t) { told = true; };
+            return made;
+        };
+        Answering service = Answering::start(device, answer_until_stopped).value();
+        auto beside = device.adopt<std::uint64_t>(memory, 512, options());
+        if (!beside) {  // pages that would have to be pinned, or copied through pinned ones
+            EXPECT_TRUE(refused_as(beside, Code::in_use));
+            EXPECT_FALSE(told) << "it was never taken";
+        } else if (!beside->staged_bytes() && beside->kind() == MemoryKind::host) {
+            EXPECT_TRUE(worked(beside->release()));
+            EXPECT_TRUE(unless_fault(told)) << "its owner does not wait for the service";
+        }
+        EXPECT_TRUE(worked(service.stop(soon())));
+        beside = Error(Code::not_ready, "", "");
+        EXPECT_TRUE(worked(device.adopt<std::uint64_t>(memory, 512, options())));
+    });
+}
+
+// keeps G10, R5
+TEST_F(Services, AKernelThatDoesNotEndIsNamedAndStoppedWhenItDoes) {
+    on_every_server([](Device& device) {
+        auto flag = device.allocate<std::uint32_t>(1, MemoryKind::pinned).value();
+        auto raised = flag.concurrent_on_host().value();
+        const protocol::SystemAtomics atomics{};
+        atomics.store_release(raised.data(), 0);
+        Answering service = Answering::start(device, hang_until, flag).value();
+        {
+            const Raise raise{raised.data()};
+            const Result<void> stopped = service.stop(Wait::at_most(std::chrono::milliseconds(5)));
+            EXPECT_TRUE(refused_as(stopped, Code::timed_out));
+            if (stopped.code() == Code::timed_out) {
+                EXPECT_TRUE(names_the_kernel(stopped, "hang_until"));
+            }
+            EXPECT_TRUE(service.running());
+        }
+        EXPECT_TRUE(worked(service.stop(soon())));
+    });
+}
+
+// keeps G10, R5
+TEST_F(Services, AKernelThatIsGivenUpCountsUntilItHasEndedAndThenWhatWaitedIsFreed) {
+    on_every_server([](Device& device) {
+        RuntimeOptions impatient;
+        impatient.wait_timeout = std::chrono::milliseconds(20);
+        Runtime own = Runtime::open(impatient).value();
+        Device& fresh = *own.device(device.index()).value();
+        auto flag = fresh.allocate<std::uint32_t>(1, MemoryKind::pinned).value();
+        auto raised = flag.concurrent_on_host().value();
+        protocol::SystemAtomics{}.store_release(raised.data(), 0);
+        {
+            const Raise raise{raised.data()};
+            { Answering service = Answering::start(fresh, hang_until, flag).value(); }  // is told to end, and does not
+            const Result<void> waited = fresh.synchronize(soon());
+            EXPECT_TRUE(refused_as(waited, Code::in_use));
+            if (waited.code() == Code::in_use) {
+                EXPECT_TRUE(names_the_kernel(waited, "hang_until"));
+            }
+            auto unordered = fresh.allocate<std::int32_t>(64, MemoryKind::device).value();
+        }  // freed once the kernel has ended
+        Result<void> waited = fresh.synchronize(soon());
+        const auto begin = std::chrono::steady_clock::now();
+        while (waited.code() == Code::in_use && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
+            std::this_thread::yield();
+            waited = fresh.synchronize(soon());
+        }
+        EXPECT_TRUE(worked(waited));
+    });
+}
+
+// keeps G10
+TEST_F(Services, AKernelThatReturnsOfItsOwnAccordEndsTheService) {
+    on_every_server([](Device& device) {
+        Answering service = Answering::start(device, leave_at_once).value();
+        EXPECT_TRUE(refused_as(service.call(question_of(1), soon()), Code::invalid_handle));
+        auto memory = device.allocate<std::int32_t>(64, MemoryKind::device).value();
+        EXPECT_TRUE(worked(memory.release())) << "nothing waits for what has ended";
+        EXPECT_TRUE(worked(service.stop(soon())));
+    });
+}
+
+// keeps G10
+TEST_F(Services, AKernelThatFindsNonsenseEndsAndStoppingSaysSo) {
+    on_every_server([](Device& device) {
+        Answering service = Answering::start(device, answer_until_stopped).value();
+        service.mailbox().core().protocol().requests().publish(0x40000000u);
+        service.mailbox().core().protocol().requests().write(0, 0, 1);  // with a stamp that cannot be
+        EXPECT_TRUE(refused_as(service.stop(soon()), Code::invalid_handle));
+        EXPECT_TRUE(unless_fault(!service.running()));
+        EXPECT_TRUE(worked(service.stop(soon())));
+    });
+}
+
+// keeps G10
+TEST_F(Services, AMailboxThatServedBeforeServesAgain) {
+    on_every_server([](Device& device) {
+        Mail mailbox = Mail::create(device, 2).value();
+        for (std::uint32_t round = 0; round < 3; ++round) {
+            Answering service = Answering::start(device, std::move(mailbox), answer_until_stopped).value();
+            for (std::uint32_t number = 1; number <= 2; ++number) {
+                EXPECT_TRUE(worked(service.mailbox().send(question_of(number), soon())));
+            }
+            EXPECT_TRUE(worked(service.stop(soon()))) << round;
+            EXPECT_EQ(service.mailbox().state(), protocol::ServiceState::ended);
+            mailbox = std::move(service.mailbox());
+        }
+    });
+}
+
+// keeps G10
+TEST_F(Services, NonsenseInTheMailboxIsAnErrorAndTheServiceStops) {
+    on_every_server([](Device& device) {
+        Answering service = Answering::start(device, answer_nonsense).value();
+        EXPECT_TRUE(refused_as(service.call(question_of(1), soon()), Code::invalid_handle));
+        EXPECT_TRUE(worked(service.stop(soon())));
+    });
+}
+
+// keeps G10
+TEST_F(Services, AServiceThatGoesOutOfScopeIsStoppedAndLeavesRoomForTheNext) {
+    on_every_server([](Device& device) {
+        for (int round = 0; round < rounds(5); ++round) {
+            Answering service = Answering::start(device, answer_until_stopped).value();
+            EXPECT_EQ(service.call(question_of(7), soon()).value().square, 49u);
+        }
+        EXPECT_TRUE(worked(device.synchronize(soon())));
+    });
+}
+
+}  // namespace

@@ -1,0 +1,81 @@
+// ModelAtomics: the policy that runs the shipped protocols under the explorer, whole or weakened at one place. It
+// throws where a step is to be chosen, which is why the protocols are not noexcept.
+#pragma once
+
+#include "explorer.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace protocols {
+
+// One change at one cell; the protocol is right without it.
+struct Weakening {
+    enum class Kind : std::uint8_t {
+        none,
+        relaxed_store,       // for a release
+        relaxed_load,        // for an acquire
+        device_scope_store,  // by whichever side
+        device_scope_load,
+        no_store_fence,  // where orders are made by fences
+        no_load_fence,
+    } kind = Kind::none;
+    std::uint32_t cell = 0;
+};
+
+class ModelAtomics {
+public:
+    using Cell = std::uint32_t;
+    static Cell stamped_cell(Cell place, std::uint64_t at) { return place + static_cast<Cell>(at); }
+    static constexpr std::uint32_t looks_between_commands = 1;
+
+    // fences: orders are made by fences around relaxed accesses, as by __threadfence_system.
+    explicit ModelAtomics(Memory& memory, Weakening weakening = {}, bool fences = false)
+        : memory_(&memory), weakening_(weakening), fences_(fences) {}
+
+    std::uint32_t load_acquire(Cell cell) const { return static_cast<std::uint32_t>(load_stamped_acquire(cell)); }
+    std::uint32_t load_relaxed(Cell cell) const { return static_cast<std::uint32_t>(load_stamped_relaxed(cell)); }
+    void store_release(Cell cell, std::uint32_t value) const { store_stamped_release(cell, value); }
+    void store_relaxed(Cell cell, std::uint32_t value) const { store_stamped_relaxed(cell, value); }
+
+    std::uint64_t load_stamped_acquire(Cell cell) const {
+        using Kind = Weakening::Kind;
+        if (fences_) {
+            const std::uint64_t value = memory_->load(cell, Order::relaxed);
+            if (!here(Kind::no_load_fence, cell)) memory_->fence(Fence::acquire);
+            return value;
+        }
+        return memory_->load(cell, here(Kind::relaxed_load, cell) ? Order::relaxed : Order::ordered,
+                             here(Kind::device_scope_load, cell) ? Scope::device : Scope::system);
+    }
+    std::uint64_t load_stamped_relaxed(Cell cell) const { return memory_->load(cell, Order::relaxed); }
+    void store_stamped_release(Cell cell, std::uint64_t value) const {
+        using Kind = Weakening::Kind;
+        if (fences_) {
+            if (!here(Kind::no_store_fence, cell)) memory_->fence(Fence::release);
+            return memory_->store(cell, value, Order::relaxed);
+        }
+        memory_->store(cell, value, here(Kind::relaxed_store, cell) ? Order::relaxed : Order::ordered,
+                       here(Kind::device_scope_store, cell) ? Scope::device : Scope::system);
+    }
+    void store_stamped_relaxed(Cell cell, std::uint64_t value) const { memory_->store(cell, value, Order::relaxed); }
+    void pause(std::uint32_t) const { memory_->give_up(); }
+
+private:
+    bool here(Weakening::Kind kind, Cell cell) const { return weakening_.kind == kind && weakening_.cell == cell; }
+    Memory* memory_;
+    Weakening weakening_;
+    bool fences_;
+};
+
+// Did every execution end as wanted, and did one end at all?
+inline bool only(const Exploration& exploration, const std::set<Outcome>& wanted) {
+    if (exploration.wild || !exploration.whole || exploration.outcomes.empty()) return false;
+    for (const Outcome& outcome : exploration.outcomes) {
+        if (wanted.count(outcome) == 0) return false;
+    }
+    return true;
+}
+
+}  // namespace protocols

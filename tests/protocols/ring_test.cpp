@@ -1,0 +1,408 @@
+// The ring, in every execution: nothing is lost, doubled, torn, out of order or stale, and each weakening shows.
+#include "model_atomics.hpp"
+
+#include <isthmus/protocol/atomics.hpp>
+#include <isthmus/protocol/ring.hpp>
+#include <isthmus/protocol/split_counter.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace {
+
+using namespace protocols;
+using isthmus::protocol::RingConsumer;
+using isthmus::protocol::RingPlace;
+using isthmus::protocol::RingProducer;
+using isthmus::protocol::RingStatus;
+using Kind = Weakening::Kind;
+using isthmus::protocol::Publishes;
+
+constexpr std::uint32_t published = 0, consumed = 1, slots = 2, words = 2;
+
+RingPlace<std::uint32_t> place_of(std::uint32_t capacity) {
+    return {published, consumed, slots, capacity, words};
+}
+
+struct RingCase {
+    std::uint32_t capacity = 1;
+    std::uint32_t messages = 3;
+    Side producer = Side::host;
+    Publishes publishes = Publishes::message_only;
+    Weakening weakening{};
+    bool fences = false;
+    bool batch = false;   // two are taken at once, and given at once where their number is even
+    bool beside = false;  // before message n, n is stored into a cell of its own, which is looked at behind the message
+};
+std::uint32_t beside_of(const RingCase& ring) {
+    return slots + ring.capacity * words;
+}
+
+// Both words of message n are n.
+void produce(const RingCase& ring, Memory& memory) {
+    const ModelAtomics atomics(memory, ring.weakening, ring.fences);
+    RingProducer<ModelAtomics> producer(atomics, place_of(ring.capacity));
+    for (std::uint32_t message = 1; message <= ring.messages; ++message) {
+        if (ring.batch && ring.messages % 2 == 0) {
+            if (producer.room(2) != RingStatus::done) memory.give_up();
+            for (std::uint32_t ahead = 0; ahead < 2; ++ahead) {
+                for (std::uint32_t word = 0; word < words; ++word) producer.write(ahead, word, message + ahead);
+            }
+            producer.publish(2);
+            ++message;
+            continue;
+        }
+        if (ring.beside) atomics.store_relaxed(beside_of(ring), message);
+        const std::uint32_t both[words] = {message, message};
+        if (producer.try_send(both, ring.publishes) != RingStatus::done) memory.give_up();
+    }
+}
+void consume(const RingCase& ring, Memory& memory) {
+    const ModelAtomics atomics(memory, ring.weakening, ring.fences);
+    RingConsumer<ModelAtomics> consumer(atomics, place_of(ring.capacity));
+    for (std::uint32_t taken = 0; taken < ring.messages;) {
+        std::uint32_t got[2][words] = {};
+        std::uint32_t received = 1;
+        const RingStatus status =
+            ring.batch ? consumer.try_receive_some(got, received, ring.publishes) : consumer.try_receive(got[0]);
+        if (status == RingStatus::wait) memory.give_up();
+        if (status == RingStatus::broken) return memory.note(99);
+        for (std::uint32_t at = 0; at < received; ++at) {
+            for (const std::uint32_t word : got[at]) memory.note(word);
+        }
+        taken += received;
+        if (ring.beside) memory.note(atomics.load_relaxed(beside_of(ring)) >= taken ? 0 : 77);
+    }
+}
+
+Exploration explore_ring(const RingCase& ring) {
+    const Side other = ring.producer == Side::host ? Side::device : Side::host;
+    return explore(beside_of(ring) + 1, {{ring.producer, [&](Memory& memory) { produce(ring, memory); }},
+                                         {other, [&](Memory& memory) { consume(ring, memory); }}});
+}
+bool right(const RingCase& ring) {
+    std::vector<std::uint64_t> all;
+    for (std::uint32_t message = 1; message <= ring.messages; ++message) {
+        all.insert(all.end(), words, message);
+        if (ring.beside) all.push_back(0);
+    }
+    return only(explore_ring(ring), {{{}, all}});
+}
+
+// keeps G10
+TEST(Ring, EveryExecutionDeliversEachMessageOnceWholeAndInOrder) {
+    for (const Publishes publishes : {Publishes::message_only, Publishes::all_memory}) {
+        EXPECT_TRUE(right({.capacity = 1, .messages = 3, .publishes = publishes}));
+        EXPECT_TRUE(right({.capacity = 2, .messages = 3, .publishes = publishes}));
+        EXPECT_TRUE(right({.capacity = 1, .messages = 3, .publishes = publishes, .fences = true}));
+    }
+    for (const Side producer : {Side::host, Side::device}) {
+        EXPECT_TRUE(right({.capacity = 2, .messages = 2, .producer = producer, .batch = true}));
+    }
+    EXPECT_TRUE(right({.capacity = 2, .messages = 3, .batch = true}));
+}
+
+// The counters are relaxed as they are, and so is all that a message's words are stored with: what is left is the
+// acquire of the last word, and content needs not even that.
+// keeps G10
+TEST(Ring, ContentNeedsNoOrder) {
+    for (const std::uint32_t last_word : {slots + 1, slots + 3}) {
+        EXPECT_TRUE(right({.capacity = 2, .messages = 3, .weakening = {Kind::relaxed_load, last_word}}));
+    }
+    EXPECT_TRUE(right({.capacity = 1, .messages = 3, .weakening = {Kind::relaxed_load, slots + 1}}));
+}
+
+// keeps G10
+TEST(Ring, WhatWasWrittenBeforeAMessageThatPublishesAllMemoryIsSeenBehindIt) {
+    for (const Side producer : {Side::host, Side::device}) {
+        for (const bool fences : {false, true}) {
+            RingCase ring{.capacity = 1, .messages = 2, .producer = producer, .publishes = Publishes::all_memory};
+            ring.fences = fences;
+            ring.beside = true;
+            EXPECT_TRUE(right(ring));
+            ring.publishes = Publishes::message_only;
+            EXPECT_FALSE(right(ring));
+        }
+    }
+}
+
+// keeps G10
+TEST(Ring, EveryWeakenedOrderAndEveryDroppedFenceIsCaughtByOtherMemory) {
+    for (const Side producer : {Side::host, Side::device}) {
+        RingCase ring{.capacity = 1, .messages = 2, .producer = producer, .publishes = Publishes::all_memory};
+        ring.beside = true;
+        for (const Kind kind :
+             {Kind::relaxed_store, Kind::device_scope_store, Kind::relaxed_load, Kind::device_scope_load}) {
+            ring.weakening = {kind, slots + 1};
+            EXPECT_FALSE(right(ring)) << static_cast<int>(kind);
+        }
+        ring.fences = true;
+        for (const Kind kind : {Kind::no_store_fence, Kind::no_load_fence}) {
+            ring.weakening = {kind, slots + 1};
+            EXPECT_FALSE(right(ring)) << static_cast<int>(kind);
+        }
+    }
+}
+
+// Several at once are asked for relaxed; what came with the last of them is asked for once more.
+// keeps G10
+TEST(Ring, ABatchShowsWhatWasWrittenBeforeItsLastMessage) {
+    const auto shows = [](Publishes taken) {
+        const auto send = [](Memory& memory) {
+            const ModelAtomics atomics(memory);
+            RingProducer<ModelAtomics> producer(atomics, place_of(2));
+            for (const std::uint32_t message : {1u, 2u}) {
+                const std::uint32_t both[words] = {message, message};
+                atomics.store_relaxed(slots + 2 * words, message);
+                if (producer.try_send(both) != RingStatus::done) memory.give_up();
+            }
+        };
+        const auto take = [=](Memory& memory) {
+            const ModelAtomics atomics(memory);
+            RingConsumer<ModelAtomics> consumer(atomics, place_of(2));
+            std::uint32_t got[2][words] = {};
+            std::uint32_t received = 0;
+            if (consumer.try_receive_some(got, received, taken) != RingStatus::done) memory.give_up();
+            memory.note(atomics.load_relaxed(slots + 2 * words) >= received ? 1 : 0);
+        };
+        return only(explore(slots + 2 * words + 1, {{Side::host, send}, {Side::device, take}}), {{{}, {1}}});
+    };
+    EXPECT_TRUE(shows(Publishes::all_memory));
+    EXPECT_FALSE(shows(Publishes::message_only));
+}
+
+// Rings with one mistake each, as one would write them.
+enum class Mistake {
+    none,
+    slot_unmasked,
+    full_off_by_one,
+    freed_first,
+    full_unasked,
+    word_unlooked_at,
+    stamp_of_the_slot
+};
+
+template <Mistake mistake>
+std::uint64_t stamp_of(std::uint32_t number, std::uint32_t capacity) {
+    return mistake == Mistake::stamp_of_the_slot ? (number & (capacity - 1)) + 1 : number + 1;
+}
+template <Mistake mistake>
+void send_wrongly(Memory& memory, std::uint32_t capacity, std::uint32_t messages) {
+    const ModelAtomics atomics(memory);
+    for (std::uint32_t next = 0; next < messages; ++next) {
+        const std::uint32_t limit = mistake == Mistake::full_off_by_one ? capacity + 1 : capacity;
+        if (mistake != Mistake::full_unasked && next - atomics.load_relaxed(consumed) >= limit) memory.give_up();
+        const std::uint32_t slot = mistake == Mistake::slot_unmasked ? next : next & (capacity - 1);
+        for (std::uint32_t word = 0; word < words; ++word) {
+            atomics.store_stamped_relaxed(slots + slot * words + word,
+                                          (stamp_of<mistake>(next, capacity) << 32) | (next + 1));
+        }
+    }
+}
+template <Mistake mistake>
+void receive_wrongly(Memory& memory, std::uint32_t capacity, std::uint32_t messages) {
+    const ModelAtomics atomics(memory);
+    for (std::uint32_t next = 0; next < messages; ++next) {
+        const std::uint32_t slot = mistake == Mistake::slot_unmasked ? next : next & (capacity - 1);
+        std::uint64_t got[words] = {};
+        if (mistake == Mistake::freed_first) atomics.store_relaxed(consumed, next + 1);
+        for (std::uint32_t word = 0; word < words; ++word) {
+            got[word] = atomics.load_stamped_relaxed(slots + slot * words + word);
+            const bool looked_at = mistake != Mistake::word_unlooked_at || word != 0;
+            const std::uint64_t stamp = got[word] >> 32;
+            if (looked_at && stamp > stamp_of<mistake>(next, capacity)) return memory.note(99);
+            if (looked_at && stamp != stamp_of<mistake>(next, capacity)) memory.give_up();
+        }
+        if (mistake != Mistake::freed_first) atomics.store_relaxed(consumed, next + 1);
+        for (const std::uint64_t word : got) memory.note(word & 0xffffffffu);
+    }
+}
+template <Mistake mistake>
+bool right_with() {
+    constexpr std::uint32_t capacity = 2, messages = 3;
+    const Exploration found =
+        explore(slots + capacity * words,
+                {{Side::host, [](Memory& memory) { send_wrongly<mistake>(memory, capacity, messages); }},
+                 {Side::device, [](Memory& memory) { receive_wrongly<mistake>(memory, capacity, messages); }}});
+    return only(found, {{{}, {1, 1, 2, 2, 3, 3}}});
+}
+
+// keeps G10
+TEST(Ring, EveryUsualMistakeIsCaught) {
+    EXPECT_TRUE(right_with<Mistake::none>());
+    EXPECT_FALSE(right_with<Mistake::slot_unmasked>());
+    EXPECT_FALSE(right_with<Mistake::full_off_by_one>());
+    EXPECT_FALSE(right_with<Mistake::freed_first>());
+    EXPECT_FALSE(right_with<Mistake::full_unasked>());
+    EXPECT_FALSE(right_with<Mistake::word_unlooked_at>());
+    EXPECT_FALSE(right_with<Mistake::stamp_of_the_slot>());
+}
+
+using isthmus::protocol::SystemAtomics;
+
+// One line for each counter, then four slots of one word.
+struct Lines {
+    alignas(128) std::array<std::uint32_t, 128> words{};
+    RingPlace<std::uint32_t*> place{words.data(), words.data() + 32, words.data() + 64, 4, 1};
+    void stamp(std::uint32_t slot, std::uint32_t stamp) { words[64 + 2 * slot + 1] = stamp; }
+};
+
+// keeps G10
+TEST(Ring, CountersAndStampsGoRoundAtTwoToThe32) {
+    Lines lines;
+    lines.words[0] = lines.words[32] = 0xfffffffcu;
+    for (std::uint32_t slot = 0; slot < 4; ++slot) lines.stamp(slot, 0xfffffff9u + slot);  // of the lap before
+    RingProducer<SystemAtomics> producer(SystemAtomics{}, lines.place);
+    RingConsumer<SystemAtomics> consumer(SystemAtomics{}, lines.place);
+    for (std::uint32_t round = 0; round < 5; ++round) {
+        for (std::uint32_t message = 0; message < 4; ++message) {
+            const std::uint32_t sent = round * 10 + message;
+            EXPECT_EQ(producer.try_send(&sent), RingStatus::done);
+        }
+        const std::uint32_t more = 77;
+        EXPECT_EQ(producer.try_send(&more), RingStatus::wait);
+        EXPECT_EQ(consumer.available(4), RingStatus::done);
+        EXPECT_EQ(consumer.available(5), RingStatus::wait);
+        EXPECT_EQ(consumer.ready(), 4u);
+        EXPECT_EQ(consumer.read(3, 0), round * 10 + 3);
+        for (std::uint32_t message = 0; message < 4; ++message) {
+            std::uint32_t got = 0;
+            EXPECT_EQ(consumer.try_receive(&got), RingStatus::done);
+            EXPECT_EQ(got, round * 10 + message);
+        }
+        std::uint32_t none = 0;
+        EXPECT_EQ(consumer.try_receive(&none), RingStatus::wait);
+        EXPECT_EQ(consumer.ready(), 0u);
+    }
+}
+
+// keeps G10
+TEST(Ring, ABatchTakesWhatIsThereAndNoMoreThanTheRingHolds) {
+    Lines lines;
+    RingProducer<SystemAtomics> producer(SystemAtomics{}, lines.place);
+    RingConsumer<SystemAtomics> consumer(SystemAtomics{}, lines.place);
+    std::uint32_t next = 0;
+    for (const std::uint32_t count : {3u, 4u, 0u, 2u, 4u}) {
+        for (std::uint32_t message = 0; message < count; ++message) {
+            const std::uint32_t sent = next + message;
+            EXPECT_EQ(producer.try_send(&sent), RingStatus::done);
+        }
+        std::uint32_t got[8][1] = {};
+        std::uint32_t received = 9;
+        EXPECT_EQ(consumer.try_receive_some(got, received), count != 0 ? RingStatus::done : RingStatus::wait);
+        EXPECT_EQ(received, count);
+        for (std::uint32_t message = 0; message < count; ++message) EXPECT_EQ(got[message][0], next++);
+    }
+    // Nonsense behind a message does not hide it.
+    EXPECT_EQ(producer.try_send(&next), RingStatus::done);
+    lines.stamp((consumer.count() + 1) & 3, 0x12345678u);
+    std::uint32_t got[8][1] = {};
+    std::uint32_t received = 0;
+    EXPECT_EQ(consumer.try_receive_some(got, received), RingStatus::done);
+    EXPECT_EQ(received, 1u);
+    EXPECT_EQ(consumer.try_receive_some(got, received), RingStatus::broken);
+    EXPECT_EQ(received, 0u);
+}
+
+// More words than are asked for together, the last of which comes late.
+// keeps G10
+TEST(Ring, ALongMessageIsThereWhenItsLastWordIs) {
+    constexpr std::uint32_t long_words = 37;
+    alignas(128) std::array<std::uint32_t, 64 + 2 * 2 * long_words> cells{};
+    const RingPlace<std::uint32_t*> place{cells.data(), cells.data() + 32, cells.data() + 64, 2, long_words};
+    RingProducer<SystemAtomics> producer(SystemAtomics{}, place);
+    RingConsumer<SystemAtomics> consumer(SystemAtomics{}, place);
+    std::uint32_t got[long_words] = {};
+    for (std::uint32_t late = 0; late < long_words; ++late) {
+        EXPECT_EQ(producer.room(), RingStatus::done);
+        for (std::uint32_t word = 0; word < long_words; ++word) {
+            if (word != late) producer.write(0, word, late * 100 + word);
+        }
+        EXPECT_EQ(consumer.try_receive(got), RingStatus::wait);
+        EXPECT_EQ(consumer.available(), RingStatus::wait);
+        producer.write(0, late, late * 100 + late);
+        producer.publish();
+        EXPECT_EQ(consumer.try_receive(got), RingStatus::done);
+        for (std::uint32_t word = 0; word < long_words; ++word) EXPECT_EQ(got[word], late * 100 + word);
+    }
+}
+
+// keeps G10
+TEST(Ring, CountersAndStampsThatTheOtherSideOverwroteAreAnErrorAndReachNowhere) {
+    for (const std::uint32_t nonsense : {5u, 0x80000000u}) {
+        Lines lines;
+        RingProducer<SystemAtomics> producer(SystemAtomics{}, lines.place);
+        RingConsumer<SystemAtomics> consumer(SystemAtomics{}, lines.place);
+        std::uint32_t message = 1;
+        lines.stamp(0, nonsense);
+        EXPECT_EQ(consumer.try_receive(&message), RingStatus::broken);
+        EXPECT_EQ(consumer.available(), RingStatus::broken);
+        lines.words[32] = nonsense;
+        EXPECT_EQ(producer.try_send(&message), RingStatus::broken);
+        // One that begins on such a counter of its own stays within the slots.
+        lines.words[0] = nonsense;
+        RingProducer<SystemAtomics> resumed(SystemAtomics{}, lines.place);
+        EXPECT_EQ(resumed.try_send(&message), RingStatus::done);
+    }
+}
+
+// A slot that was never written is empty in the first lap, and nonsense later.
+// keeps G10
+TEST(Ring, AStampOfNothingIsBelievedInTheFirstLapOnly) {
+    Lines lines;
+    std::uint32_t message = 0;
+    EXPECT_EQ(RingConsumer<SystemAtomics>(SystemAtomics{}, lines.place).try_receive(&message), RingStatus::wait);
+    lines.words[32] = 4;
+    EXPECT_EQ(RingConsumer<SystemAtomics>(SystemAtomics{}, lines.place).try_receive(&message), RingStatus::broken);
+}
+
+// keeps G10
+TEST(Ring, WhoComesNextGoesOnWhereTheLastOneStopped) {
+    Lines lines;
+    for (std::uint32_t message = 0; message < 11; ++message) {
+        RingProducer<SystemAtomics> producer(SystemAtomics{}, lines.place);
+        EXPECT_EQ(producer.try_send(&message), RingStatus::done);
+        RingConsumer<SystemAtomics> consumer(SystemAtomics{}, lines.place);
+        std::uint32_t got = 99;
+        EXPECT_EQ(consumer.try_receive(&got), RingStatus::done);
+        EXPECT_EQ(got, message);
+    }
+}
+
+// keeps G5
+TEST(SplitCounter, SumsNeverRunAheadNeverGoBackAndAreExactBehindAMessage) {
+    using isthmus::protocol::CounterLane;
+    using isthmus::protocol::merged;
+    constexpr std::uint32_t host_lane = 0, device_lane = 1, flag = 2, done_before = 3;
+    const auto explored = [&](Weakening weakening) {
+        return explore(4, {{Side::device,
+                            [=](Memory& memory) {
+                                const ModelAtomics atomics(memory, weakening);
+                                CounterLane<ModelAtomics> lane(atomics, device_lane);
+                                lane.add(1);
+                                atomics.store_relaxed(done_before, 1);
+                                lane.add(1);
+                                atomics.store_release(flag, 1);
+                            }},
+                           {Side::host, [=](Memory& memory) {
+                                const ModelAtomics atomics(memory, weakening);
+                                CounterLane<ModelAtomics> lane(atomics, host_lane);
+                                lane.add(4);
+                                const std::uint32_t early = merged(atomics, host_lane, device_lane);
+                                const std::uint32_t seen = atomics.load_relaxed(done_before);
+                                memory.note(early);
+                                memory.note(early == 6 && seen == 0 ? 1 : 0);
+                                if (atomics.load_acquire(flag) == 0) memory.give_up();
+                                memory.note(merged(atomics, host_lane, device_lane));
+                            }}});
+    };
+    const std::set<Outcome> lawful{{{}, {4, 0, 6}}, {{}, {5, 0, 6}}, {{}, {6, 0, 6}}};
+    EXPECT_TRUE(only(explored({}), lawful));
+    EXPECT_FALSE(only(explored({Kind::relaxed_store, device_lane}), lawful));
+    EXPECT_FALSE(only(explored({Kind::relaxed_load, device_lane}), lawful));
+    EXPECT_FALSE(only(explored({Kind::device_scope_store, device_lane}), lawful));
+    EXPECT_FALSE(only(explored({Kind::relaxed_store, flag}), lawful));
+}
+
+}  // namespace

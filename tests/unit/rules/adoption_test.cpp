@@ -1,0 +1,167 @@
+// What becomes of foreign memory, over every row, sort of memory and declared use.
+#include "some_devices.hpp"
+
+#include <access_rules.hpp>
+#include <adoption_rules.hpp>
+#include <allocation_policy.hpp>
+#include <platform/capability_table.hpp>
+
+namespace {
+
+using namespace isthmus;
+using namespace isthmus::rules;
+using namespace some_devices;
+using K = MemoryKind;
+
+constexpr std::size_t bytes = std::size_t{1} << 20;
+constexpr std::array<Use, 6> uses = {Use::never,       Use::reads_once,   Use::reads_often,
+                                     Use::writes_once, Use::writes_often, Use::reads_and_writes};
+
+bool writes(Use use) {
+    return use == Use::writes_once || use == Use::writes_often || use == Use::reads_and_writes;
+}
+
+template <class Each>
+void for_every_use(Each each) {
+    for (const Use host : uses) {
+        for (const Use device : uses) {
+            for (const Prefer prefer : {Prefer::throughput, Prefer::latency}) {
+                each(SharedUse{.host = host, .device = device, .prefer = prefer});
+            }
+        }
+    }
+}
+
+// What the device is given must be within its reach, whichever way the registration went.
+void expect_lawful(const Capabilities& c, const ForeignMemory& memory, const AdoptionPlan& plan) {
+    const auto lawful = [&](const AdoptedAs& as) {
+        EXPECT_FALSE(as.reason.empty());
+        EXPECT_TRUE(device_access(c, as.kind)) << name(as.kind);
+        EXPECT_EQ(as.path == LaunchPath::stage, as.kind == K::device) << name(as.kind);
+        if (memory.driver_mapping && c.memory != MemoryModel::host) {
+            EXPECT_EQ(as.path, LaunchPath::stage);
+        }
+    };
+    lawful(plan.otherwise);
+    if (!plan.registers) return;
+    lawful(plan.registered);
+    EXPECT_TRUE(c.has(Feature::host_register));
+    EXPECT_FALSE(memory.driver_mapping);
+    EXPECT_EQ(plan.read_only, !memory.writable);
+    EXPECT_TRUE(memory.writable || c.has(Feature::host_register_read_only));
+}
+
+TEST(Adoption, EveryPlanIsLawfulForEveryCombinationOfAttributes) {  // keeps G11
+    for (unsigned bits = 0; bits < combinations; ++bits) {
+        const Capabilities c = of_bits(bits);
+        for (const ForeignMemory& memory :
+             {ForeignMemory{}, ForeignMemory{.writable = false}, ForeignMemory{.driver_mapping = true},
+              ForeignMemory{.writable = false, .driver_mapping = true}}) {
+            for_every_use([&](const SharedUse& use) {
+                const auto plan = plan_adoption(c, memory, use, bytes);
+                const bool asks_too_much = !memory.writable && (writes(use.host) || writes(use.device));
+                ASSERT_EQ(plan.ok(), !asks_too_much) << bits;
+                if (plan) {
+                    expect_lawful(c, memory, *plan);
+                } else {
+                    EXPECT_EQ(plan.code(), Code::not_accessible);
+                    EXPECT_FALSE(plan.error().remedy().empty());
+                }
+            });
+        }
+    }
+}
+
+std::string text(const char* machine, const SharedUse& use, const ForeignMemory& memory = {}) {
+    const auto plan = plan_adoption(of_machine(machine), memory, use, bytes);
+    if (!plan) return std::string(name(plan.code()));
+    const auto words = [](const AdoptedAs& as) {
+        return std::string(name(as.kind)) + " " + std::string(name(as.path));
+    };
+    return plan->registers ? words(plan->registered) + ", else " + words(plan->otherwise) : words(plan->otherwise);
+}
+
+TEST(Adoption, FollowsTheRowForACamerasFrame) {  // keeps G11
+    const SharedUse frame{.host = Use::writes_often, .device = Use::reads_once};
+    for (const char* machine : {"h200", "rtx-wsl2", "orin"}) {
+        EXPECT_EQ(text(machine, frame), "registered pass, else device stage") << machine;
+    }
+    for (const char* machine : {"rtx-hmm", "b300-hmm"}) {
+        EXPECT_EQ(text(machine, frame), "registered pass, else host pass") << machine;
+    }
+    for (const char* machine : {"thor", "gb10", "gh200-numa", "gh200-cdmm", "gb200"}) {
+        EXPECT_EQ(text(machine, frame), "host pass") << machine;
+    }
+    for (const char* machine : gpu_machines) {
+        EXPECT_EQ(text(machine, frame, {.driver_mapping = true}), "device stage") << machine;
+    }
+    const SharedUse quick{.host = Use::writes_often, .device = Use::reads_once, .prefer = Prefer::latency};
+    EXPECT_EQ(text("thor", quick), "registered pass, else host pass");
+    const SharedUse often{.host = Use::writes_often, .device = Use::reads_often};
+    EXPECT_EQ(text("h200", often), "device stage, else device stage");
+    EXPECT_EQ(text("orin", often), "registered pass, else device stage");
+}
+
+Code code(const Capabilities& c, const ForeignMemory& memory, std::optional<K> kind) {
+    return plan_adoption(c, memory, {.kind = kind}, bytes).code();
+}
+
+TEST(Adoption, KindsThatItCannotBeAreRefused) {  // keeps G11
+    const Capabilities h200 = of_machine("h200"), thor = of_machine("thor");
+    EXPECT_EQ(code(h200, {}, K::host), Code::not_accessible);
+    EXPECT_EQ(code(thor, {}, K::host), Code::ok);
+    EXPECT_EQ(code(thor, {.driver_mapping = true}, K::host), Code::not_accessible);
+    EXPECT_EQ(code(h200, {.driver_mapping = true}, K::registered), Code::not_accessible);
+    EXPECT_EQ(code(h200, {}, K::registered), Code::ok);
+    EXPECT_EQ(code(h200, {}, K::pinned), Code::unsupported);
+    EXPECT_EQ(code(h200, {.driver_mapping = true}, K::device), Code::ok);
+    EXPECT_EQ(code(h200, {.readable = false}, std::nullopt), Code::not_accessible);
+    EXPECT_TRUE(plan_adoption(h200, {}, {.kind = K::registered}, bytes)->insists);
+}
+
+TEST(Adoption, WhatTheDriverKnowsIsUsedAsWhatItIsOrRefused) {  // keeps A10, K2
+    for (const char* machine : gpu_machines) {
+        const Capabilities c = of_machine(machine);
+        for (const K kind : {K::pinned, K::device, K::pool}) {
+            const auto plan = plan_adoption(c, {.kind = kind}, {}, bytes);
+            ASSERT_TRUE(plan) << machine << " " << name(kind);
+            EXPECT_EQ(plan->otherwise.kind, kind);
+            EXPECT_FALSE(plan->registers);
+        }
+        EXPECT_EQ(code(c, {.kind = K::device, .own_device = false}, std::nullopt), Code::wrong_device);
+        EXPECT_EQ(code(c, {.kind = K::pinned}, K::registered), Code::unsupported);
+        const bool guarded = c.managed == ManagedModel::phase_guarded;
+        EXPECT_EQ(code(c, {.kind = K::managed}, std::nullopt), guarded ? Code::unsupported : Code::ok) << machine;
+    }
+}
+
+TEST(Adoption, PinnedMemoryThatIsMappedForReadingIsOnlyRead) {  // keeps G7
+    const ForeignMemory memory{.kind = K::pinned, .writable = false};
+    for (const char* machine : gpu_machines) {
+        const Capabilities c = of_machine(machine);
+        EXPECT_TRUE(plan_adoption(c, memory, {.host = Use::reads_often, .device = Use::reads_often}, bytes)) << machine;
+        EXPECT_EQ(plan_adoption(c, memory, {.host = Use::never, .device = Use::writes_once}, bytes).code(),
+                  Code::not_accessible);
+        EXPECT_EQ(plan_adoption(c, memory, {.host = Use::writes_once, .device = Use::reads_once}, bytes).code(),
+                  Code::not_accessible);
+    }
+}
+
+// The row's least size decides, and nothing below it is copied because it is touched often.
+TEST(Adoption, TheSizeFromWhichACopyPaysIsTheRows) {  // keeps G11
+    for (const char* machine : gpu_machines) {
+        const Capabilities c = of_machine(machine);
+        const platform::Row& row = platform::row_of(c);
+        const std::size_t least = row.copy_pays_from_bytes.value;
+        const SharedUse often{.host = Use::writes_often, .device = Use::reads_often};
+        EXPECT_EQ(copy_pays(c, often, any_size), row.copy_pays.value) << machine;
+        EXPECT_EQ(copy_pays(c, often, least), row.copy_pays.value) << machine;
+        if (least > 0) {
+            EXPECT_FALSE(copy_pays(c, often, least - 1)) << machine;
+        }
+        EXPECT_FALSE(copy_pays(c, {.host = Use::writes_often, .device = Use::reads_once}, any_size)) << machine;
+        EXPECT_FALSE(copy_pays(c, {.device = Use::reads_often, .prefer = Prefer::latency}, any_size)) << machine;
+    }
+}
+
+}  // namespace

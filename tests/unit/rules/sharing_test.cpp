@@ -1,0 +1,227 @@
+// Who may use the same bytes at the same time, where the host may do so beside a device, and which ranges meet.
+#include "some_devices.hpp"
+
+#include <atomic_rules.hpp>
+#include <part_book.hpp>
+#include <sharing_rules.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace {
+
+using namespace isthmus;
+using namespace isthmus::rules;
+using namespace some_devices;
+using isthmus::detail::LastUse;
+using isthmus::detail::PartBook;
+using K = MemoryKind;
+using U = ArgumentUse;
+
+constexpr U uses[] = {U::read, U::write, U::read_write, U::concurrent};
+
+TEST(Sharing, ReadersGoTogetherAndConcurrentUsersDo) {  // keeps G8, G14
+    for (const U one : uses) {
+        for (const U other : uses) {
+            const bool lawful = one == other && (one == U::read || one == U::concurrent);
+            EXPECT_EQ(together(one, other), lawful) << purpose(one) << ", " << purpose(other);
+        }
+    }
+    for (const U one : uses) EXPECT_EQ(writes(one), one != U::read);
+    for (const U one : uses) EXPECT_EQ(reads(one), one != U::write);
+}
+
+TEST(Sharing, AHostViewWaitsForWhatMayNotRunBesideItAndForNothingElse) {  // keeps G8
+    for (const U device : uses) {
+        LastUse use;
+        use.raise(7, device);
+        for (const U host : uses) {
+            EXPECT_EQ(use.before(host) != 0, !together(host, device)) << purpose(host) << " beside " << purpose(device);
+        }
+    }
+}
+
+// From the text of PLATFORMS: plain loads and stores by both sides are lawful where both reach the memory.
+bool shareable(unsigned bits, K kind) {
+    switch (kind) {
+        case K::pinned: return bit(bits, 41);
+        case K::registered: return bit(bits, 41) && bit(bits, 99);
+        case K::host:
+        case K::host_numa: return bit(bits, 88);
+        case K::managed:
+        case K::managed_pool: return bit(bits, 83) && bit(bits, 89);
+        default: return false;
+    }
+}
+
+TEST(Sharing, AConcurrentViewExistsExactlyWhereBothSidesMayTouchTheMemoryAtOnce) {  // keeps G8
+    for (unsigned bits = 0; bits < combinations; ++bits) {
+        const Capabilities device = of_bits(bits);
+        for_every_kind([&](K kind) {
+            const AccessAnswer answer = concurrent_view(device, kind, LaunchPath::pass);
+            ASSERT_EQ(static_cast<bool>(answer), shareable(bits, kind)) << bits << " " << name(kind);
+            EXPECT_FALSE(answer.reason.empty());
+            EXPECT_EQ(answer.remedy.empty(), static_cast<bool>(answer)) << answer.remedy;
+            const AccessAnswer staged = concurrent_view(device, kind, LaunchPath::stage);
+            EXPECT_FALSE(staged) << "each side has its own";
+            EXPECT_NE(staged.remedy.find("pinned"), std::string_view::npos);
+        });
+    }
+    for (const K kind : {K::host, K::pinned, K::registered}) {
+        EXPECT_TRUE(concurrent_view(cpu(), kind, LaunchPath::pass)) << name(kind);
+    }
+}
+
+TEST(Sharing, PhaseGuardedManagedMemoryIsRefusedWithPinnedAsTheWay) {  // keeps G8, K6
+    const AccessAnswer answer = concurrent_view(of_machine("orin"), K::managed, LaunchPath::attach);
+    EXPECT_FALSE(answer);
+    EXPECT_NE(answer.remedy.find("pinned"), std::string_view::npos) << answer.remedy;
+    EXPECT_TRUE(concurrent_view(of_machine("orin"), K::pinned, LaunchPath::pass));
+    EXPECT_TRUE(concurrent_view(of_machine("h200"), K::managed, LaunchPath::prefetch));
+}
+
+TEST(Sharing, WhereMemoryGoesByTurnsAPartIsTheWholeAndAConcurrentUserHasItToHimself) {  // keeps G8
+    constexpr ByteSpan part{4, 8};
+    for (const LaunchPath path : {LaunchPath::stage, LaunchPath::attach}) {
+        EXPECT_TRUE(claimed_span(path, part).whole());
+        EXPECT_EQ(claimed_use(U::concurrent, path), U::read_write);
+        EXPECT_EQ(claimed_use(U::write, path, part), U::read_write) << "the rest is to stay";
+        EXPECT_EQ(claimed_use(U::write, path), U::write);
+        EXPECT_EQ(claimed_use(U::read, path, part), U::read);
+    }
+    EXPECT_EQ(claimed_span(LaunchPath::pass, part), part);
+    for (const U use : uses) EXPECT_EQ(claimed_use(use, LaunchPath::pass, part), use);
+    EXPECT_EQ(recorded_use(U::write, part), U::read_write);
+    EXPECT_EQ(recorded_use(U::write, {}), U::write);
+}
+
+TEST(Sharing, RangesOverlapWhereTheyHaveAByteInCommon) {  // keeps G8
+    for (std::size_t a = 0; a < 6; ++a) {
+        for (std::size_t b = a; b < 6; ++b) {
+            for (std::size_t c = 0; c < 6; ++c) {
+                for (std::size_t d = c; d < 6; ++d) {
+                    bool common = false;
+                    for (std::size_t at = 0; at < 6; ++at) common |= at >= a && at < b && at >= c && at < d;
+                    ASSERT_EQ(overlap({a, b}, {c, d}), common) << a << "-" << b << " " << c << "-" << d;
+                }
+            }
+        }
+    }
+    EXPECT_TRUE(overlap({}, {3, 4}));
+    EXPECT_FALSE(overlap({}, {3, 3}));
+}
+
+// What is opened one after the other does not meet itself, and covers what was asked for, as much as that.
+TEST(Sharing, JoinedUsesAreDisjointAndCoverWhatTheyWereMadeOf) {  // keeps G9
+    std::mt19937 random(7);
+    const auto below = [&](std::size_t limit) {
+        return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+    };
+    for (int round = 0; round < 2000; ++round) {
+        std::vector<SpanUse> asked;
+        for (std::size_t n = below(6); n > 0; --n) {
+            const std::size_t begin = below(20);
+            asked.push_back({{begin, begin + below(6)}, uses[below(4)]});
+        }
+        std::vector<SpanUse> joined = asked;
+        join(joined);
+        for (std::size_t i = 0; i < joined.size(); ++i) {
+            for (std::size_t j = 0; j < i; ++j) ASSERT_FALSE(overlap(joined[i].span, joined[j].span)) << round;
+        }
+        for (std::size_t at = 0; at < 26; ++at) {
+            const ByteSpan byte{at, at + 1};
+            const auto covering =
+                std::find_if(joined.begin(), joined.end(), [&](const SpanUse& one) { return overlap(one.span, byte); });
+            for (const SpanUse& one : asked) {
+                if (!overlap(one.span, byte)) continue;
+                ASSERT_NE(covering, joined.end()) << round;
+                ASSERT_TRUE(covering->use == one.use || covering->use == U::read_write) << round;
+            }
+        }
+    }
+}
+
+TEST(Parts, OpenScopesRefuseWhatOverlapsThemAndNothingElse) {  // keeps G9, G14
+    for (const U open : {U::read, U::read_write, U::concurrent}) {
+        PartBook book;
+        book.opened({open, {10, 20}});
+        for (const U use : uses) {
+            EXPECT_EQ(static_cast<bool>(book.open_against(use, {19, 30})), !together(open, use));
+            EXPECT_EQ(static_cast<bool>(book.open_against(use, {})), !together(open, use));
+            EXPECT_FALSE(book.open_against(use, {20, 30}));
+            EXPECT_FALSE(book.open_against(use, {0, 10}));
+        }
+        EXPECT_TRUE(book.any_open());
+        book.closed({open, {10, 20}});
+        EXPECT_FALSE(book.any_open());
+        EXPECT_FALSE(book.open_against(U::read_write, {}));
+    }
+}
+
+// Against a list of everything that happened: never too early, and exact as long as ranges are kept apart.
+TEST(Parts, AViewFindsTheLastUseOfItsBytes) {  // keeps G8
+    std::mt19937 random(11);
+    const auto below = [&](std::size_t limit) {
+        return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+    };
+    struct Happened {
+        std::size_t stream;
+        std::uint64_t position;
+        ByteSpan span;
+        U use;
+    };
+    const int streams[3] = {};
+    for (int round = 0; round < 200; ++round) {
+        PartBook book;
+        std::vector<Happened> all;
+        LastUse before_parts;
+        before_parts.raise(1, U::read_write);
+        book.touched(&streams[0], before_parts);
+        all.push_back({0, 1, {}, U::read_write});
+        for (std::uint64_t position = 2; position < 60; ++position) {
+            const std::size_t begin = below(12);
+            const ByteSpan span = below(8) == 0 ? ByteSpan{} : ByteSpan{begin, begin + 1 + below(4)};
+            const Happened next{below(3), position, span, uses[below(4)]};
+            all.push_back(next);
+            book.touch(&streams[next.stream], position, next.use, span,
+                       [](const void*, std::uint64_t) { return false; });
+        }
+        for (std::size_t at = 0; at < 16; ++at) {
+            const ByteSpan asked{at, at + 2};
+            for (std::size_t stream = 0; stream < 3; ++stream) {
+                for (const U host : uses) {
+                    std::uint64_t wanted = 0;
+                    for (const Happened& one : all) {
+                        if (one.stream != stream || !overlap(one.span, asked) || together(one.use, host)) continue;
+                        wanted = std::max(wanted, one.position);
+                    }
+                    ASSERT_EQ(book.last_use(&streams[stream], asked).before(host), wanted) << round << " at " << at;
+                }
+            }
+        }
+        book.forget(&streams[1]);
+        EXPECT_EQ(book.last_use(&streams[1], {}).last, 0u);
+    }
+}
+
+TEST(Parts, TheBookStaysSmallHoweverManyRangesThereAre) {  // keeps G8
+    const int stream = 0;
+    PartBook ending;
+    PartBook running;
+    for (std::uint64_t position = 1; position < 3000; ++position) {
+        const auto begin = static_cast<std::size_t>(position);
+        ending.touch(&stream, position, U::write, {begin, begin + 1},
+                     [&](const void*, std::uint64_t end) { return end + 5 < position; });
+        running.touch(&stream, position, U::write, {begin, begin + 1},
+                      [](const void*, std::uint64_t) { return false; });
+        ASSERT_LE(ending.size(), 64u);
+        ASSERT_LE(running.size(), PartBook::most);
+        ASSERT_EQ(ending.last_use(&stream, {begin, begin + 1}).last_write, position);
+        ASSERT_GE(running.last_use(&stream, {begin / 2, begin / 2 + 1}).last_write, position / 2) << "never too early";
+    }
+}
+
+}  // namespace

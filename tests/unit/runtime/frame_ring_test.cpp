@@ -1,0 +1,166 @@
+// The ring of frames without a device: two threads at full speed, and no allocation once it is made.
+#include <isthmus/frame_ring.hpp>
+#include <isthmus/runtime.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace {
+std::atomic<long> allocations{0};
+}
+
+// Everything that this program allocates is counted. Not inlined: compilers would see memory of new in free().
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    if (void* made = std::malloc(bytes); made != nullptr) return made;
+    std::abort();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What the producer wrote into a slot, as plain memory: the ring's order alone makes it visible.
+struct Slot {
+    std::uint64_t frame = 0;
+    std::array<std::uint64_t, 8> words{};
+};
+
+void play(WhenFull when_full, std::size_t slots, std::uint64_t frames) {
+    RingCore ring(slots, when_full, 30s);
+    std::vector<Slot> memory(slots);
+    std::thread producer([&] {
+        for (std::uint64_t made = 0; made < frames; ++made) {
+            const Result<RingCore::Taken> taken = ring.begin({});
+            if (!taken) {
+                ASSERT_EQ(when_full, WhenFull::drop_newest);
+                ASSERT_EQ(taken.code(), Code::not_ready);
+                std::this_thread::yield();
+                continue;
+            }
+            Slot& slot = memory[taken->slot];
+            slot.frame = taken->frame;
+            slot.words.fill(taken->frame * 3);
+            if (made % 7 == 6) {
+                ring.abandon(taken->slot);
+            } else {
+                ring.publish(*taken);
+            }
+        }
+        ring.close();
+    });
+    std::uint64_t next = 0, seen = 0;
+    std::optional<RingCore::Taken> held;  // one at a time stays with the consumer a little longer
+    for (;;) {
+        const Result<RingCore::Taken> taken = ring.take({});
+        if (!taken) {
+            EXPECT_EQ(taken.code(), Code::invalid_handle);
+            break;
+        }
+        const Slot& slot = memory[taken->slot];
+        ASSERT_GE(taken->frame, next);
+        next = taken->frame + 1;
+        ASSERT_EQ(slot.frame, taken->frame);
+        for (const std::uint64_t word : slot.words) ASSERT_EQ(word, taken->frame * 3);
+        if (held) ring.give_back(*held);
+        held = *taken;
+        ++seen;
+    }
+    if (held) ring.give_back(*held);
+    producer.join();
+    const RingCounts counts = ring.counts();
+    EXPECT_EQ(counts.consumed, seen);
+    EXPECT_TRUE(ring.ended());
+    if (when_full == WhenFull::drop_newest) {
+        EXPECT_EQ(seen, counts.produced);
+    } else {
+        EXPECT_EQ(seen + counts.dropped, counts.produced);
+    }
+}
+
+TEST(FrameRing, TwoThreadsPassEveryFrameInOrderAndWhole) {
+    for (const WhenFull when_full : {WhenFull::wait, WhenFull::drop_oldest, WhenFull::drop_newest}) {
+        for (const std::size_t slots : {2u, 3u, 8u}) play(when_full, slots, 20'000);
+    }
+}
+
+TEST(FrameRing, AWaiterIsWokenByTheOtherSideAndByTheEnd) {
+    RingCore ring(2, WhenFull::wait, 30s);
+    std::thread consumer([&] {
+        for (int frame = 0; frame < 3; ++frame) ring.give_back(ring.take({}).value());
+        EXPECT_EQ(ring.take({}).code(), Code::invalid_handle);
+    });
+    for (int frame = 0; frame < 3; ++frame) ring.publish(ring.begin({}).value());
+    ring.close();
+    consumer.join();
+    EXPECT_EQ(ring.begin({}).code(), Code::invalid_handle);
+}
+
+TEST(FrameRing, WhatIsAbandonedWasNoFrame) {
+    RingCore ring(3, WhenFull::wait, 30s);
+    ring.abandon(ring.begin({}).value().slot);
+    const RingCore::Taken first = ring.begin({}).value(), second = ring.begin({}).value();
+    ring.publish(second);
+    ring.publish(first);
+    for (std::uint64_t number = 0; number < 2; ++number) {
+        const RingCore::Taken taken = ring.take({}).value();
+        EXPECT_EQ(taken.frame, number) << "numbered in the order in which they come out";
+        EXPECT_EQ(taken.slot, number == 0 ? second.slot : first.slot);
+        ring.give_back(taken);
+    }
+}
+
+TEST(FrameRing, WhatIsPublishedBehindTheCloseIsDropped) {
+    RingCore ring(2, WhenFull::wait, 30s);
+    ring.publish(ring.begin({}).value());
+    const RingCore::Taken late = ring.begin({}).value();
+    ring.close();
+    ring.publish(late);
+    EXPECT_EQ(ring.counts().produced, 2u);
+    EXPECT_EQ(ring.counts().dropped, 1u);
+    ring.give_back(ring.take({}).value());
+    EXPECT_TRUE(ring.ended());
+    EXPECT_EQ(ring.take({}).code(), Code::invalid_handle);
+    EXPECT_EQ(ring.counts().consumed, 1u);
+}
+
+TEST(FrameRing, DeadlinesOfAnyLengthAreKept) {
+    RingCore ring(2, WhenFull::wait, 1ms);
+    EXPECT_EQ(ring.take({}).code(), Code::timed_out) << "the runtime's own, where none was named";
+    EXPECT_EQ(ring.take(Wait::at_most(0ns)).code(), Code::timed_out);
+    EXPECT_EQ(ring.take(Wait::at_most(-1s)).code(), Code::timed_out);
+    EXPECT_EQ(ring.take(Wait::never()).code(), Code::not_ready);
+    ring.publish(ring.begin({}).value());
+    EXPECT_TRUE(ring.take(Wait::at_most(std::chrono::nanoseconds::max())).ok());
+}
+
+// keeps R9
+TEST(FrameRing, GoingRoundAllocatesNothing) {
+    Runtime runtime = Runtime::open().value();
+    auto ring = FrameRing<int>::create(runtime.cpu(), 64, {.frames = 3, .when_full = WhenFull::drop_oldest}).value();
+    const long before = allocations.load();
+    for (int round = 0; round < 1000; ++round) {
+        ring.begin_frame().value().publish();
+        if (round % 3 != 0) ring.next_frame().value().give_back();
+    }
+    EXPECT_EQ(allocations.load(), before);
+}
+
+}  // namespace
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,34 @@
+// Crew: threads that do the same work at the same moment, again and again, and start within a fraction of a
+// microsecond.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace isthmus::tools::litmus {
+
+// Used by one thread, which is worker 0. Between runs the others spin, and yield where there are more than processors.
+class Crew {
+public:
+    explicit Crew(unsigned workers);
+    ~Crew();
+    Crew(const Crew&) = delete;
+    Crew& operator=(const Crew&) = delete;
+
+    unsigned size() const noexcept { return static_cast<unsigned>(threads_.size()) + 1; }
+    // Calls work(0), …, work(size() - 1) at once, each on its own thread, and returns when all have.
+    void run(const std::function<void(unsigned worker)>& work);
+
+private:
+    void serve(unsigned worker);
+    std::vector<std::thread> threads_;
+    const std::function<void(unsigned)>* work_ = nullptr;  // published by round_
+    std::atomic<std::uint64_t> round_{0};
+    std::atomic<unsigned> busy_{0};
+    std::atomic<bool> ends_{false};
+};
+
+}  // namespace isthmus::tools::litmus
