@@ -23,6 +23,7 @@ using CUmemLocationType = int;
 using CUmemAllocationType = int;
 using CUmemAllocationHandleType = int;
 using CUmemAllocationGranularity_flags = int;
+using CUmulticastGranularity_flags = int;
 using CUmemAccess_flags = int;
 using CUmemPool_attribute = int;
 using CUlaunchAttributeID = int;
@@ -115,6 +116,12 @@ struct CUmemAllocationProp {
 struct CUmemAccessDesc {
     CUmemLocation location;
     CUmemAccess_flags flags;
+};
+struct CUmulticastObjectProp {
+    unsigned numDevices;
+    std::size_t size;
+    unsigned long long handleTypes;
+    unsigned long long flags;
 };
 struct CUmemPoolProps {
     CUmemAllocationType allocType;

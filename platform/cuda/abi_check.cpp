@@ -84,6 +84,7 @@ SAME_VALUE(access_read, CU_MEM_ACCESS_FLAGS_PROT_READ);
 SAME_VALUE(access_read_write, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 SAME_VALUE(granularity_minimum, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 SAME_VALUE(granularity_recommended, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+SAME_VALUE(compression_none, CU_MEM_ALLOCATION_COMP_NONE);
 SAME_VALUE(compression_generic, CU_MEM_ALLOCATION_COMP_GENERIC);
 SAME_VALUE(mempool_attribute::reuse_follow_event_dependencies, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES);
 SAME_VALUE(mempool_attribute::reuse_allow_opportunistic, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC);
@@ -158,6 +159,11 @@ INT_SIZED(CUmemLocationType);
 INT_SIZED(CUmemAllocationType);
 INT_SIZED(CUmemAllocationHandleType);
 INT_SIZED(CUmemAllocationGranularity_flags);
+#if CUDA_VERSION >= 12010
+INT_SIZED(CUmulticastGranularity_flags);
+SAME_VALUE(granularity_minimum, CU_MULTICAST_GRANULARITY_MINIMUM);
+SAME_VALUE(granularity_recommended, CU_MULTICAST_GRANULARITY_RECOMMENDED);
+#endif
 INT_SIZED(CUmemAccess_flags);
 INT_SIZED(CUmemPool_attribute);
 INT_SIZED(CUlaunchAttributeID);
@@ -198,6 +204,14 @@ SAME_MEMBER(CUmemAllocationProp, allocFlags.usage);
 SAME_SIZE(CUmemAccessDesc);
 SAME_MEMBER(CUmemAccessDesc, location);
 SAME_MEMBER(CUmemAccessDesc, flags);
+
+#if CUDA_VERSION >= 12010
+SAME_SIZE(CUmulticastObjectProp);
+SAME_MEMBER(CUmulticastObjectProp, numDevices);
+SAME_MEMBER(CUmulticastObjectProp, size);
+SAME_MEMBER(CUmulticastObjectProp, handleTypes);
+SAME_MEMBER(CUmulticastObjectProp, flags);
+#endif
 
 SAME_SIZE(CUmemPoolProps);
 SAME_MEMBER(CUmemPoolProps, allocType);

@@ -14,6 +14,16 @@ extern "C" CUresult cuDeviceGetHostAtomicCapabilities(unsigned*, const CUatomicO
 
 #undef cuDeviceGetUuid  // 13.0 declares its second variant alone
 extern "C" CUresult cuDeviceGetUuid(CUuuid*, CUdevice);
+#if CUDA_VERSION < 12010
+struct CUmulticastObjectProp;
+extern "C" CUresult cuMulticastGetGranularity(size_t*, const CUmulticastObjectProp*, int);
+extern "C" CUresult cuMulticastCreate(CUmemGenericAllocationHandle*, const CUmulticastObjectProp*);
+extern "C" CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle, CUdevice);
+extern "C" CUresult cuMulticastBindMem(CUmemGenericAllocationHandle, size_t, CUmemGenericAllocationHandle, size_t,
+                                       size_t, unsigned long long);
+extern "C" CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle, size_t, CUdeviceptr, size_t, unsigned long long);
+extern "C" CUresult cuMulticastUnbind(CUmemGenericAllocationHandle, CUdevice, size_t, size_t);
+#endif
 #if CUDA_VERSION < 12050
 extern "C" CUresult cuCtxRecordEvent(CUcontext, CUevent);
 #endif
