@@ -20,6 +20,7 @@ struct Weakening {
         device_scope_load,
         no_store_fence,  // where orders are made by fences
         no_load_fence,
+        no_sequential_fence,
     } kind = Kind::none;
     std::uint32_t cell = 0;
 };
@@ -60,6 +61,16 @@ public:
                        here(Kind::device_scope_store, cell) ? Scope::device : Scope::system);
     }
     void store_stamped_relaxed(Cell cell, std::uint64_t value) const { memory_->store(cell, value, Order::relaxed); }
+    // Fences of their own (isthmus/protocol/frame_stamps.hpp), each at the cell that it stands at.
+    void fence_acquire(Cell cell) const {
+        if (!here(Weakening::Kind::no_load_fence, cell)) memory_->fence(Fence::acquire);
+    }
+    void fence_release(Cell cell) const {
+        if (!here(Weakening::Kind::no_store_fence, cell)) memory_->fence(Fence::release);
+    }
+    void fence_sequential(Cell cell) const {
+        if (!here(Weakening::Kind::no_sequential_fence, cell)) memory_->fence(Fence::sequential);
+    }
     void pause(std::uint32_t) const { memory_->give_up(); }
 
 private:
