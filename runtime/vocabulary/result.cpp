@@ -86,6 +86,9 @@ std::string_view name(Code code) noexcept {
         case Code::interior_pointer: return "interior_pointer";
         case Code::unknown_pointer: return "unknown_pointer";
         case Code::not_ordered: return "not_ordered";
+        case Code::peer_lost: return "peer_lost";
+        case Code::peer_broke_rules: return "peer_broke_rules";
+        case Code::overtaken: return "overtaken";
     }
     return "unknown";
 }

@@ -42,6 +42,9 @@ enum class Code : int {
     interior_pointer = 24,  // an address inside an allocation where its beginning is needed
     unknown_pointer = 25,   // an address that this runtime never handed out
     not_ordered = 26,       // memory used on a stream before it is ordered there (OrderCheck::refuse)
+    peer_lost = 27,         // the process at the other end is gone, or gave this one up
+    peer_broke_rules = 28,  // what came from the other process is nothing that a peer sends: nothing of it is believed
+    overtaken = 29,         // the data was overwritten while it was read: what was made of it means nothing
 };
 
 // "out_of_memory" for Code::out_of_memory. Static storage; "unknown" for a value outside the enumeration.

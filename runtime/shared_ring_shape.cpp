@@ -1,0 +1,170 @@
+// A ring's shape follows from five numbers; a descriptor says all of them, and has to say the same.
+#include "shared_ring_shape.hpp"
+
+#include <isthmus/protocol/frame_stamps.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace isthmus::rules {
+namespace {
+
+constexpr std::array<std::uint8_t, 8> magic = {'i', 's', 't', 'h', 'm', 'r', 'n', 'g'};
+constexpr std::uint32_t version = 1;
+
+std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t page) noexcept {
+    return (bytes + page - 1) / page * page;
+}
+
+// Numbers byte by byte, the lowest first.
+class Writer {
+public:
+    explicit Writer(std::uint8_t* at) : at_(at) {}
+    void number(std::uint64_t value, std::size_t bytes) {
+        for (std::size_t byte = 0; byte < bytes; ++byte) *at_++ = static_cast<std::uint8_t>(value >> (8 * byte));
+    }
+    template <class Bytes>
+    void bytes(const Bytes& from) {
+        at_ = std::copy(from.begin(), from.end(), at_);
+    }
+
+private:
+    std::uint8_t* at_;
+};
+class Reader {
+public:
+    explicit Reader(const std::uint8_t* at) : at_(at) {}
+    std::uint64_t number(std::size_t bytes) {
+        std::uint64_t value = 0;
+        for (std::size_t byte = 0; byte < bytes; ++byte) value |= std::uint64_t{*at_++} << (8 * byte);
+        return value;
+    }
+    template <class Bytes>
+    void bytes(Bytes& into) {
+        std::copy_n(at_, into.size(), into.begin());
+        at_ += into.size();
+    }
+
+private:
+    const std::uint8_t* at_;
+};
+
+Error damaged(const std::string& field) {
+    return {Code::invalid_argument, "the descriptor of a shared frame ring is not one that a producer makes: " + field,
+            "take it unchanged from SharedFrameRing::admit() of the same version of this library"};
+}
+
+void write_shape(Writer& to, const RingShape& shape) {
+    to.bytes(magic);
+    to.number(version, 4);
+    to.number(shape.slots, 4);
+    to.number(static_cast<std::uint64_t>(shape.policy), 4);
+    to.number(static_cast<std::uint64_t>(shape.rights), 4);
+    to.number(shape.element_bytes, 4);
+    to.number(0, 4);
+    to.number(shape.elements, 8);
+    to.number(shape.stride_bytes, 8);
+    to.number(shape.frames_at, 8);
+    to.number(shape.file_bytes, 8);
+    to.number(shape.page_bytes, 8);
+    to.bytes(shape.id);
+}
+constexpr std::size_t shape_bytes = 8 + 6 * 4 + 5 * 8 + 16;
+static_assert(shape_bytes <= ring_header_bytes);
+static_assert(ring_header_bytes + 4 + 4 + 8 <= SharedRingDescriptor::size_bytes);
+static_assert(ring_header_bytes <= ring_published_at);
+
+}  // namespace
+
+Result<RingShape> make_ring_shape(std::uint64_t elements, std::uint32_t element_bytes, const SharedRingOptions& options,
+                                  std::uint64_t page_bytes) {
+    const auto refused = [](std::string why, std::string remedy) {
+        return Error(Code::invalid_argument, "a shared frame ring is refused: " + std::move(why), std::move(remedy));
+    };
+    if (options.slots < 2 || options.slots > most_ring_slots) {
+        return refused("it has " + std::to_string(options.slots) + " slots",
+                       "2 to " + std::to_string(most_ring_slots) + " slots: one is filled while others are read");
+    }
+    if (elements == 0 || element_bytes == 0) return refused("its frames are empty", "frames of one element or more");
+    if (elements > most_ring_bytes / element_bytes) {
+        return refused("its frames are longer than memory can be", "check the number of elements");
+    }
+    RingShape shape;
+    shape.slots = static_cast<std::uint32_t>(options.slots);
+    shape.policy = options.policy;
+    shape.rights = options.rights;
+    shape.element_bytes = element_bytes;
+    shape.elements = elements;
+    shape.page_bytes = page_bytes;
+    shape.stride_bytes = rounded_up(shape.frame_bytes(), page_bytes);
+    shape.frames_at = rounded_up(ring_stamps_at + shape.slots * ring_line_bytes, page_bytes);
+    // At most 2^8 slots of 2^46 bytes and a page: no overflow.
+    shape.file_bytes = shape.frames_at + shape.slots * shape.stride_bytes;
+    if (shape.file_bytes > most_ring_bytes) {
+        return refused("it is longer than memory can be", "fewer slots, or shorter frames");
+    }
+    return shape;
+}
+
+RingHeader ring_header(const RingShape& shape) {
+    RingHeader bytes{};
+    Writer to(bytes.data());
+    write_shape(to, shape);
+    return bytes;
+}
+
+RingDescriptorBytes encode_ring(const RingShape& shape, const RingPlaceOfReader& place) {
+    RingDescriptorBytes bytes{};
+    const RingHeader header = ring_header(shape);
+    Writer to(bytes.data());
+    to.bytes(header);
+    to.number(place.reader, 4);
+    to.number(0, 4);
+    to.number(place.first, 8);
+    return bytes;
+}
+
+Result<DecodedRing> decode_ring(std::span<const std::uint8_t> bytes, std::uint64_t page_bytes) {
+    if (bytes.size() != SharedRingDescriptor::size_bytes) {
+        return damaged("it has " + std::to_string(bytes.size()) + " bytes instead of " +
+                       std::to_string(SharedRingDescriptor::size_bytes));
+    }
+    Reader from(bytes.data());
+    std::array<std::uint8_t, magic.size()> found{};
+    from.bytes(found);
+    if (found != magic) return damaged("its magic is another one");
+    if (const std::uint64_t told = from.number(4); told != version) {
+        return damaged("its version is " + std::to_string(told) + ", and this library speaks " +
+                       std::to_string(version));
+    }
+    SharedRingOptions options;
+    options.slots = static_cast<std::size_t>(from.number(4));
+    const std::uint64_t policy = from.number(4), rights = from.number(4);
+    if (policy > static_cast<std::uint64_t>(RingPolicy::wait)) return damaged("there is no such policy");
+    if (rights > static_cast<std::uint64_t>(ReaderRights::read_write)) return damaged("there are no such rights");
+    options.policy = static_cast<RingPolicy>(policy);
+    options.rights = static_cast<ReaderRights>(rights);
+    const auto element_bytes = static_cast<std::uint32_t>(from.number(4));
+    (void)from.number(4);
+    Result<RingShape> shape = make_ring_shape(from.number(8), element_bytes, options, page_bytes);
+    if (!shape) return damaged("slots, elements or their size are out of range");
+    RingShape told = *shape;
+    told.stride_bytes = from.number(8);
+    told.frames_at = from.number(8);
+    told.file_bytes = from.number(8);
+    told.page_bytes = from.number(8);
+    if (told != *shape) return damaged("its sizes contradict each other, or were made for other pages");
+    from.bytes(shape->id);
+    DecodedRing decoded{*shape, {}};
+    Reader behind(bytes.data() + ring_header_bytes);
+    decoded.place.reader = static_cast<std::uint32_t>(behind.number(4));
+    (void)behind.number(4);
+    decoded.place.first = behind.number(8);
+    if (decoded.place.first > protocol::most_frames) return damaged("the first frame is beyond all frames");
+    // What no field says is zero: said again, it is the same bytes.
+    const RingDescriptorBytes again = encode_ring(decoded.shape, decoded.place);
+    if (!std::equal(again.begin(), again.end(), bytes.begin())) return damaged("what has to be zero is not");
+    return decoded;
+}
+
+}  // namespace isthmus::rules

@@ -1,0 +1,74 @@
+// Where everything of a shared frame ring lies, and the descriptor that tells another process. Pure: sizes come from
+// here or from nowhere.
+#pragma once
+
+#include <isthmus/result.hpp>
+#include <isthmus/shared_frame_ring.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace isthmus::rules {
+
+// The producer's file: one page or more of header and words, then the frames, each at a page's beginning. A reader's
+// file: one page with its own words. Every word has a line of 128 bytes for itself.
+inline constexpr std::size_t ring_line_bytes = 128;
+inline constexpr std::size_t ring_published_at = 1 * ring_line_bytes;        // 64 bits: frames, and whether closed
+inline constexpr std::size_t ring_producer_asleep_at = 2 * ring_line_bytes;  // 32 bits
+inline constexpr std::size_t ring_stamps_at = 3 * ring_line_bytes;           // 64 bits for each slot
+inline constexpr std::size_t cursor_at = 0;                                  // 64 bits, in the reader's file
+inline constexpr std::size_t reader_asleep_at = ring_line_bytes;             // 32 bits
+
+inline constexpr std::uint32_t most_ring_slots = 256;
+inline constexpr std::uint64_t most_ring_bytes = std::uint64_t{1} << 46;
+
+struct RingShape {
+    std::uint32_t slots = 0;
+    RingPolicy policy = RingPolicy::drop;
+    ReaderRights rights = ReaderRights::read_only;
+    std::uint32_t element_bytes = 0;
+    std::uint64_t elements = 0;       // of a frame
+    std::uint64_t stride_bytes = 0;   // from frame to frame: whole pages
+    std::uint64_t frames_at = 0;      // the first frame's place in the file: whole pages
+    std::uint64_t file_bytes = 0;     // whole pages
+    std::uint64_t page_bytes = 0;     // and size of a reader's file
+    std::array<std::uint8_t, 16> id{};  // of the ring, drawn at its creation
+    friend bool operator==(const RingShape&, const RingShape&) = default;
+    std::uint64_t frame_bytes() const noexcept { return elements * element_bytes; }
+    std::uint64_t frame_at(std::uint64_t frame) const noexcept { return frames_at + frame % slots * stride_bytes; }
+    std::size_t stamp_at(std::uint64_t frame) const noexcept {
+        return ring_stamps_at + static_cast<std::size_t>(frame % slots) * ring_line_bytes;
+    }
+    // How many of the newest frames the producer leaves alone: where it does not wait, it writes the next one.
+    std::uint64_t kept() const noexcept { return policy == RingPolicy::wait ? slots : slots - 1; }
+};
+
+// Errors: invalid_argument (fewer than 2 slots or more than 256, no elements, more bytes than there are addresses).
+Result<RingShape> make_ring_shape(std::uint64_t elements, std::uint32_t element_bytes, const SharedRingOptions& options,
+                                  std::uint64_t page_bytes);
+
+// The header of the producer's file, and with a reader's own facts behind it, the descriptor.
+inline constexpr std::size_t ring_header_bytes = 96;
+using RingHeader = std::array<std::uint8_t, ring_header_bytes>;
+RingHeader ring_header(const RingShape& shape);
+
+struct RingPlaceOfReader {
+    std::uint32_t reader = 0;  // its number, for messages
+    std::uint64_t first = 0;   // the first frame that it is to get
+    friend bool operator==(const RingPlaceOfReader&, const RingPlaceOfReader&) = default;
+};
+using RingDescriptorBytes = std::array<std::uint8_t, SharedRingDescriptor::size_bytes>;
+RingDescriptorBytes encode_ring(const RingShape& shape, const RingPlaceOfReader& place);
+
+struct DecodedRing {
+    RingShape shape;
+    RingPlaceOfReader place;
+};
+// Every byte may be anything. What comes out is a shape that make_ring_shape() would make with these pages, so that no
+// sum in it overflows. Errors: invalid_argument (length, magic, version, a field out of its range or in contradiction
+// to the others; names the field).
+Result<DecodedRing> decode_ring(std::span<const std::uint8_t> bytes, std::uint64_t page_bytes);
+
+}  // namespace isthmus::rules
