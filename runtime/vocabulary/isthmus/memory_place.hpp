@@ -1,0 +1,39 @@
+// Words for memory that is created, placed and mapped by hand (cuMemCreate, cuMemMap): where it lies, which handles it
+// can be exported as, and what a device may do with a mapped range.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace isthmus::inline v0 {
+
+// Where physical memory lies, and whose access to a range is meant.
+struct MemoryPlace {
+    enum class Where : std::uint8_t {
+        device,     // a GPU's memory
+        host,       // the host's, wherever the driver likes
+        host_node,  // the host's, on one NUMA node
+    };
+    Where where = Where::device;
+    int id = 0;  // device: its ordinal with the driver; host_node: the NUMA node; host: 0
+    bool on_host() const noexcept { return where != Where::device; }
+    bool operator==(const MemoryPlace&) const = default;
+};
+
+// What physical memory can be exported as: a set, fixed when the memory is created (V4).
+enum class ExportKinds : std::uint8_t {
+    none = 0,
+    posix_fd = 1,  // a file descriptor: processes of one machine (attribute 103)
+    fabric = 2,    // 64 bytes for other nodes of one NVLink fabric (attribute 128, an IMEX channel)
+};
+constexpr ExportKinds operator|(ExportKinds a, ExportKinds b) noexcept {
+    return static_cast<ExportKinds>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
+}
+constexpr bool includes(ExportKinds set, ExportKinds all_of) noexcept {
+    return (static_cast<std::uint8_t>(set) & static_cast<std::uint8_t>(all_of)) == static_cast<std::uint8_t>(all_of);
+}
+
+// What a device may do with a mapped range. Mapping alone grants nothing (V8).
+enum class RangeAccess : std::uint8_t { none = 0, read = 1, read_write = 3 };
+
+}  // namespace isthmus::inline v0
