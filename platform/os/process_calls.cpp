@@ -1,0 +1,42 @@
+// The system itself behind ProcessCalls.
+#include <platform/process_calls.hpp>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+namespace isthmus::platform::os {
+namespace {
+
+int call_wait(pollfd* fds, unsigned long count, const timespec* timeout) {
+    return ::ppoll(fds, count, timeout, nullptr);
+}
+int call_open(const char* path, int flags) {
+    return ::open(path, flags);
+}
+int call_openat(int directory, const char* path, int flags) {
+    return ::openat(directory, path, flags);
+}
+int call_fcntl(int fd, int command, int argument) {
+    return ::fcntl(fd, command, argument);
+}
+int call_ftruncate(int fd, std::int64_t bytes) {
+    return ::ftruncate(fd, bytes);
+}
+void* call_mmap(void* address, std::size_t bytes, int protection, int flags, int fd, long offset) {
+    return ::mmap(address, bytes, protection, flags, fd, offset);
+}
+
+}  // namespace
+
+const ProcessCalls& ProcessCalls::real() noexcept {
+    static constexpr ProcessCalls calls = {
+        ::socket,  ::socketpair, ::bind,      ::listen,    ::accept4,      ::connect,      ::getsockopt, ::sendmsg,
+        ::recvmsg, call_wait,    call_open,   call_openat, ::mkdir,        ::unlinkat,     ::flock,      ::fstat,
+        ::fstatfs, call_fcntl,   ::getrandom, ::geteuid,   ::memfd_create, call_ftruncate, call_mmap,    ::munmap};
+    return calls;
+}
+
+}  // namespace isthmus::platform::os

@@ -1,0 +1,144 @@
+// An authenticated channel between two processes of one machine: small messages that carry file descriptors.
+// No GPU has a part in it. docs/sharing-between-processes.md has the threat model.
+#pragma once
+
+#include <isthmus/export.hpp>
+#include <isthmus/file_descriptor.hpp>
+#include <isthmus/result.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace isthmus::inline v0 {
+
+// What the kernel says of the process at the other end (SO_PEERCRED): who it was when it listened, connected, or made
+// the pair of sockets. An inherited pair names its maker on both ends.
+struct PeerCredentials {
+    std::uint32_t uid = 0;  // effective
+    std::uint32_t gid = 0;  // effective
+    std::int32_t pid = 0;   // 0: it lives in another pid namespace. A number may be used again after its process ended
+};
+
+// What this end accepts from the other one, who learns it before anything else is sent. Values above the bounds are
+// Code::invalid_argument.
+struct ChannelQuota {
+    std::uint32_t message_bytes = 16384;  // of one message; at most 65536
+    std::uint32_t message_fds = 16;       // that travel with one message; at most 64
+    std::uint32_t messages = 16;          // that were sent and not yet received here; 1 to 64
+};
+
+struct ChannelOptions {
+    // Who may be at the other end. It is asked before anything is sent. Empty: this process's effective user only, root
+    // not excepted. Authorise with care: a handle that was sent is a right to read and to write that nobody can take
+    // back. Must not throw.
+    std::function<bool(const PeerCredentials&)> allow{};
+    // How long each step may take: each half of a handshake, an answer that the peer owes, room for what is sent.
+    std::chrono::nanoseconds step_timeout = std::chrono::seconds(1);
+    ChannelQuota quota{};
+};
+
+struct ChannelMessage {
+    std::uint32_t kind = 0;  // the sender's word for what it is
+    std::vector<std::byte> bytes;
+    std::vector<FileDescriptor> fds;  // closed with the message, unless they are moved out of it
+};
+
+// Which half of the handshake is whose: receiving speaks first, offering answers.
+enum class ChannelSide : std::uint8_t {
+    offering,   // has something to hand out: Listener::accept()
+    receiving,  // connect_channel()
+};
+
+namespace detail {
+class ChannelState;
+class ListenerState;
+}  // namespace detail
+
+class Channel;
+// Connects to the listener of a directory. Errors as Channel's, and peer_lost where nobody listens (there is no such
+// directory or name, or its listener died), not_permitted where others may write into the directory.
+ISTHMUS_API Result<Channel> connect_channel(const std::string& directory, const ChannelOptions& options = {});
+
+// One end. Both may send. Messages arrive whole and in order, or the channel ends: every error but invalid_argument and
+// system_limit closes it for good, together with whatever came and was not received yet, and is repeated by all
+// later calls. Never raises SIGPIPE, starts no thread. Movable; one thread at a time.
+//
+// Codes: peer_lost (it ended, was killed, or closed its end; known at once, not at a deadline), timed_out (it owes a
+// step, and was silent for step_timeout), peer_broke_rules (what came is not what this protocol allows: format, sizes,
+// counts, order, quota), not_permitted (nobody of that uid is admitted), invalid_argument (larger than the peer's
+// quota; nothing was sent), system_limit (no descriptors left here), invalid_handle (closed, moved from),
+// system_error.
+class ISTHMUS_API Channel {
+public:
+    // Over one end of a pair, or any connected SOCK_SEQPACKET socket of the UNIX domain. Makes the handshake; the
+    // socket is closed on failure. Whoever holds the other end is the peer: its credentials name the maker of the pair.
+    static Result<Channel> over(FileDescriptor socket, ChannelSide side, const ChannelOptions& options = {});
+    Channel(Channel&&) noexcept;
+    Channel& operator=(Channel&&) noexcept;
+    ~Channel();  // close()
+
+    const PeerCredentials& peer() const noexcept;
+    const ChannelQuota& peer_quota() const noexcept;
+
+    // Hands a message to the kernel; the fds are duplicated and stay the caller's. Waits for step_timeout at most where
+    // the peer has as many unreceived messages as it accepts. That it was sent says not that it was received.
+    Result<void> send(std::uint32_t kind, std::span<const std::byte> bytes, std::span<const int> fds = {});
+    // Waits until the peer has received everything that was sent: one step.
+    Result<void> wait_received();
+    // The next message, which the peer owes: one step. Its descriptors are closed by exec.
+    Result<ChannelMessage> receive();
+    // Where the peer owes nothing: has a message come? Waits up to `timeout` (0: looks only); false: none has, and
+    // the channel is as it was.
+    Result<bool> wait_for_message(std::chrono::nanoseconds timeout);
+    // For poll(): readable when something came, a message or the peer's end. Stays the channel's. -1: closed.
+    int descriptor() const noexcept;
+    // Tells the peer, who then sees peer_lost behind the last message.
+    void close() noexcept;
+
+private:
+    friend class Listener;
+    friend Result<Channel> connect_channel(const std::string& directory, const ChannelOptions& options);
+    explicit Channel(std::unique_ptr<detail::ChannelState> state) noexcept;
+    std::unique_ptr<detail::ChannelState> state_;
+};
+
+// A place to connect to: the socket `directory`/channel. One listener per directory, which is locked while it lives.
+// The name of a listener that was killed is removed by the next one, and by who tries to connect. Movable; one thread.
+class ISTHMUS_API Listener {
+public:
+    // Creates the directory (mode 0700) where it is missing, not its parents. Errors: not_permitted (it belongs to
+    // somebody else, others may enter it, it is a symbolic link), in_use (another listener lives in it),
+    // invalid_argument, system_error.
+    static Result<Listener> create(const std::string& directory, const ChannelOptions& options = {});
+    Listener(Listener&&) noexcept;
+    Listener& operator=(Listener&&) noexcept;
+    ~Listener();  // removes the name; the directory stays
+
+    // Waits until somebody connects; false: nobody did.
+    Result<bool> wait_for_connection(std::chrono::nanoseconds timeout);
+    // The next connection, checked and greeted. Errors are about that connection (as Channel's; timed_out also where
+    // nobody connected within a step); the listener goes on.
+    Result<Channel> accept();
+    int descriptor() const noexcept;  // for poll(): readable when somebody connects
+
+private:
+    explicit Listener(std::unique_ptr<detail::ListenerState> state) noexcept;
+    std::unique_ptr<detail::ListenerState> state_;
+};
+
+// Two connected sockets for Channel::over(), one of them for a child. Both are closed by exec: clear FD_CLOEXEC of the
+// child's in the child (posix_spawn_file_actions_adddup2 does), and close it in the parent, who otherwise would not
+// notice that the child ended.
+struct ChannelPair {
+    FileDescriptor ours;
+    FileDescriptor childs;
+};
+ISTHMUS_API Result<ChannelPair> make_channel_pair();
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,134 @@
+// Making a memfd that keeps its size, and believing nothing of one that came from elsewhere.
+#include "sealed_memory.hpp"
+
+#include "system_words.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3
+#endif
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+Error failed(const char* call, int error, const std::string& what) {
+    const bool limit = error == EMFILE || error == ENFILE;
+    const bool memory = error == ENOMEM || error == ENOSPC;
+    const Code code = limit             ? Code::system_limit
+                      : memory          ? Code::out_of_memory
+                      : error == ENOSYS ? Code::unsupported
+                      : error == EPERM  ? Code::not_permitted
+                      : error == EACCES ? Code::not_permitted
+                                        : Code::system_error;
+    return Error(code, what + ": " + system_words(error),
+                 limit    ? "close descriptors, or raise the limit of open files (ulimit -n)"
+                 : memory ? "ask for less, or release memory"
+                          : "see the error of the system")
+        .from_call(call, error);
+}
+
+Error not_as_said(const std::string& what) {
+    return {Code::peer_broke_rules, "a descriptor from another process was refused: " + what,
+            "memory that SealedMemory::create() made, sent with its size, by the same version of the library"};
+}
+
+}  // namespace
+
+Result<SealedMemory> SealedMemory::create(std::size_t bytes, const char* name,
+                                          const platform::os::ProcessCalls& calls) {
+    if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
+        return Error(Code::invalid_argument, std::to_string(bytes) + " bytes of shared memory were asked for",
+                     "at least one byte, and no more than an address space has");
+    }
+    // Systems may demand that a memfd can never be executed (vm.memfd_noexec); older ones do not know the flag.
+    int number = calls.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (number < 0 && errno == EINVAL) number = calls.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (number < 0) return failed("memfd_create", errno, "no shared memory could be made");
+    FileDescriptor fd(number);
+    // New pages of a memfd are zeros, and nobody else has this one yet.
+    if (calls.ftruncate(fd.get(), static_cast<std::int64_t>(bytes)) != 0) {
+        return failed("ftruncate", errno, std::to_string(bytes) + " bytes of shared memory were asked for");
+    }
+    if (calls.fcntl(fd.get(), F_ADD_SEALS, wanted_seals) != 0) {
+        return failed("fcntl(F_ADD_SEALS)", errno, "shared memory could not be sealed");
+    }
+    SealedMemory memory;
+    if (Result<void> mapped = memory.map(std::move(fd), bytes, calls); !mapped) return std::move(mapped).error();
+    return memory;
+}
+
+Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes,
+                                          const platform::os::ProcessCalls& calls) {
+    if (!fd) return not_as_said("it is none");
+    if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
+        return not_as_said("its size is said to be " + std::to_string(bytes) + " bytes");
+    }
+    // Seals first: what the rest finds can then change no more. Pipes, sockets, devices and files on disk have none.
+    const int seals = calls.fcntl(fd.get(), F_GET_SEALS, 0);
+    if (seals < 0) return not_as_said("it is no memfd (it has no seals)");
+    if ((seals & wanted_seals) != wanted_seals) {
+        return not_as_said("it is not sealed against shrinking, growing and further seals");
+    }
+    const int status = calls.fcntl(fd.get(), F_GETFL, 0);
+    if (status < 0) return failed("fcntl(F_GETFL)", errno, "a descriptor could not be checked");
+    if ((status & O_ACCMODE) != O_RDWR) return not_as_said("it is not open for reading and writing");
+    // Pages of the pool of huge pages are allocated when touched, too, and SIGBUS says that the pool is empty.
+    struct statfs file_system {};
+    if (calls.fstatfs(fd.get(), &file_system) != 0)
+        return failed("fstatfs", errno, "a descriptor could not be checked");
+    if (static_cast<unsigned long>(file_system.f_type) != TMPFS_MAGIC) return not_as_said("it has no ordinary pages");
+    struct stat facts {};
+    if (calls.fstat(fd.get(), &facts) != 0) return failed("fstat", errno, "a descriptor could not be checked");
+    if (facts.st_size < 0 || static_cast<std::uint64_t>(facts.st_size) != bytes) {
+        return not_as_said("it has " + std::to_string(facts.st_size) + " bytes, and " + std::to_string(bytes) +
+                           " were said");
+    }
+    SealedMemory memory;
+    if (Result<void> mapped = memory.map(std::move(fd), bytes, calls); !mapped) return std::move(mapped).error();
+    return memory;
+}
+
+Result<void> SealedMemory::map(FileDescriptor fd, std::size_t bytes, const platform::os::ProcessCalls& calls) {
+    void* data = calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    if (data == MAP_FAILED)
+        return failed("mmap", errno, std::to_string(bytes) + " bytes of shared memory could not be mapped");
+    fd_ = std::move(fd);
+    data_ = static_cast<std::byte*>(data);
+    bytes_ = bytes;
+    calls_ = &calls;
+    return {};
+}
+
+SealedMemory::SealedMemory(SealedMemory&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      calls_(other.calls_) {}
+
+SealedMemory& SealedMemory::operator=(SealedMemory&& other) noexcept {
+    if (this != &other) {
+        if (data_) calls_->munmap(data_, bytes_);
+        fd_ = std::move(other.fd_);
+        data_ = std::exchange(other.data_, nullptr);
+        bytes_ = std::exchange(other.bytes_, 0);
+        calls_ = other.calls_;
+    }
+    return *this;
+}
+
+SealedMemory::~SealedMemory() {
+    if (data_) calls_->munmap(data_, bytes_);
+}
+
+}  // namespace isthmus::inline v0::detail

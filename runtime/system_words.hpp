@@ -1,0 +1,15 @@
+// The words of the C library for an errno.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+
+inline std::string system_words(int error) {
+    std::array<char, 128> text{};
+    return ::strerror_r(error, text.data(), text.size());
+}
+
+}  // namespace isthmus::inline v0::detail

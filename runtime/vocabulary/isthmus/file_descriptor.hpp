@@ -1,0 +1,36 @@
+// FileDescriptor: a file descriptor of this process with one owner, who closes it.
+#pragma once
+
+#include <isthmus/export.hpp>
+
+#include <utility>
+
+namespace isthmus::inline v0 {
+
+// Closes what it owns when it is destroyed. Movable; moved from, it owns nothing. Whatever the library puts into one is
+// closed by exec (O_CLOEXEC). Thread safety: as an int.
+class [[nodiscard]] FileDescriptor {
+public:
+    FileDescriptor() noexcept = default;
+    // Takes ownership of an open descriptor; a negative number is none.
+    explicit FileDescriptor(int number) noexcept : number_(number < 0 ? -1 : number) {}
+    FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+        if (this != &other) {
+            close();
+            number_ = std::exchange(other.number_, -1);
+        }
+        return *this;
+    }
+    ~FileDescriptor() { close(); }
+
+    int get() const noexcept { return number_; }                   // still owned here; -1: none
+    int release() noexcept { return std::exchange(number_, -1); }  // the caller closes it from now on
+    ISTHMUS_API void close() noexcept;
+    explicit operator bool() const noexcept { return number_ >= 0; }
+
+private:
+    int number_ = -1;
+};
+
+}  // namespace isthmus::inline v0
