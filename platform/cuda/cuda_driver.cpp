@@ -6,11 +6,13 @@
 #include "cuda_memory.hpp"
 #include "cuda_pools.hpp"
 #include "cuda_transfers.hpp"
+#include "cuda_virtual_memory.hpp"
 
 namespace isthmus::platform::cuda {
 namespace {
 
-constexpr int memory_pools_supported = 115;  // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+constexpr int memory_pools_supported = 115;    // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+constexpr int virtual_memory_supported = 102;  // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 
 // Destruction runs upwards: modules are unloaded before the library gives the primary contexts back.
 class CudaDriver final : public Driver {
@@ -20,11 +22,14 @@ public:
           facts_(std::move(facts)),
           context_(context),
           has_pools_(facts_.attribute(memory_pools_supported).value_or(0) != 0 && CudaPools::complete(context.api())),
+          has_virtual_memory_(facts_.attribute(virtual_memory_supported).value_or(0) != 0 &&
+                              CudaVirtualMemory::complete(context.api())),
           memory_(context),
           execution_(context),
           pools_(context),
           transfers_(context),
-          captures_(context, execution_.modules()) {}
+          captures_(context, execution_.modules()),
+          virtual_memory_(context) {}
 
     const DeviceFacts& facts() const noexcept override { return facts_; }
     Memory& memory() noexcept override { return memory_; }
@@ -32,6 +37,7 @@ public:
     Pools* pools() noexcept override { return has_pools_ ? &pools_ : nullptr; }
     Transfers* transfers() noexcept override { return &transfers_; }
     Captures* captures() noexcept override { return &captures_; }
+    VirtualMemory* virtual_memory() noexcept override { return has_virtual_memory_ ? &virtual_memory_ : nullptr; }
     bool context_died() noexcept override { return context_.died(); }
     bool synchronous() const noexcept override { return false; }
 
@@ -48,11 +54,13 @@ private:
     DeviceFacts facts_;
     DeviceContext& context_;  // the library's
     bool has_pools_;
+    bool has_virtual_memory_;
     CudaMemory memory_;
     CudaExecution execution_;
     CudaPools pools_;
     CudaTransfers transfers_;
     CudaCaptures captures_;
+    CudaVirtualMemory virtual_memory_;
 };
 
 }  // namespace

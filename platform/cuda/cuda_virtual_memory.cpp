@@ -1,0 +1,218 @@
+// Reserving, creating, mapping, letting in, and undoing all of it, also where the context has died meanwhile.
+#include "cuda_virtual_memory.hpp"
+
+#include <array>
+#include <vector>
+
+namespace isthmus::platform::cuda {
+namespace {
+
+CUmemGenericAllocationHandle driver_handle(PhysicalHandle memory) noexcept {
+    return static_cast<CUmemGenericAllocationHandle>(memory);
+}
+
+CUmemAllocationHandleType handle_types(ExportKinds exports) noexcept {
+    int types = handle_type::none;
+    if (includes(exports, ExportKinds::posix_fd)) types |= handle_type::posix_file_descriptor;
+    if (includes(exports, ExportKinds::fabric)) types |= handle_type::fabric;
+    return static_cast<CUmemAllocationHandleType>(types);
+}
+
+CUmemAccess_flags flags_of(RangeAccess access) noexcept {
+    switch (access) {
+        case RangeAccess::none: return access_none;
+        case RangeAccess::read: return access_read;
+        case RangeAccess::read_write: return access_read_write;
+    }
+    return access_none;
+}
+
+}  // namespace
+
+bool CudaVirtualMemory::complete(const Api& api) noexcept {
+    return api.address_reserve && api.address_free && api.mem_create && api.mem_release && api.mem_map &&
+           api.mem_unmap && api.mem_set_access && api.mem_get_access && api.mem_get_granularity &&
+           api.mem_get_properties && api.mem_export && api.mem_import;
+}
+
+// Ordinals are the driver's, and so are its CUdevices; asked all the same, because nothing promises it.
+Status CudaVirtualMemory::location_of(const MemoryPlace& place, const char* call, CUmemLocation& out) const {
+    switch (place.where) {
+        case MemoryPlace::Where::device: {
+            const DeviceContext* device = context_.library().context(place.id);
+            if (device == nullptr) return {Code::wrong_device, 0, call};
+            out = {location_type::device, device->device()};
+            return {Code::ok, 0, call};
+        }
+        case MemoryPlace::Where::host: out = {location_type::host, 0}; return {Code::ok, 0, call};
+        case MemoryPlace::Where::host_node: out = {location_type::host_numa, place.id}; return {Code::ok, 0, call};
+    }
+    return {Code::wrong_device, 0, call};
+}
+
+Status CudaVirtualMemory::properties_of(const PhysicalRequest& request, const char* call,
+                                        CUmemAllocationProp& out) const {
+    out = {};
+    out.type = allocation_type::pinned;
+    out.requestedHandleTypes = handle_types(request.exports);
+    out.allocFlags.compressionType = request.compressible ? compression_generic : compression_none;
+    out.allocFlags.gpuDirectRDMACapable = request.gpudirect_rdma ? 1 : 0;
+    return location_of(request.place, call, out.location);
+}
+
+Status CudaVirtualMemory::granularity(const PhysicalRequest& request, Granularity& out) {
+    constexpr const char* call = "cuMemGetAllocationGranularity";
+    CUmemAllocationProp properties;
+    if (Status placed = properties_of(request, call, properties); !placed.ok()) return placed;
+    Granularity found;
+    Status status = context_.anywhere(call, [&] {
+        return context_.api().mem_get_granularity(&found.minimum_bytes, &properties, granularity_minimum);
+    });
+    if (!status.ok()) return status;
+    status = context_.anywhere(call, [&] {
+        return context_.api().mem_get_granularity(&found.recommended_bytes, &properties, granularity_recommended);
+    });
+    if (status.ok()) out = found;
+    return status;
+}
+
+Status CudaVirtualMemory::reserve(std::size_t bytes, std::size_t alignment, std::uint64_t& address) {
+    CUdeviceptr found = 0;
+    const Status status = context_.anywhere(
+        "cuMemAddressReserve", [&] { return context_.api().address_reserve(&found, bytes, alignment, 0, 0); });
+    if (status.ok()) address = found;
+    return status;
+}
+
+// Virtual memory survives its context (observed), so it is undone in any state: without a context where the driver
+// takes that, else in one that is retained for this call.
+template <class F>
+Status CudaVirtualMemory::undo(const char* call, F f) {
+    if (!context_.known_dead()) {
+        const Status status = context_.anywhere(call, f);
+        if (status.ok() || !context_.known_dead()) return status;
+    }
+    const CaptureCare care(context_.library());
+    const CUresult code = f();
+    const bool without_context = code == result::invalid_context || code == result::context_is_destroyed;
+    return without_context ? context_.release_after_death(call, f) : context_.library().status(code, call);
+}
+
+Status CudaVirtualMemory::free_address(std::uint64_t address, std::size_t bytes) {
+    return undo("cuMemAddressFree", [&] { return context_.api().address_free(address, bytes); });
+}
+
+Status CudaVirtualMemory::create(const PhysicalRequest& request, PhysicalHandle& out) {
+    CUmemAllocationProp properties;
+    if (Status placed = properties_of(request, "cuMemCreate", properties); !placed.ok()) return placed;
+    CUmemGenericAllocationHandle made = 0;
+    const Status status = context_.anywhere(
+        "cuMemCreate", [&] { return context_.api().mem_create(&made, request.bytes, &properties, 0); });
+    if (status.ok()) out = static_cast<PhysicalHandle>(made);
+    return status;
+}
+
+Status CudaVirtualMemory::release(PhysicalHandle memory) {
+    return undo("cuMemRelease", [&] { return context_.api().mem_release(driver_handle(memory)); });
+}
+
+Status CudaVirtualMemory::properties(PhysicalHandle memory, PhysicalFacts& out) {
+    CUmemAllocationProp found{};
+    const Status status = context_.anywhere("cuMemGetAllocationPropertiesFromHandle", [&] {
+        return context_.api().mem_get_properties(&found, driver_handle(memory));
+    });
+    if (!status.ok()) return status;
+    PhysicalFacts facts;
+    facts.place = {MemoryPlace::Where::host, 0};
+    if (found.location.type == location_type::host_numa) {
+        facts.place = {MemoryPlace::Where::host_node, found.location.id};
+    } else if (found.location.type == location_type::device) {
+        facts.place = {MemoryPlace::Where::device, -1};
+        const auto& contexts = context_.library().contexts;
+        for (std::size_t ordinal = 0; ordinal < contexts.size(); ++ordinal) {
+            if (contexts[ordinal] && contexts[ordinal]->device() == found.location.id)
+                facts.place.id = static_cast<int>(ordinal);
+        }
+    }
+    const auto types = static_cast<int>(found.requestedHandleTypes);
+    if ((types & handle_type::posix_file_descriptor) != 0) facts.exports = facts.exports | ExportKinds::posix_fd;
+    if ((types & handle_type::fabric) != 0) facts.exports = facts.exports | ExportKinds::fabric;
+    facts.compressible = found.allocFlags.compressionType != compression_none;
+    facts.gpudirect_rdma = found.allocFlags.gpuDirectRDMACapable != 0;
+    out = facts;
+    return status;
+}
+
+Status CudaVirtualMemory::map(std::uint64_t address, std::size_t bytes, PhysicalHandle memory) {
+    return context_.anywhere("cuMemMap",
+                             [&] { return context_.api().mem_map(address, bytes, 0, driver_handle(memory), 0); });
+}
+
+Status CudaVirtualMemory::unmap(std::uint64_t address, std::size_t bytes) {
+    return undo("cuMemUnmap", [&] { return context_.api().mem_unmap(address, bytes); });
+}
+
+Status CudaVirtualMemory::set_access(std::uint64_t address, std::size_t bytes, const AccessGrant* grants,
+                                     std::size_t count) {
+    std::vector<CUmemAccessDesc> descriptions(count);
+    for (std::size_t at = 0; at < count; ++at) {
+        descriptions[at].flags = flags_of(grants[at].access);
+        const Status placed = location_of(grants[at].place, "cuMemSetAccess", descriptions[at].location);
+        if (!placed.ok()) return placed;
+    }
+    return context_.anywhere("cuMemSetAccess",
+                             [&] { return context_.api().mem_set_access(address, bytes, descriptions.data(), count); });
+}
+
+Status CudaVirtualMemory::access(std::uint64_t address, const MemoryPlace& place, RangeAccess& out) {
+    CUmemLocation location{};
+    if (Status placed = location_of(place, "cuMemGetAccess", location); !placed.ok()) return placed;
+    unsigned long long flags = 0;
+    const Status status =
+        context_.anywhere("cuMemGetAccess", [&] { return context_.api().mem_get_access(&flags, &location, address); });
+    if (!status.ok()) return status;
+    out = flags == access_read_write ? RangeAccess::read_write
+                                     : (flags == access_read ? RangeAccess::read : RangeAccess::none);
+    return status;
+}
+
+Status CudaVirtualMemory::export_fd(PhysicalHandle memory, int& fd) {
+    int made = -1;
+    const Status status = context_.anywhere("cuMemExportToShareableHandle", [&] {
+        return context_.api().mem_export(&made, driver_handle(memory), handle_type::posix_file_descriptor, 0);
+    });
+    if (status.ok()) fd = made;
+    return status;
+}
+
+// The driver takes the descriptor by value, in the place of a pointer.
+Status CudaVirtualMemory::import_fd(int fd, PhysicalHandle& out) {
+    CUmemGenericAllocationHandle made = 0;
+    const Status status = context_.anywhere("cuMemImportFromShareableHandle", [&] {
+        return context_.api().mem_import(&made, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+                                         handle_type::posix_file_descriptor);
+    });
+    if (status.ok()) out = static_cast<PhysicalHandle>(made);
+    return status;
+}
+
+Status CudaVirtualMemory::export_fabric(PhysicalHandle memory, FabricHandle& out) {
+    CUmemFabricHandle made{};
+    const Status status = context_.anywhere("cuMemExportToShareableHandle", [&] {
+        return context_.api().mem_export(&made, driver_handle(memory), handle_type::fabric, 0);
+    });
+    if (status.ok()) out = std::to_array(made.data);
+    return status;
+}
+
+Status CudaVirtualMemory::import_fabric(const FabricHandle& handle, PhysicalHandle& out) {
+    FabricHandle copy = handle;
+    CUmemGenericAllocationHandle made = 0;
+    const Status status = context_.anywhere("cuMemImportFromShareableHandle", [&] {
+        return context_.api().mem_import(&made, copy.data(), handle_type::fabric);
+    });
+    if (status.ok()) out = static_cast<PhysicalHandle>(made);
+    return status;
+}
+
+}  // namespace isthmus::platform::cuda
