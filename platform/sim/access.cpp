@@ -32,6 +32,13 @@ std::string check_owner(const Driver& d, const GpuAgent& agent, const Region& re
 }  // namespace
 
 std::string check_reach(const Region& region, const GpuAgent& agent, bool writes) {
+    if (region.kind == Kind::mapping) {
+        const auto found = region.device_access.find(agent.device);
+        const int access = found == region.device_access.end() ? 0 : found->second;
+        if (access == 3 || (access == 1 && !writes)) return {};
+        return access == 1 ? "this device may only read it (cuMemSetAccess)"
+                           : "it is mapped without access for this device (cuMemSetAccess)";
+    }
     const bool of_a_device = region.kind == Kind::device || region.kind == Kind::pool || region.kind == Kind::graph;
     if (!of_a_device) return {};
     if (region.pool) {
@@ -58,6 +65,11 @@ GpuAccess check_gpu_access(const Driver& d, const GpuAgent& agent, Address addre
             "managed memory, register it, or copy it");
     }
     const Region& region = *found.region;
+    if (region.kind == Kind::mapping) {  // may go on in the next mapping
+        std::string reason = check_mappings(d, agent.device, address, bytes, writes);
+        if (!reason.empty()) return refuse(std::move(reason));
+        return {true, found.pointer(), {}};
+    }
     if (found.by_host_name) {
         return refuse("the GPU has another address for it: ask cuMemHostGetDevicePointer");
     }
@@ -81,7 +93,13 @@ CopySide check_copy_side(const Driver& d, int device, Address address, std::size
         side.pageable = true;
         return side;
     }
-    if (found.region->freed || bytes > found.region->bytes - found.offset_bytes) side.code = result::invalid_value;
+    if (found.region->kind == Kind::mapping) {
+        bool gapless = false;
+        mappings_of(d, address, bytes, gapless);
+        if (!gapless) side.code = result::invalid_value;
+    } else if (found.region->freed || bytes > found.region->bytes - found.offset_bytes) {
+        side.code = result::invalid_value;
+    }
     side.pointer = found.pointer();
     side.region = found.region;
     return side;

@@ -78,7 +78,17 @@ static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && sizeof(Copy2D) =
               sizeof(ConditionalParameters) == sizeof(CUDA_CONDITIONAL_NODE_PARAMS) &&
               sizeof(NodeParameters) == sizeof(CUgraphNodeParams) &&
               offsetof(NodeParameters, conditional) == offsetof(CUgraphNodeParams, conditional) &&
-              sizeof(UpdateResult) == sizeof(CUgraphExecUpdateResultInfo));
+              sizeof(UpdateResult) == sizeof(CUgraphExecUpdateResultInfo) &&
+              sizeof(AllocationProperties) == sizeof(CUmemAllocationProp) &&
+              sizeof(MulticastProperties) == sizeof(CUmulticastObjectProp) &&
+              sizeof(ShareableBytes) == sizeof(CUipcMemHandle) && sizeof(ShareableBytes) == sizeof(CUipcEventHandle) &&
+              sizeof(ShareableBytes) == sizeof(CUmemFabricHandle));
+static_assert(offsetof(AllocationProperties, location) == offsetof(CUmemAllocationProp, location) &&
+              offsetof(AllocationProperties, compression) == offsetof(CUmemAllocationProp, allocFlags) &&
+              offsetof(AllocationProperties, usage) == offsetof(CUmemAllocationProp, allocFlags.usage) &&
+              offsetof(MulticastProperties, bytes) == offsetof(CUmulticastObjectProp, size) &&
+              offsetof(MulticastProperties, handle_types) == offsetof(CUmulticastObjectProp, handleTypes) &&
+              offsetof(MulticastProperties, flags) == offsetof(CUmulticastObjectProp, flags));
 static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream) &&
               offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs) &&
               offsetof(LaunchAttribute, priority) == offsetof(CUlaunchAttribute, value) &&
@@ -94,6 +104,15 @@ static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream
               offsetof(Copy3D, depth) == offsetof(CUDA_MEMCPY3D, Depth) &&
               offsetof(PoolProperties, max_bytes) == offsetof(CUmemPoolProps, maxSize));
 static_assert(attribute::read_only_register == CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED &&
+              attribute::virtual_memory == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED &&
+              attribute::posix_handles == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED &&
+              attribute::compression == CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED &&
+              attribute::virtual_memory_rdma == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED &&
+              attribute::ipc_events == CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED &&
+              attribute::fabric_handles == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED &&
+              attribute::multicast == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED &&
+              attribute::node_virtual_memory == CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED &&
+              attribute::host_virtual_memory == CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED &&
               attribute::memory_pools == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED &&
               attribute::host_register == CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED &&
               attribute::max_shared_optin == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN &&

@@ -47,6 +47,9 @@ constexpr Countable countables[] = {
      }},
     {"pinned", [](const Driver& d) { return d.regions.count(Kind::pinned); }},
     {"registered", [](const Driver& d) { return d.regions.count(Kind::registered); }},
+    {"reservations", [](const Driver& d) { return d.virtual_memory.reservations.size(); }},
+    {"physical", [](const Driver& d) { return d.virtual_memory.objects.count(); }},
+    {"mappings", [](const Driver& d) { return d.virtual_memory.mappings.size(); }},
     {"standing_calls", [](const Driver&) { return standing_calls(); }},
     {"gpu_work", [](const Driver& d) { return static_cast<std::size_t>(d.gpu_work.load(std::memory_order_acquire)); }},
 };

@@ -31,7 +31,8 @@ std::uint64_t id_of(const CopySide& side) {
 
 // Pool memory of another device is not staged, unlike device memory: only a peer copy does that (assumed).
 bool needs_access(const CopySide& side, const CopyRequest& request) {
-    return !request.between_devices && side.region && side.region->pool && side.region->device >= 0;
+    if (request.between_devices || !side.region) return false;
+    return side.region->kind == Kind::mapping || (side.region->pool && side.region->device >= 0);
 }
 
 // What a side is, as far as a copy needs it after the driver's mutex was let go.
@@ -48,8 +49,8 @@ Result check_sides(Driver& d, int device, const CopyRequest& request, Checked& o
     const std::lock_guard lock(d.mutex);
     out.to = check_copy_side(d, device, request.destination.address, to_bytes, request.destination.device_address);
     out.from = check_copy_side(d, device, request.source.address, from_bytes, request.source.device_address);
-    out.reached_to = {id_of(out.to), true, needs_access(out.to, request)};
-    out.reached_from = {id_of(out.from), false, needs_access(out.from, request)};
+    out.reached_to = {id_of(out.to), true, needs_access(out.to, request), request.destination.address, to_bytes};
+    out.reached_from = {id_of(out.from), false, needs_access(out.from, request), request.source.address, from_bytes};
     return out.to.code != 0 ? out.to.code : out.from.code;
 }
 
@@ -76,7 +77,8 @@ engine::Operation copy_operation(Driver& d, const GpuAgent& agent, const Checked
 
 MemoryNode::Operand operand_of(const CopySide& side) {
     if (!side.region) return {true, -1, nullptr};
-    const bool host = side.region->kind == Kind::pinned || side.region->kind == Kind::registered;
+    const bool host = side.region->kind == Kind::pinned || side.region->kind == Kind::registered ||
+                      (side.region->kind == Kind::mapping && side.region->device < 0);
     return {host, side.region->device, side.region->context};
 }
 
@@ -106,8 +108,11 @@ Result check_reached(Driver& d, const GpuAgent& agent, const char* what, std::in
     for (const Reached& one : all) {
         if (one.region == 0) continue;
         const Region* const region = d.regions.find_id(one.region);
+        const bool mapped = region && region->kind == Kind::mapping;
         const std::string reason = !region          ? "it was freed"
                                    : region->absent ? "its graph has not allocated it yet, or it was freed"
+                                   : mapped         ? check_mappings(d, one.directly ? agent.device : -1, one.address,
+                                                                     one.bytes, one.directly && one.writes)
                                    : one.directly   ? check_reach(*region, agent, one.writes)
                                                     : std::string();
         if (reason.empty()) continue;

@@ -59,6 +59,8 @@ struct Reached {
     std::uint64_t region = 0;  // 0: memory that the driver does not know
     bool writes = false;
     bool directly = false;  // by the device itself: without peer access the driver does not stage it
+    Address address = 0;    // of mapped memory, which may lie in several mappings
+    std::size_t bytes = 0;
 };
 // 0, or 700 after saying why. Takes the driver's mutex.
 Result check_reached(Driver& d, const GpuAgent& agent, const char* what, std::initializer_list<Reached> all);

@@ -8,6 +8,7 @@
 #include "protection.hpp"
 #include "regions.hpp"
 #include "types.hpp"
+#include "virtual_memory.hpp"
 
 #include <array>
 #include <atomic>
@@ -107,6 +108,7 @@ public:
     Handles<Pool> pools;
     std::map<std::array<int, 3>, PoolSlot> location_pools;  // allocation type, location type, id; not of devices
     std::list<Pool> retired_pools;                          // destroyed, while memory of them is in use
+    VirtualMemory virtual_memory;
     Handles<GraphObject> graphs;
     Handles<GraphExec> instances;
     Handles<NodeObject> nodes;
@@ -157,7 +159,7 @@ bool alive(const Driver& d, const Context* context);
 // 0; 709 where the context was destroyed (assumed of handles that are named), 201 where it never was one.
 Result context_code(const Driver& d, const Context* context);
 std::size_t count_contexts(const Driver& d);
-// Devices that contexts of this one opened with cuCtxEnablePeerAccess.
+// Devices whose memory this one reaches: by cuCtxEnablePeerAccess, through their pools, or where it is mapped.
 std::set<int> peers_of_device(const Driver& d, int device);
 
 // What a handle that is not alive means. The documentation calls the use of what went with its context undefined;

@@ -79,6 +79,8 @@ void explain(std::uintptr_t address) {
         line.add(", memory of device ");
         line.add(device);
         line.add(" that no CPU can reach on this machine; copy it, or allocate memory that both can reach\n");
+    } else if (slot->why.load(std::memory_order_relaxed) == Why::no_access) {
+        line.add(", which is mapped without access for anybody: cuMemSetAccess gives it\n");
     } else {
         line.add(", managed memory, before work of device ");
         line.add(device);

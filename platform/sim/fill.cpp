@@ -38,18 +38,18 @@ void fill_rows(void* destination, const Fill<T>& fill) {
 }
 
 template <class T>
-engine::Operation fill_operation(Driver& d, const GpuAgent& agent, const CopySide& side, const Fill<T>& fill) {
+engine::Operation fill_operation(Driver& d, const GpuAgent& agent, const CopySide& side, Address destination,
+                                 std::size_t bytes, const Fill<T>& fill) {
     engine::Operation operation;
     operation.kind = engine::Kind::memset;
     operation.label = "fill";
     operation.details = std::make_shared<const MemoryNode>(
         MemoryNode{agent.context, operand_of(side), {}, fill.width * sizeof(T), fill.height, fill.pitch, sizeof(T)});
-    Reached reached = {side.region ? side.region->id : 0, true, true};
-    operation.body = [=, &d, destination = side.pointer]() -> int {
+    Reached reached = {side.region ? side.region->id : 0, true, true, destination, bytes};
+    operation.body = [=, &d, pointer = side.pointer]() -> int {
         if (const Result lost = check_reached(d, agent, "a fill", {reached})) return lost;
         std::uintptr_t fault = 0;
-        return Protection::run_guarded([&] { fill_rows(destination, fill); }, fault) ? result::ok
-                                                                                     : result::illegal_address;
+        return Protection::run_guarded([&] { fill_rows(pointer, fill); }, fault) ? result::ok : result::illegal_address;
     };
     return operation;
 }
@@ -73,7 +73,7 @@ Result fill(Driver& d, Stream* handle, Address destination, const Fill<T>& fill,
         side = check_copy_side(d, stream.device, destination, bytes, true);
         if (side.code != 0) return side.code;
         host_memory = side.region && (side.region->kind == Kind::pinned || side.region->kind == Kind::registered);
-        operation = fill_operation(d, {stream.device, stream.context, stream.id}, side, fill);
+        operation = fill_operation(d, {stream.device, stream.context, stream.id}, side, destination, bytes, fill);
     }
     engine::WorkRef work;
     const Result code = d.engine().submit(stream.id, std::move(operation), &work);

@@ -14,6 +14,7 @@ std::set<int> peers_of_device(const Driver& d, int device) {
     for (const Pool* pool : d.pools.all()) add(*pool);
     for (const Pool& pool : d.retired_pools) add(pool);
     for (const DeviceState& state : d.devices) add(state.default_pool);
+    add_mapped_devices(d, device, peers);
     return peers;
 }
 

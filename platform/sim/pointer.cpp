@@ -16,8 +16,8 @@ Result write(void* out, T value) {
 }
 
 bool on_device(const Region& region) {
-    return region.device >= 0 &&
-           (region.kind == Kind::device || region.kind == Kind::pool || region.kind == Kind::graph);
+    return region.device >= 0 && (region.kind == Kind::device || region.kind == Kind::pool ||
+                                  region.kind == Kind::graph || region.kind == Kind::mapping);
 }
 
 bool of_host(const Region& region) {
@@ -33,6 +33,15 @@ unsigned access_flags(const Region& region, const Context* current) {
         return region.kind == Kind::registered && (region.flags & read_only) != 0 ? 1 : 3;
     }
     return check_reach(region, agent, false).empty() ? 1 : 0;
+}
+
+std::uint64_t handle_types(const Region& region) {
+    return region.physical ? static_cast<std::uint64_t>(region.physical->properties.handle_types) : 0;
+}
+
+bool direct_rdma(const Driver& d, const Region& region) {
+    if (region.physical) return region.physical->properties.gpu_direct_rdma != 0;
+    return region.kind == Kind::device && d.fact(region.device, gpu_direct_rdma) != 0;
 }
 
 // Numbers of CUpointer_attribute.
@@ -56,8 +65,8 @@ Result answer(Driver& d, const Found& found, int id, Address address, const Cont
         case 12:
         case 18: return write<std::size_t>(out, region.bytes);
         case 13: return write<unsigned char>(out, 1);
-        case 14: return write<std::uint64_t>(out, 0);
-        case 15: return write<unsigned char>(out, plain && d.fact(region.device, gpu_direct_rdma) != 0);
+        case 14: return write<std::uint64_t>(out, handle_types(region));
+        case 15: return write<unsigned char>(out, direct_rdma(d, region));
         case 16: return write<unsigned>(out, access_flags(region, current));
         case 17: return write<Pool*>(out, region.of_graph ? nullptr : region.pool);  // the graph's, not the pool's
         case 21: return write<unsigned char>(out, 0);
@@ -73,6 +82,21 @@ Result set_attribute(Region& region, const void* value, int id) {
     if (wanted > 1 || of_host(region)) return result::invalid_value;  // of the host's memory: assumed
     region.sync_memops = wanted != 0;
     return result::ok;
+}
+
+// Of addresses that are reserved and not mapped, the documentation promises to tell just that.
+Result answer_reserved(const Driver& d, int id, Address address, void* out) {
+    const auto& all = d.virtual_memory.reservations;
+    const auto after = all.upper_bound(address);
+    if (after == all.begin()) return result::invalid_value;
+    const auto& [base, bytes] = *std::prev(after);
+    if (address - base >= bytes) return result::invalid_value;
+    switch (id) {
+        case 11: return write<Address>(out, base);
+        case 12: return write<std::size_t>(out, bytes);
+        case 13: return write<unsigned char>(out, 0);
+        default: return result::invalid_value;
+    }
 }
 
 std::size_t size_of(int id) {
@@ -100,7 +124,8 @@ Result cuPointerGetAttribute(void* data, int id, Address address) {
         const Context* const current = current_context(d);
         const std::lock_guard lock(d.mutex);
         const Found found = d.regions.find(address);
-        if (!found || found.region->freed) return result::invalid_value;
+        if (!found) return answer_reserved(d, id, address, data);
+        if (found.region->freed) return result::invalid_value;
         return answer(d, found, id, address, current, data);
     });
 }

@@ -11,7 +11,7 @@
 
 namespace isthmus::sim {
 
-enum class Why : std::uint8_t { device_memory, device_work_unfinished };
+enum class Why : std::uint8_t { device_memory, device_work_unfinished, no_access };
 
 class Protection {
 public:
@@ -23,6 +23,19 @@ public:
     // An address range that nobody can touch: the GPU's own name for memory that lies elsewhere.
     void* reserve(std::size_t bytes, std::size_t& mapped_bytes);
     void unmap(void* pointer, std::size_t mapped_bytes);
+
+    // A range that nobody can touch, on a multiple of `alignment`, at `hint` if that is free. unmap() gives it back.
+    void* reserve_aligned(std::size_t bytes, std::size_t alignment, void* hint);
+    // Puts bytes of a file into such a range, closed to all; false: the system refuses.
+    bool map_file(void* at, std::size_t bytes, int file, std::size_t offset);
+    void unmap_file(void* at, std::size_t bytes);  // leaves the range reserved
+    // Whom a mapped file's bytes are open to: the CPU and all devices; else one device's key (-1: nobody).
+    struct Opening {
+        bool host = false;
+        int device = -1;
+        bool writable = false;
+    };
+    void open_file(void* at, std::size_t bytes, int owner, const Opening& to);
 
     void close(void* pointer, std::size_t mapped_bytes, int device, Why why);
     void open(void* pointer, std::size_t mapped_bytes);
@@ -43,7 +56,7 @@ public:
 private:
     struct Closed {
         std::size_t bytes;
-        int device;
+        int access;  // while GPU work runs
     };
     enum class Means : std::uint8_t { keys, pages, off };
     Means means_ = Means::off;

@@ -11,6 +11,7 @@ const char* name(Kind kind) noexcept {
         case Kind::managed: return "managed memory";
         case Kind::pinned: return "pinned memory";
         case Kind::registered: return "registered memory";
+        case Kind::mapping: return "mapped memory";
     }
     return "memory";
 }

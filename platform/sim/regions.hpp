@@ -35,8 +35,10 @@ private:
     std::map<std::size_t, Hints> from_{{0, {}}};  // each holds up to the next
 };
 
-enum class Kind : std::uint8_t { device, pool, graph, managed, pinned, registered };
+enum class Kind : std::uint8_t { device, pool, graph, managed, pinned, registered, mapping };
 const char* name(Kind kind) noexcept;
+
+struct Physical;
 
 struct Region {
     Kind kind = Kind::device;
@@ -62,6 +64,10 @@ struct Region {
     // Managed memory where attribute 89 is 0: who may touch it (CU_MEM_ATTACH_GLOBAL 1, HOST 2, SINGLE 4).
     unsigned attachment = 1;
     engine::StreamId attached_to = engine::StreamId::none;
+    // Of a mapping: what lies there, and who may touch it (1 read, 3 read and write).
+    Physical* physical = nullptr;
+    std::map<int, int> device_access;
+    int host_access = 0;
     HintMap hints;
     bool sync_memops = false;
 

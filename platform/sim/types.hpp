@@ -11,6 +11,7 @@ using Result = int;                          // CUresult
 using DeviceOrdinal = int;                   // CUdevice
 using Address = unsigned long long;          // CUdeviceptr
 using HostFunction = void (*)(void*);        // CUhostFn
+using MemoryHandle = unsigned long long;     // CUmemGenericAllocationHandle
 using DynamicShared = std::size_t (*)(int);  // CUoccupancyB2DSize
 
 struct Context;
@@ -46,6 +47,27 @@ struct PoolProperties {  // CUmemPoolProps
     std::size_t max_bytes;
     unsigned short usage;
     unsigned char reserved[54];
+};
+
+struct AllocationProperties {  // CUmemAllocationProp
+    int type;                  // 1 pinned, 2 managed
+    int handle_types;          // 1 POSIX file descriptor, 8 fabric
+    Location location;
+    void* win32_metadata;
+    unsigned char compression, gpu_direct_rdma;
+    unsigned short usage;
+    unsigned char reserved[4];
+};
+
+struct MulticastProperties {  // CUmulticastObjectProp
+    unsigned devices;
+    std::size_t bytes;
+    unsigned long long handle_types;
+    unsigned long long flags;
+};
+
+struct ShareableBytes {  // CUipcMemHandle, CUipcEventHandle, CUmemFabricHandle
+    unsigned char bytes[64];
 };
 
 struct LaunchAttribute;
@@ -150,7 +172,7 @@ inline constexpr Result ok = 0, invalid_value = 1, out_of_memory = 2, not_initia
                         not_ready = 600, illegal_address = 700, peer_already_enabled = 704, peer_not_enabled = 705,
                         context_is_destroyed = 709, already_registered = 712, not_registered = 713, not_permitted = 800,
                         not_supported = 801, capture_unsupported = 900, capture_implicit = 906,
-                        graph_update_failure = 910;
+                        graph_update_failure = 910, unknown = 999;
 }  // namespace result
 
 // Numbers of CUdevice_attribute that the simulator itself reads: facts, never names of machines.
@@ -160,7 +182,10 @@ inline constexpr int max_threads_per_block = 1, max_block_x = 2, max_grid_x = 5,
                      max_threads_per_multiprocessor = 39, unified_addressing = 41, pci_domain = 50, cc_major = 75,
                      cc_minor = 76, stream_priorities = 78, managed = 83, pageable = 88, concurrent_managed = 89,
                      native_host_atomics = 86, partial_host_atomics = 147, host_pointer_for_registered = 91,
-                     max_shared_optin = 97, host_register = 99, read_only_register = 113, memory_pools = 115;
+                     max_shared_optin = 97, host_register = 99, read_only_register = 113, memory_pools = 115,
+                     virtual_memory = 102, posix_handles = 103, compression = 107, virtual_memory_rdma = 110,
+                     ipc_events = 125, fabric_handles = 128, multicast = 132, node_virtual_memory = 141,
+                     host_virtual_memory = 145;
 }  // namespace attribute
 
 }  // namespace isthmus::sim
