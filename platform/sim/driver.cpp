@@ -99,7 +99,9 @@ Driver::Driver(const Machine& played) : machine(played), protection(played.devic
         state.pool = &state.default_pool;
     }
     hooks_ = std::make_unique<DriverHooks>(*this);
-    engine_ = std::make_unique<engine::Engine>(engine_options(played), hooks_.get());
+    const engine::Options options = engine_options(played);
+    seeded = options.mode == engine::Mode::seeded;
+    engine_ = std::make_unique<engine::Engine>(options, hooks_.get());
     Protection::install_handler();
 }
 

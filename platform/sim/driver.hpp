@@ -121,6 +121,7 @@ public:
     engine::Engine& engine() { return *engine_; }
     bool valid(DeviceOrdinal device) const { return device >= 0 && device < static_cast<int>(devices.size()); }
     bool phase_guarded = false;  // some device is
+    bool seeded = false;         // work progresses inside calls only
     int fact(DeviceOrdinal device, int id) const { return machine.attribute(device, id); }
 
 private:

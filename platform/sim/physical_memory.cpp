@@ -69,7 +69,8 @@ Result create(Driver& d, MemoryHandle* handle, std::size_t bytes, const Allocati
     MemoryFileHeader header;
     header.bytes = bytes;
     header.properties = granted;
-    if (device >= 0) std::memcpy(&header.device, d.machine.device(device).facts.uuid.bytes.data(), sizeof(header.device));
+    if (device >= 0)
+        std::memcpy(&header.device, d.machine.device(device).facts.uuid.bytes.data(), sizeof(header.device));
     const std::lock_guard lock(d.mutex);
     if (bytes >= absurd_bytes || (device >= 0 && !has_room(d, device, bytes))) return result::out_of_memory;
     const int file = create_memory_file(header);
@@ -126,7 +127,13 @@ void forget_if_unused(Driver& d, Physical* physical) {
     if (physical->references > 0 || physical->uses > 0) return;
     if (physical->counted) d.devices[static_cast<std::size_t>(physical->device)].used_bytes -= physical->bytes;
     if (physical->file >= 0) ::close(physical->file);
+    const std::shared_ptr<Team> team = physical->team;
     d.virtual_memory.objects.destroy(physical);
+    if (!team) return;
+    for (const Team::Bound& bound : team->bound) {
+        --bound.memory->uses;
+        forget_if_unused(d, bound.memory);
+    }
 }
 
 Result lost_code(Driver& d, int device) {
@@ -194,7 +201,7 @@ Result cuMemGetAllocationGranularity(std::size_t* bytes, const AllocationPropert
 Result cuMemGetAllocationPropertiesFromHandle(AllocationProperties* properties, MemoryHandle handle) {
     return call_for_object(CallId::cuMemGetAllocationPropertiesFromHandle, handle,
                            [&](Driver&, const Physical& object) -> Result {
-                               if (!properties) return result::invalid_value;
+                               if (!properties || object.team) return result::invalid_value;
                                *properties = object.properties;
                                return result::ok;
                            });

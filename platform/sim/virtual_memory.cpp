@@ -59,16 +59,22 @@ Result free_reservation(Driver& d, Address address, std::size_t bytes) {
 Result map(Driver& d, Address address, std::size_t bytes, std::size_t offset, MemoryHandle handle,
            unsigned long long flags) {
     if (flags != 0 || bytes == 0 || (address | bytes | offset) % granularity_bytes != 0) return result::invalid_value;
-    const std::lock_guard lock(d.mutex);
+    std::unique_lock lock(d.mutex);
     Physical* const object = find_physical(d, handle);
     if (!object) return result::invalid_value;
     if (const Result lost = object->device >= 0 ? d.engine().device_code(object->device) : result::ok) return lost;
     if (bytes != object->bytes) return result::not_supported;  // observed
     if (offset != 0) return result::invalid_value;             // documented
     if (!within_reservation(d, address, bytes) || d.regions.overlaps(address, bytes)) return result::invalid_value;
+    if (object->team) {
+        if (const Result code = wait_for_team(d, lock, handle, "cuMemMap")) return code;
+        if (!within_reservation(d, address, bytes) || d.regions.overlaps(address, bytes)) return result::invalid_value;
+    }
     void* const at = reinterpret_cast<void*>(address);
-    if (!d.protection.map_file(at, bytes, object->file, memory_file_offset_bytes)) return result::out_of_memory;
-    d.protection.open_file(at, bytes, std::max(object->device, 0), {});
+    if (!object->team) {
+        if (!d.protection.map_file(at, bytes, object->file, memory_file_offset_bytes)) return result::out_of_memory;
+        d.protection.open_file(at, bytes, std::max(object->device, 0), {});
+    }
     Region region;
     region.kind = Kind::mapping;
     region.base = address;
@@ -138,10 +144,14 @@ Result check_description(const Driver& d, const Region& mapping, const AccessDes
     const Location where = one.location;
     if (where.type == on_device) {
         if (!d.valid(where.id)) return result::invalid_device;
+        if (mapping.physical->team) {
+            return mapping.physical->team->devices.count(where.id) != 0 ? result::ok : result::invalid_device;
+        }
         if (mapping.device < 0 || mapping.device == where.id || one.flags == no_access) return result::ok;
         const auto* way = d.machine.peer(where.id, mapping.device);
         return way && way->access ? result::ok : result::invalid_device;  // as of pools (assumed)
     }
+    if (mapping.physical->team) return result::invalid_value;
     // Documented for nodes; of the host as a whole assumed.
     const int made_on = mapping.physical->properties.location.type;
     if (where.type == on_node) return made_on == on_node ? result::ok : result::invalid_value;
@@ -155,6 +165,7 @@ int key_device(const Region& mapping) {
 }
 
 void apply_access(Driver& d, const Region& mapping) {
+    if (mapping.physical->team) return;  // stays closed
     bool writable = mapping.host_access == write_access;
     for (const auto& [device, flags] : mapping.device_access) writable = writable || flags == write_access;
     const bool reads_device_memory = mapping.device >= 0 && !mapping.device_access.empty() &&
@@ -221,6 +232,10 @@ std::string check_mappings(const Driver& d, int device, Address address, std::si
     const std::vector<Region*> mappings = mappings_of(d, address, bytes, gapless);
     if (!gapless) return "part of it is not mapped";
     for (const Region* mapping : mappings) {
+        if (mapping->physical->team) {
+            return "it is a multicast object, and loads and stores through one are not modelled: no CPU function has "
+                   "the multimem instructions";
+        }
         if (device < 0 && !mapping->device_access.empty()) continue;
         const auto found = mapping->device_access.find(device);
         const int access = found == mapping->device_access.end() ? no_access : found->second;

@@ -6,8 +6,11 @@
 #include "regions.hpp"
 #include "types.hpp"
 
+#include <condition_variable>
 #include <cstddef>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +21,20 @@ class Driver;
 
 inline constexpr std::size_t granularity_bytes = std::size_t{2} << 20;  // observed
 
+struct Physical;
+
+// The devices of a multicast object, and what memory of theirs it stands for.
+struct Team {
+    struct Bound {
+        std::size_t offset_bytes = 0, bytes = 0;
+        Physical* memory = nullptr;
+    };
+    unsigned size = 0;
+    std::set<int> devices;
+    std::vector<Bound> bound;
+    bool complete() const { return devices.size() == size; }
+};
+
 // Bytes without an address. They lie in a file of memory, so that several mappings, of other processes too, show the
 // same ones.
 struct Physical {
@@ -25,15 +42,17 @@ struct Physical {
     std::size_t bytes = 0;
     int device = -1;  // -1: the host's
     int file = -1;
-    bool counted = false;     // in its device's books: not what was imported
-    unsigned references = 0;  // handles that the program has to release
-    std::size_t uses = 0;     // mappings
+    bool counted = false;        // in its device's books: not what was imported
+    unsigned references = 0;     // handles that the program has to release
+    std::size_t uses = 0;        // mappings, multicast objects
+    std::shared_ptr<Team> team;  // of a multicast object, which has no bytes of its own
 };
 
 struct VirtualMemory {
     Handles<Physical> objects;
     std::map<Address, std::size_t> reservations;
     std::vector<Region*> mappings;
+    std::condition_variable teams_changed;  // with the driver's mutex
 };
 
 // All below take the driver's mutex as held.
@@ -45,6 +64,10 @@ Physical* find_physical(Driver& d, MemoryHandle handle);
 Physical* add_physical(Driver& d, const AllocationProperties& properties, std::size_t bytes, int device, int file);
 // Ends it where neither handles nor mappings are left.
 void forget_if_unused(Driver& d, Physical* physical);
+
+// Until all devices were added to a multicast object, as the driver waits; the driver's mutex is let go meanwhile.
+// Seeded, nobody else would add them: 801 after saying so.
+Result wait_for_team(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle handle, const char* call);
 
 // The mappings that a range touches, in order; `gapless`: together they hold all of it.
 std::vector<Region*> mappings_of(const Driver& d, Address address, std::size_t bytes, bool& gapless);

@@ -1,0 +1,199 @@
+// Multicast objects: a team of devices is made, devices join, then memory of each is bound. What the object does, loads
+// and stores that reach every device's memory, takes instructions that no CPU function has: addresses where one is
+// mapped stay closed.
+#include "call.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace isthmus::sim {
+namespace {
+
+constexpr int posix_file = 1, fabric = 8;
+
+bool any_device_takes_part(const Driver& d) {
+    for (int device = 0; d.valid(device); ++device) {
+        if (d.fact(device, attribute::multicast) != 0) return true;
+    }
+    return false;
+}
+
+Result check_properties(const Driver& d, const MulticastProperties* wanted) {
+    if (!any_device_takes_part(d)) return result::not_supported;
+    if (!wanted || wanted->devices == 0 || wanted->flags != 0) return result::invalid_value;
+    if ((wanted->handle_types & ~static_cast<unsigned long long>(posix_file | fabric)) != 0) {
+        return result::not_supported;
+    }
+    if ((wanted->handle_types & fabric) != 0 && !d.machine.device(0).fabric_usable) return result::not_permitted;
+    return result::ok;
+}
+
+Physical* find_team(Driver& d, MemoryHandle handle) {
+    Physical* const object = find_physical(d, handle);
+    return object && object->team ? object : nullptr;
+}
+
+Result create(Driver& d, MemoryHandle* handle, const MulticastProperties* wanted) {
+    if (!handle) return result::invalid_value;
+    if (const Result code = check_properties(d, wanted)) return code;
+    if (wanted->bytes == 0 || wanted->bytes % granularity_bytes != 0) return result::invalid_value;
+    if (const Result lost = lost_code(d, -1)) return lost;
+    const std::lock_guard lock(d.mutex);
+    AllocationProperties properties = {};
+    properties.handle_types = static_cast<int>(wanted->handle_types);
+    Physical* const made = add_physical(d, properties, wanted->bytes, -1, -1);
+    made->team = std::make_shared<Team>();
+    made->team->size = wanted->devices;
+    *handle = handle_of(made);
+    return result::ok;
+}
+
+Result add_device(Driver& d, MemoryHandle handle, DeviceOrdinal device) {
+    if (!d.valid(device)) return result::invalid_device;
+    if (d.fact(device, attribute::multicast) == 0) return result::not_supported;
+    if (const Result lost = d.engine().device_code(device)) return lost;
+    const std::lock_guard lock(d.mutex);
+    Physical* const object = find_team(d, handle);
+    if (!object || object->team->complete()) return result::invalid_value;
+    if (!object->team->devices.insert(device).second) return result::invalid_value;  // assumed
+    d.virtual_memory.teams_changed.notify_all();
+    return result::ok;
+}
+
+struct Bind {
+    std::size_t offset_bytes;
+    std::size_t memory_offset_bytes;
+    std::size_t bytes;
+};
+
+bool fits(const Bind& bind, const Physical& team, const Physical& memory) {
+    return bind.bytes <= team.bytes && bind.offset_bytes <= team.bytes - bind.bytes && bind.bytes <= memory.bytes &&
+           bind.memory_offset_bytes <= memory.bytes - bind.bytes;
+}
+
+// The driver's mutex is let go while the team grows. `memory` is held by its caller's use.
+Result bind_memory(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle handle, Physical& memory,
+                   const Bind& bind, const char* call) {
+    Physical* object = find_team(d, handle);
+    if (!object || memory.team || memory.device < 0) return result::invalid_value;
+    const std::size_t offsets = bind.offset_bytes | bind.memory_offset_bytes | bind.bytes;
+    if (bind.bytes == 0 || offsets % granularity_bytes != 0 || !fits(bind, *object, memory)) {
+        return result::invalid_value;
+    }
+    // Documented: what can be shared is bound to what can be shared.
+    if (object->properties.handle_types != 0 && memory.properties.handle_types == 0) return result::invalid_value;
+    if (const Result code = wait_for_team(d, lock, handle, call)) return code;
+    object = find_team(d, handle);
+    if (object->team->devices.count(memory.device) == 0) return result::invalid_device;
+    auto& bound = object->team->bound;
+    const bool taken = std::any_of(bound.begin(), bound.end(), [&](const Team::Bound& other) {
+        return other.memory->device == memory.device && other.offset_bytes < bind.offset_bytes + bind.bytes &&
+               bind.offset_bytes < other.offset_bytes + other.bytes;
+    });
+    if (taken) return result::invalid_value;  // assumed
+    bound.push_back({bind.offset_bytes, bind.bytes, &memory});
+    ++memory.uses;
+    return result::ok;
+}
+
+// Keeps the memory while the call may wait.
+Result bind_held(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle handle, Physical& memory, const Bind& bind,
+                 const char* call) {
+    ++memory.uses;
+    const Result code = bind_memory(d, lock, handle, memory, bind, call);
+    --memory.uses;
+    forget_if_unused(d, &memory);
+    return code;
+}
+
+Result unbind(Driver& d, MemoryHandle handle, DeviceOrdinal device, std::size_t offset, std::size_t bytes) {
+    if (!d.valid(device)) return result::invalid_device;
+    const std::lock_guard lock(d.mutex);
+    Physical* const object = find_team(d, handle);
+    if (!object) return result::invalid_value;
+    auto& bound = object->team->bound;
+    const auto found = std::find_if(bound.begin(), bound.end(), [&](const Team::Bound& one) {
+        return one.memory->device == device && one.offset_bytes == offset && one.bytes == bytes;
+    });
+    if (found == bound.end()) return result::invalid_value;  // undefined, as the documentation has it
+    Physical* const memory = found->memory;
+    bound.erase(found);
+    --memory->uses;
+    forget_if_unused(d, memory);
+    return result::ok;
+}
+
+}  // namespace
+
+Result wait_for_team(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle handle, const char* call) {
+    constexpr auto look_again = std::chrono::milliseconds(10);
+    for (;;) {
+        const Physical* const object = find_team(d, handle);
+        if (!object) return result::invalid_value;  // released meanwhile
+        if (object->team->complete()) return result::ok;
+        for (const int device : object->team->devices) {
+            if (const Result lost = d.engine().device_code(device)) return lost;
+        }
+        if (d.seeded) {
+            say("%s: %zu of %u devices were added to the multicast object; the driver waits here for the others, and "
+                "in the seeded mode nobody would add them",
+                call, object->team->devices.size(), object->team->size);
+            return result::not_supported;
+        }
+        d.virtual_memory.teams_changed.wait_for(lock, look_again);
+    }
+}
+
+extern "C" {
+
+Result cuMulticastGetGranularity(std::size_t* bytes, const MulticastProperties* properties, int option) {
+    return call(CallId::cuMulticastGetGranularity, [&](Driver& d) -> Result {
+        constexpr int minimum = 0, recommended = 1;
+        if (!bytes || (option != minimum && option != recommended)) return result::invalid_value;
+        if (const Result code = check_properties(d, properties)) return code;
+        *bytes = granularity_bytes;  // assumed, as of other memory
+        return result::ok;
+    });
+}
+
+Result cuMulticastCreate(MemoryHandle* handle, const MulticastProperties* properties) {
+    return call(CallId::cuMulticastCreate, [&](Driver& d) { return create(d, handle, properties); });
+}
+
+Result cuMulticastAddDevice(MemoryHandle handle, DeviceOrdinal device) {
+    return call(CallId::cuMulticastAddDevice, [&](Driver& d) { return add_device(d, handle, device); });
+}
+
+Result cuMulticastBindMem(MemoryHandle handle, std::size_t offset, MemoryHandle memory, std::size_t memory_offset,
+                          std::size_t bytes, unsigned long long flags) {
+    return call(CallId::cuMulticastBindMem, [&](Driver& d) -> Result {
+        if (flags != 0) return result::invalid_value;
+        std::unique_lock lock(d.mutex);
+        Physical* const object = find_physical(d, memory);
+        if (!object) return result::invalid_value;
+        return bind_held(d, lock, handle, *object, {offset, memory_offset, bytes}, "cuMulticastBindMem");
+    });
+}
+
+Result cuMulticastBindAddr(MemoryHandle handle, std::size_t offset, Address address, std::size_t bytes,
+                           unsigned long long flags) {
+    return call(CallId::cuMulticastBindAddr, [&](Driver& d) -> Result {
+        if (flags != 0) return result::invalid_value;
+        std::unique_lock lock(d.mutex);
+        const Found found = d.regions.find(address);
+        if (found && found.region->pool) {
+            say("cuMulticastBindAddr: binding memory of pools is not modelled");
+            return result::not_supported;
+        }
+        if (!found || !found.region->physical) return result::invalid_value;
+        return bind_held(d, lock, handle, *found.region->physical, {offset, found.offset_bytes, bytes},
+                         "cuMulticastBindAddr");
+    });
+}
+
+Result cuMulticastUnbind(MemoryHandle handle, DeviceOrdinal device, std::size_t offset, std::size_t bytes) {
+    return call(CallId::cuMulticastUnbind, [&](Driver& d) { return unbind(d, handle, device, offset, bytes); });
+}
+}
+
+}  // namespace isthmus::sim
