@@ -13,6 +13,9 @@
 #include <string>
 #include <utility>
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010  // Linux 5.1
+#endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3
 #endif
@@ -45,8 +48,8 @@ Error not_as_said(const std::string& what) {
 
 }  // namespace
 
-Result<SealedMemory> SealedMemory::create(std::size_t bytes, const char* name,
-                                          const platform::os::ProcessCalls& calls) {
+Result<SealedMemory> SealedMemory::create(std::size_t bytes, const char* name, const platform::os::ProcessCalls& calls,
+                                          SealedFor writers) {
     if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
         return Error(Code::invalid_argument, std::to_string(bytes) + " bytes of shared memory were asked for",
                      "at least one byte, and no more than an address space has");
@@ -60,16 +63,21 @@ Result<SealedMemory> SealedMemory::create(std::size_t bytes, const char* name,
     if (calls.ftruncate(fd.get(), static_cast<std::int64_t>(bytes)) != 0) {
         return failed("ftruncate", errno, std::to_string(bytes) + " bytes of shared memory were asked for");
     }
-    if (calls.fcntl(fd.get(), F_ADD_SEALS, wanted_seals) != 0) {
-        return failed("fcntl(F_ADD_SEALS)", errno, "shared memory could not be sealed");
-    }
+    // Mapped first: the maker's mapping is the one that the seal against writing leaves alone.
     SealedMemory memory;
     if (Result<void> mapped = memory.map(std::move(fd), bytes, calls); !mapped) return std::move(mapped).error();
-    return memory;
+    const bool alone = writers == SealedFor::maker;
+    if (calls.fcntl(memory.fd(), F_ADD_SEALS, wanted_seals | (alone ? F_SEAL_FUTURE_WRITE : 0)) == 0) return memory;
+    if (alone && errno == EINVAL) {
+        return Error(Code::unsupported, "this kernel cannot seal shared memory against others' writing (Linux 5.1 can)",
+                     "let those who share it write it, where they are trusted")
+            .from_call("fcntl(F_ADD_SEALS)", EINVAL);
+    }
+    return failed("fcntl(F_ADD_SEALS)", errno, "shared memory could not be sealed");
 }
 
-Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes,
-                                          const platform::os::ProcessCalls& calls) {
+Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes, const platform::os::ProcessCalls& calls,
+                                          SealedFor writers) {
     if (!fd) return not_as_said("it is none");
     if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
         return not_as_said("its size is said to be " + std::to_string(bytes) + " bytes");
@@ -95,12 +103,16 @@ Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes,
                            " were said");
     }
     SealedMemory memory;
-    if (Result<void> mapped = memory.map(std::move(fd), bytes, calls); !mapped) return std::move(mapped).error();
+    const bool writable = writers == SealedFor::both;
+    if (Result<void> mapped = memory.map(std::move(fd), bytes, calls, writable); !mapped)
+        return std::move(mapped).error();
     return memory;
 }
 
-Result<void> SealedMemory::map(FileDescriptor fd, std::size_t bytes, const platform::os::ProcessCalls& calls) {
-    void* data = calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+Result<void> SealedMemory::map(FileDescriptor fd, std::size_t bytes, const platform::os::ProcessCalls& calls,
+                               bool writable) {
+    const int protection = PROT_READ | (writable ? PROT_WRITE : 0);
+    void* data = calls.mmap(nullptr, bytes, protection, MAP_SHARED, fd.get(), 0);
     if (data == MAP_FAILED)
         return failed("mmap", errno, std::to_string(bytes) + " bytes of shared memory could not be mapped");
     fd_ = std::move(fd);

@@ -10,6 +10,12 @@
 
 namespace isthmus::inline v0::detail {
 
+// Who may write it.
+enum class SealedFor : unsigned char {
+    both,   // whoever has the descriptor
+    maker,  // the mapping that create() makes, and nobody else ever (F_SEAL_FUTURE_WRITE, Linux 5.1)
+};
+
 // A mapped memfd with F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_SEAL: no access to it ends in SIGBUS because somebody made
 // it smaller. Its content is the other process's as much as ours, at any time: what is read is to be copied once and
 // then checked. Movable; unmaps and closes on destruction. `calls` must outlive it.
@@ -19,12 +25,14 @@ public:
     // invalid_argument (0 bytes, more than an address space has), out_of_memory, system_limit, unsupported,
     // system_error.
     static Result<SealedMemory> create(std::size_t bytes, const char* name,
-                                       const platform::os::ProcessCalls& calls = platform::os::ProcessCalls::real());
+                                       const platform::os::ProcessCalls& calls = platform::os::ProcessCalls::real(),
+                                       SealedFor writers = SealedFor::both);
     // What another process sent: checks that it is a memfd of ordinary pages with those seals, open for reading and
-    // writing, of exactly `bytes`, and only then maps it. The descriptor is closed on failure. Errors: peer_broke_rules
-    // (any of these is not so), out_of_memory, system_error.
+    // writing, of exactly `bytes`, and only then maps it; for reading only where the maker alone writes. The descriptor
+    // is closed on failure. Errors: peer_broke_rules (any of these is not so), out_of_memory, system_error.
     static Result<SealedMemory> accept(FileDescriptor fd, std::size_t bytes,
-                                       const platform::os::ProcessCalls& calls = platform::os::ProcessCalls::real());
+                                       const platform::os::ProcessCalls& calls = platform::os::ProcessCalls::real(),
+                                       SealedFor writers = SealedFor::both);
     SealedMemory() noexcept = default;
     SealedMemory(SealedMemory&& other) noexcept;
     SealedMemory& operator=(SealedMemory&& other) noexcept;
@@ -35,7 +43,8 @@ public:
     int fd() const noexcept { return fd_.get(); }  // to be sent; stays ours
 
 private:
-    Result<void> map(FileDescriptor fd, std::size_t bytes, const platform::os::ProcessCalls& calls);
+    Result<void> map(FileDescriptor fd, std::size_t bytes, const platform::os::ProcessCalls& calls,
+                     bool writable = true);
     FileDescriptor fd_;
     std::byte* data_ = nullptr;
     std::size_t bytes_ = 0;

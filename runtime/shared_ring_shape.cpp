@@ -9,7 +9,7 @@
 namespace isthmus::rules {
 namespace {
 
-constexpr std::array<std::uint8_t, 8> magic = {'i', 's', 't', 'h', 'm', 'r', 'n', 'g'};
+constexpr std::uint64_t magic = 0x676e726d68747369u;  // "isthmrng"
 constexpr std::uint32_t version = 1;
 
 std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t page) noexcept {
@@ -19,9 +19,9 @@ std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t page) noexcept {
 // Numbers byte by byte, the lowest first.
 class Writer {
 public:
-    explicit Writer(std::uint8_t* at) : at_(at) {}
+    explicit Writer(std::byte* at) : at_(at) {}
     void number(std::uint64_t value, std::size_t bytes) {
-        for (std::size_t byte = 0; byte < bytes; ++byte) *at_++ = static_cast<std::uint8_t>(value >> (8 * byte));
+        for (std::size_t byte = 0; byte < bytes; ++byte) *at_++ = static_cast<std::byte>(value >> (8 * byte));
     }
     template <class Bytes>
     void bytes(const Bytes& from) {
@@ -29,14 +29,14 @@ public:
     }
 
 private:
-    std::uint8_t* at_;
+    std::byte* at_;
 };
 class Reader {
 public:
-    explicit Reader(const std::uint8_t* at) : at_(at) {}
+    explicit Reader(const std::byte* at) : at_(at) {}
     std::uint64_t number(std::size_t bytes) {
         std::uint64_t value = 0;
-        for (std::size_t byte = 0; byte < bytes; ++byte) value |= std::uint64_t{*at_++} << (8 * byte);
+        for (std::size_t byte = 0; byte < bytes; ++byte) value |= std::to_integer<std::uint64_t>(*at_++) << (8 * byte);
         return value;
     }
     template <class Bytes>
@@ -46,7 +46,7 @@ public:
     }
 
 private:
-    const std::uint8_t* at_;
+    const std::byte* at_;
 };
 
 Error damaged(const std::string& field) {
@@ -55,7 +55,7 @@ Error damaged(const std::string& field) {
 }
 
 void write_shape(Writer& to, const RingShape& shape) {
-    to.bytes(magic);
+    to.number(magic, 8);
     to.number(version, 4);
     to.number(shape.slots, 4);
     to.number(static_cast<std::uint64_t>(shape.policy), 4);
@@ -124,15 +124,13 @@ RingDescriptorBytes encode_ring(const RingShape& shape, const RingPlaceOfReader&
     return bytes;
 }
 
-Result<DecodedRing> decode_ring(std::span<const std::uint8_t> bytes, std::uint64_t page_bytes) {
+Result<DecodedRing> decode_ring(std::span<const std::byte> bytes, std::uint64_t page_bytes) {
     if (bytes.size() != SharedRingDescriptor::size_bytes) {
         return damaged("it has " + std::to_string(bytes.size()) + " bytes instead of " +
                        std::to_string(SharedRingDescriptor::size_bytes));
     }
     Reader from(bytes.data());
-    std::array<std::uint8_t, magic.size()> found{};
-    from.bytes(found);
-    if (found != magic) return damaged("its magic is another one");
+    if (from.number(8) != magic) return damaged("its magic is another one");
     if (const std::uint64_t told = from.number(4); told != version) {
         return damaged("its version is " + std::to_string(told) + ", and this library speaks " +
                        std::to_string(version));

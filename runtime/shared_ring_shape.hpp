@@ -29,12 +29,12 @@ struct RingShape {
     RingPolicy policy = RingPolicy::drop;
     ReaderRights rights = ReaderRights::read_only;
     std::uint32_t element_bytes = 0;
-    std::uint64_t elements = 0;       // of a frame
-    std::uint64_t stride_bytes = 0;   // from frame to frame: whole pages
-    std::uint64_t frames_at = 0;      // the first frame's place in the file: whole pages
-    std::uint64_t file_bytes = 0;     // whole pages
-    std::uint64_t page_bytes = 0;     // and size of a reader's file
-    std::array<std::uint8_t, 16> id{};  // of the ring, drawn at its creation
+    std::uint64_t elements = 0;      // of a frame
+    std::uint64_t stride_bytes = 0;  // from frame to frame: whole pages
+    std::uint64_t frames_at = 0;     // the first frame's place in the file: whole pages
+    std::uint64_t file_bytes = 0;    // whole pages
+    std::uint64_t page_bytes = 0;    // and size of a reader's file
+    std::array<std::byte, 16> id{};  // of the ring, drawn at its creation
     friend bool operator==(const RingShape&, const RingShape&) = default;
     std::uint64_t frame_bytes() const noexcept { return elements * element_bytes; }
     std::uint64_t frame_at(std::uint64_t frame) const noexcept { return frames_at + frame % slots * stride_bytes; }
@@ -51,7 +51,7 @@ Result<RingShape> make_ring_shape(std::uint64_t elements, std::uint32_t element_
 
 // The header of the producer's file, and with a reader's own facts behind it, the descriptor.
 inline constexpr std::size_t ring_header_bytes = 96;
-using RingHeader = std::array<std::uint8_t, ring_header_bytes>;
+using RingHeader = std::array<std::byte, ring_header_bytes>;
 RingHeader ring_header(const RingShape& shape);
 
 struct RingPlaceOfReader {
@@ -59,7 +59,7 @@ struct RingPlaceOfReader {
     std::uint64_t first = 0;   // the first frame that it is to get
     friend bool operator==(const RingPlaceOfReader&, const RingPlaceOfReader&) = default;
 };
-using RingDescriptorBytes = std::array<std::uint8_t, SharedRingDescriptor::size_bytes>;
+using RingDescriptorBytes = SharedRingDescriptor::Bytes;
 RingDescriptorBytes encode_ring(const RingShape& shape, const RingPlaceOfReader& place);
 
 struct DecodedRing {
@@ -69,6 +69,6 @@ struct DecodedRing {
 // Every byte may be anything. What comes out is a shape that make_ring_shape() would make with these pages, so that no
 // sum in it overflows. Errors: invalid_argument (length, magic, version, a field out of its range or in contradiction
 // to the others; names the field).
-Result<DecodedRing> decode_ring(std::span<const std::uint8_t> bytes, std::uint64_t page_bytes);
+Result<DecodedRing> decode_ring(std::span<const std::byte> bytes, std::uint64_t page_bytes);
 
 }  // namespace isthmus::rules

@@ -37,6 +37,7 @@
 #include <isthmus/runtime.hpp>
 #include <isthmus/service.hpp>
 #include <isthmus/scoped_allocator.hpp>
+#include <isthmus/shared_frame_ring.hpp>
 #include <isthmus/sharing_rung.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/split_counter.hpp>

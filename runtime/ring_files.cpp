@@ -1,0 +1,79 @@
+// The line between two processes, and descriptors as they come from elsewhere.
+#include "ring_files.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <string>
+
+namespace isthmus::inline v0 {
+
+std::string_view name(ReaderState state) noexcept {
+    switch (state) {
+        case ReaderState::live: return "live";
+        case ReaderState::gone: return "gone";
+        case ReaderState::too_slow: return "too_slow";
+        case ReaderState::broke_rules: return "broke_rules";
+    }
+    return "unknown";
+}
+
+Result<SharedRingDescriptor> SharedRingDescriptor::received(std::span<const std::byte> bytes,
+                                                            std::vector<FileDescriptor> fds) {
+    if (bytes.size() != size_bytes || fds.size() != fd_count) {
+        return Error(Code::invalid_argument,
+                     "a shared frame ring's descriptor is " + std::to_string(size_bytes) + " bytes and " +
+                         std::to_string(fd_count) + " file descriptors, not " + std::to_string(bytes.size()) + " and " +
+                         std::to_string(fds.size()),
+                     "send what SharedFrameRing::admit() gave, all of it");
+    }
+    Bytes own{};
+    std::copy(bytes.begin(), bytes.end(), own.begin());
+    return SharedRingDescriptor(own, {std::move(fds[0]), std::move(fds[1]), std::move(fds[2])});
+}
+
+namespace detail {
+
+void send_on_line(const platform::os::ProcessCalls& calls, int line, LineWord word) noexcept {
+    iovec byte{&word, 1};
+    msghdr message{};
+    message.msg_iov = &byte;
+    message.msg_iovlen = 1;
+    (void)calls.sendmsg(line, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+LineState drain_line(const platform::os::ProcessCalls& calls, int line) noexcept {
+    LineState state;
+    char bytes[256];
+    // A full socket holds some hundred: who sends faster than this is read shall not keep the reader here.
+    for (int round = 0; round < 4; ++round) {
+        iovec into{bytes, sizeof bytes};
+        msghdr message{};  // without room for descriptors: what somebody sends along, the kernel closes
+        message.msg_iov = &into;
+        message.msg_iovlen = 1;
+        const ssize_t got = calls.recvmsg(line, &message, MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+            state.ended = true;
+            return state;
+        }
+        if (got > 0 && (!state.last || *state.last == LineWord::wake)) {
+            for (ssize_t at = 0; at < got; ++at) {
+                state.last = static_cast<LineWord>(bytes[at]);
+                if (bytes[at] != static_cast<char>(LineWord::wake)) break;
+            }
+        }
+        if (got < static_cast<ssize_t>(sizeof bytes)) return state;
+    }
+    return state;
+}
+
+timespec ring_timespec(std::chrono::nanoseconds time) noexcept {
+    constexpr std::int64_t second = 1'000'000'000;
+    timespec answer{};
+    answer.tv_sec = static_cast<time_t>(time.count() / second);
+    answer.tv_nsec = static_cast<long>(time.count() % second);
+    return answer;
+}
+
+}  // namespace detail
+}  // namespace isthmus::inline v0

@@ -1,0 +1,346 @@
+// The producer's half: who reads along, who stands in the way, and for how long. Of what readers write, only cursors
+// count, each copied once and judged; everything else is the producer's own.
+#include <isthmus/shared_frame_ring.hpp>
+
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "ring_files.hpp"
+#include "sharing_rung.hpp"
+
+#include <platform/os.hpp>
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+using platform::os::ProcessCalls;
+using protocol::CursorVerdict;
+using protocol::ProcessAtomics;
+using Stamper = protocol::FrameStamper<ProcessAtomics>;
+using Time = std::chrono::steady_clock::time_point;
+
+struct Reader {
+    SharedReaderInfo info{0, ReaderState::gone, {}};
+    SealedMemory page;
+    FileDescriptor line;
+    std::uint64_t cursor = 0;  // as it was judged last
+    bool in_the_way = false;
+    Time since{};  // that it stands there, without moving
+    bool live() const noexcept { return info.state == ReaderState::live; }
+};
+
+Error of_system(const char* call, const char* what) {
+    const int error = errno;
+    const bool limit = error == EMFILE || error == ENFILE;
+    return Error(limit ? Code::system_limit : Code::system_error, std::string(what) + ": " + std::strerror(error),
+                 limit ? "close descriptors, or raise the limit of open files (ulimit -n)"
+                       : "see the error of the system")
+        .from_call(call, error);
+}
+
+Result<void> check_options(const SharedRingOptions& options) {
+    const auto refused = [](const char* why, const char* remedy) {
+        return Error(Code::invalid_argument, std::string("a shared frame ring is refused: ") + why, remedy);
+    };
+    if (options.most_readers < 1 || options.most_readers > 64) {
+        return refused("the number of its readers is out of range", "1 to 64 readers at a time");
+    }
+    if (options.reader_deadline <= std::chrono::nanoseconds(0)) {
+        return refused("its readers have no time", "a deadline above 0");
+    }
+    return {};
+}
+
+// Which rung it is to be; the one that stands on shared memory of the host is what a ring can be.
+Result<void> check_rung(const Device& device, SeenBy seen) {
+    const rules::SharingEnd end = rules::sharing_end(device.capabilities());
+    const rules::RungAnswer answer = rules::choose_rung(seen, end, end, true);
+    if (answer.rung == SharingRung::host_memory) return {};
+    return Error(Code::unsupported,
+                 "a shared frame ring for GPUs alone is refused: its rung would be " + std::string(name(answer.rung)) +
+                     " (" + std::string(answer.reason) + "), and rings stand on shared memory of the host only",
+                 "SeenBy::cpus_and_gpus: GPUs use registered shared memory in place");
+}
+
+Result<std::array<std::byte, 16>> drawn_id(const ProcessCalls& calls) {
+    std::array<std::byte, 16> id{};
+    if (calls.getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size())) return id;
+    return of_system("getrandom", "no identity could be drawn for a shared frame ring");
+}
+
+}  // namespace
+
+struct RingProducerCore::Parts {
+    Parts(std::shared_ptr<RingFiles> made, const SharedRingOptions& asked, std::chrono::nanoseconds timeout,
+          const ProcessCalls& used)
+        : files(std::move(made)),
+          options(asked),
+          wait_timeout(timeout),
+          calls(used),
+          stamper(atomics, files->published()),
+          readers(asked.most_readers) {}
+    const std::shared_ptr<RingFiles> files;
+    const SharedRingOptions options;
+    const std::chrono::nanoseconds wait_timeout;
+    const ProcessCalls& calls;
+    const ProcessAtomics atomics{};
+    const Stamper stamper;
+    std::vector<Reader> readers;
+    std::uint32_t admitted = 0;
+    std::uint64_t published = 0;
+    bool filling = false;
+    bool closed = false;
+
+    void drop(Reader& reader, ReaderState state, std::string why) {
+        if (state == ReaderState::too_slow) send_on_line(calls, reader.line.get(), LineWord::too_slow);
+        if (state == ReaderState::broke_rules) send_on_line(calls, reader.line.get(), LineWord::broke_rules);
+        reader.info.state = state;
+        reader.info.why = std::move(why);
+        reader.page = SealedMemory();
+        reader.line.close();
+    }
+    void note_end(Reader& reader) {
+        if (reader.live() && drain_line(calls, reader.line.get()).ended) {
+            drop(reader, ReaderState::gone, "its end of the line is closed");
+        }
+    }
+    // Where does this reader stand? false: it has to be waited for. The word is asked for only where what it said last
+    // does not suffice, and looked at once.
+    bool out_of_the_way(Reader& reader) {
+        const std::uint32_t slots = files->shape().slots;
+        if (!reader.live() || protocol::has_room(published, reader.cursor, slots)) return true;
+        const std::uint64_t cursor = stamper.cursor(RingFiles::cursor(reader.page));
+        const CursorVerdict verdict = protocol::judge_cursor(cursor, reader.cursor, published);
+        if (verdict != CursorVerdict::fine) {
+            drop(reader, ReaderState::broke_rules,
+                 "its word `cursor` " + std::string(verdict == CursorVerdict::goes_back ? "went back" : "ran ahead") +
+                     ": " + std::to_string(cursor) + " behind " + std::to_string(reader.cursor) + ", of " +
+                     std::to_string(published) + " frames");
+            return true;
+        }
+        if (cursor != reader.cursor) reader.in_the_way = false;
+        reader.cursor = cursor;
+        if (protocol::has_room(published, cursor, slots)) return true;
+        if (!reader.in_the_way) {
+            reader.in_the_way = true;
+            reader.since = std::chrono::steady_clock::now();
+        }
+        return false;
+    }
+    bool may_write() {
+        if (options.policy == RingPolicy::drop) return true;
+        bool free = true;
+        for (Reader& reader : readers) {
+            const bool away = out_of_the_way(reader);
+            if (away) reader.in_the_way = false;
+            free = away && free;
+        }
+        return free;
+    }
+    // Gives up who has stood in the way for too long. Answers how long the next one has left.
+    std::chrono::nanoseconds give_up_slow_readers() {
+        std::chrono::nanoseconds soonest = std::chrono::nanoseconds::max();
+        const Time now = std::chrono::steady_clock::now();
+        for (Reader& reader : readers) {
+            if (!reader.live() || !reader.in_the_way) continue;
+            const std::chrono::nanoseconds left = options.reader_deadline - (now - reader.since);
+            if (left > std::chrono::nanoseconds(0)) {
+                soonest = std::min(soonest, left);
+            } else {
+                drop(reader, ReaderState::too_slow, "it stood in the way for longer than the ring's deadline");
+            }
+        }
+        return soonest;
+    }
+    // Until one of those in the way moves, ends, or `most` has passed.
+    void sleep(std::chrono::nanoseconds most) {
+        std::vector<pollfd>& waits = polled;
+        waits.clear();
+        for (const Reader& reader : readers) {
+            if (reader.live() && reader.in_the_way) waits.push_back({reader.line.get(), POLLIN, 0});
+        }
+        protocol::announce_sleep(atomics, files->producer_asleep());
+        if (!may_write()) {
+            const timespec time = ring_timespec(most);
+            (void)calls.wait(waits.data(), waits.size(), &time);
+        }
+        atomics.store_relaxed(files->producer_asleep(), 0);
+        for (Reader& reader : readers) note_end(reader);
+    }
+    std::vector<pollfd> polled;
+
+    void wake_readers(bool all) {
+        bool fenced = false;
+        for (Reader& reader : readers) {
+            if (!reader.live()) continue;
+            // One fence for all of them, behind the publication.
+            const std::uint32_t* const asleep = RingFiles::asleep(reader.page);
+            const bool sleeps = fenced ? atomics.load_relaxed(const_cast<std::uint32_t*>(asleep)) != 0
+                                       : protocol::sleeper_to_wake(atomics, const_cast<std::uint32_t*>(asleep));
+            fenced = true;
+            if (all || sleeps) send_on_line(calls, reader.line.get(), LineWord::wake);
+        }
+    }
+};
+
+RingProducerCore::RingProducerCore(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+RingProducerCore::~RingProducerCore() {
+    close();
+}
+
+Result<std::shared_ptr<RingProducerCore>> RingProducerCore::create(const Device& device, std::size_t elements,
+                                                                   std::size_t element_bytes,
+                                                                   const SharedRingOptions& options) {
+    if (Result<void> fine = check_options(options); !fine) return std::move(fine).error();
+    Result<rules::RingShape> shape = rules::make_ring_shape(elements, static_cast<std::uint32_t>(element_bytes),
+                                                            options, platform::os::page_size_bytes());
+    if (!shape) return std::move(shape).error();
+    if (Result<void> fine = check_rung(device, options.seen_by); !fine) return std::move(fine).error();
+    const ProcessCalls& calls = ProcessCalls::real();
+    Result<std::array<std::byte, 16>> id = drawn_id(calls);
+    if (!id) return std::move(id).error();
+    shape->id = *id;
+    const SealedFor writers = options.rights == ReaderRights::read_only ? SealedFor::maker : SealedFor::both;
+    Result<SealedMemory> memory =
+        SealedMemory::create(static_cast<std::size_t>(shape->file_bytes), "isthmus-ring", calls, writers);
+    if (!memory) return std::move(memory).error();
+    auto files = std::make_shared<RingFiles>(std::move(memory).value(), *shape);
+    const rules::RingHeader header = rules::ring_header(*shape);
+    std::memcpy(files->header(), header.data(), header.size());
+    auto parts = std::make_unique<Parts>(std::move(files), options, device.state()->config->wait_timeout, calls);
+    parts->polled.reserve(options.most_readers);
+    return std::shared_ptr<RingProducerCore>(new RingProducerCore(std::move(parts)));
+}
+
+void* RingProducerCore::slot(std::size_t slot) const noexcept {
+    return parts_->files->frame(slot);
+}
+const std::shared_ptr<RingFiles>& RingProducerCore::files() const noexcept {
+    return parts_->files;
+}
+std::uint64_t RingProducerCore::published() const noexcept {
+    return parts_->published;
+}
+
+Result<SharedRingDescriptor> RingProducerCore::admit() {
+    Parts& parts = *parts_;
+    if (parts.closed) {
+        return Error(Code::invalid_handle, "the shared frame ring is closed", "open another one for further frames");
+    }
+    Reader* place = nullptr;
+    for (Reader& reader : parts.readers) {
+        parts.note_end(reader);
+        if (!reader.live() && place == nullptr) place = &reader;
+    }
+    if (place == nullptr) {
+        return Error(Code::in_use,
+                     "the shared frame ring has all of its " + std::to_string(parts.readers.size()) + " readers",
+                     "wait until one ends, or create it with more (SharedRingOptions::most_readers)");
+    }
+    const rules::RingShape& shape = parts.files->shape();
+    Result<SealedMemory> page =
+        SealedMemory::create(static_cast<std::size_t>(shape.page_bytes), "isthmus-ring-reader", parts.calls);
+    if (!page) return std::move(page).error();
+    int ends[2] = {-1, -1};
+    if (parts.calls.socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        return of_system("socketpair", "no line to a reader could be made");
+    }
+    FileDescriptor ours(ends[0]), theirs(ends[1]);
+    FileDescriptor frames(parts.calls.fcntl(parts.files->fd(), F_DUPFD_CLOEXEC, 0));
+    FileDescriptor cursor(parts.calls.fcntl(page->fd(), F_DUPFD_CLOEXEC, 0));
+    if (!frames || !cursor) return of_system("fcntl(F_DUPFD_CLOEXEC)", "no descriptors for a reader could be made");
+    parts.atomics.store_stamped_relaxed(RingFiles::cursor(*page), parts.published);
+    place->info = {parts.admitted++, ReaderState::live, {}};
+    place->page = std::move(page).value();
+    place->line = std::move(ours);
+    place->cursor = parts.published;
+    place->in_the_way = false;
+    return SharedRingDescriptor(rules::encode_ring(shape, {place->info.number, parts.published}),
+                                {std::move(frames), std::move(cursor), std::move(theirs)});
+}
+
+Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
+    Parts& parts = *parts_;
+    if (parts.closed) {
+        return Error(Code::invalid_handle, "the shared frame ring is closed", "open another one for further frames");
+    }
+    if (parts.filling) {
+        return Error(Code::in_use, "a frame of the shared ring is being filled already",
+                     "publish it, or let it go out of scope, before the next one begins");
+    }
+    const RingDeadline deadline(wait, parts.wait_timeout);
+    const std::chrono::nanoseconds spins = ring_spin_time(parts.options.waiting);
+    std::chrono::nanoseconds looked{0};
+    for (std::uint32_t looks = 0; !parts.may_write(); ++looks) {
+        if (deadline.refuses()) {
+            (void)parts.give_up_slow_readers();
+            if (parts.may_write()) break;
+            return Error(Code::not_ready,
+                         "a reader has not finished the frame that would be overwritten, and waiting "
+                         "was ruled out",
+                         "allow a wait, or more slots");
+        }
+        const std::chrono::nanoseconds passed = deadline.passed();
+        const std::chrono::nanoseconds slow = parts.give_up_slow_readers();
+        if (parts.may_write()) break;
+        if (deadline.left() == std::chrono::nanoseconds(0)) {
+            return Error(Code::timed_out, "no reader finished the frame that would be overwritten before the deadline",
+                         "allow more time or more slots, or give the ring a shorter reader_deadline");
+        }
+        if (passed >= spins) {
+            parts.sleep(std::min({slow, deadline.left(), ring_longest_sleep}));
+            continue;
+        }
+        if (passed - looked >= ring_line_look) {
+            looked = passed;
+            for (Reader& reader : parts.readers) parts.note_end(reader);
+        }
+        parts.atomics.pause(looks);
+    }
+    parts.filling = true;
+    parts.stamper.begin(parts.files->stamp(parts.published), parts.published);
+    return parts.published;
+}
+
+Result<void> RingProducerCore::publish(BufferState& buffer, Wait wait) {
+    Parts& parts = *parts_;
+    {
+        // Waits for what writes it on a device, and brings what a copied buffer has there to the shared memory.
+        Result<ViewScope> settled = open_scope(buffer.shared_from_this(), ArgumentUse::read, wait);
+        if (!settled) return std::move(settled).error();
+    }
+    parts.filling = false;
+    if (parts.closed) return {};  // a frame that nobody gets
+    parts.stamper.publish(parts.files->stamp(parts.published), parts.published);
+    ++parts.published;
+    parts.wake_readers(false);
+    return {};
+}
+
+// The slot stays marked as being written, which it was; the next frame goes there.
+void RingProducerCore::abandon() noexcept {
+    parts_->filling = false;
+}
+
+void RingProducerCore::close() noexcept {
+    Parts& parts = *parts_;
+    if (std::exchange(parts.closed, true)) return;
+    parts.stamper.close(parts.published);
+    parts.wake_readers(true);
+}
+
+std::vector<SharedReaderInfo> RingProducerCore::readers() {
+    std::vector<SharedReaderInfo> all;
+    for (Reader& reader : parts_->readers) {
+        parts_->note_end(reader);
+        if (reader.live() || !reader.info.why.empty()) all.push_back(reader.info);
+    }
+    return all;
+}
+
+}  // namespace isthmus::inline v0::detail

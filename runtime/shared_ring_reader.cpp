@@ -1,0 +1,288 @@
+// A reader's half. Sizes come from the descriptor, which was checked against the files once; of what the producer
+// writes, one count and one stamp are copied at a time and judged against what this side knows.
+#include <isthmus/shared_frame_ring.hpp>
+
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "ring_files.hpp"
+
+#include <platform/os.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+using platform::os::ProcessCalls;
+using protocol::ProcessAtomics;
+using protocol::PublishedLook;
+using protocol::PublishedVerdict;
+using protocol::StampVerdict;
+using Follower = protocol::FrameFollower<ProcessAtomics>;
+
+Error broke_rules(const std::string& what) {
+    return {Code::peer_broke_rules, "the producer of a shared frame ring broke its rules: " + what,
+            "end this reader and look at the producer: nothing that it writes can be believed"};
+}
+
+// A line is a socket between two processes of this machine, and nothing that reading from would block.
+Result<void> check_line(const ProcessCalls& calls, int line) {
+    int domain = 0, type = 0;
+    socklen_t bytes = sizeof domain;
+    const bool socket = calls.getsockopt(line, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 &&
+                        calls.getsockopt(line, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0;
+    if (socket && domain == AF_UNIX && type == SOCK_STREAM) return {};
+    return broke_rules("its line is no stream socket of the UNIX domain");
+}
+
+}  // namespace
+
+struct RingReaderCore::Parts {
+    Parts(std::shared_ptr<RingFiles> opened, SealedMemory own, FileDescriptor end, std::uint64_t first,
+          WaitPolicy policy, std::chrono::nanoseconds timeout, const ProcessCalls& used)
+        : files(std::move(opened)),
+          page(std::move(own)),
+          line(std::move(end)),
+          waiting(policy),
+          wait_timeout(timeout),
+          calls(used),
+          follower(atomics, files->published(), RingFiles::cursor(page)),
+          next(first) {
+        held.reserve(files->shape().slots);
+    }
+    const std::shared_ptr<RingFiles> files;
+    const SealedMemory page;
+    const FileDescriptor line;
+    const WaitPolicy waiting;
+    const std::chrono::nanoseconds wait_timeout;
+    const ProcessCalls& calls;
+    const ProcessAtomics atomics{};
+    const Follower follower;
+    std::uint64_t next;               // the frame that comes next
+    std::uint64_t seen = 0;           // the producer's count, as it was judged last
+    std::uint64_t missed = 0;         // since the last frame that was given out
+    std::vector<std::uint64_t> held;  // taken and not finished, in order
+    bool producer_gone = false;
+    std::optional<LineWord> farewell;
+    std::optional<Error> broken;  // for good
+
+    Error broke(const std::string& what) {
+        broken = broke_rules(what);
+        return *broken;
+    }
+    void let_go() {
+        follower.let_go(held.empty() ? next : held.front());
+        if (files->shape().policy == RingPolicy::drop || producer_gone) return;
+        if (protocol::sleeper_to_wake(atomics, files->producer_asleep())) {
+            send_on_line(calls, line.get(), LineWord::wake);
+        }
+    }
+    void look_at_line() {
+        if (producer_gone) return;
+        const LineState state = drain_line(calls, line.get());
+        if (state.last && *state.last != LineWord::wake) farewell = state.last;
+        producer_gone = state.ended;
+    }
+    // One look for a frame. Nothing: there is none; `over`: there will be none.
+    Result<std::optional<Taken>> look(bool& over);
+    Error lost() const {
+        if (farewell == LineWord::too_slow) {
+            return {Code::peer_lost,
+                    "the producer of a shared frame ring gave this reader up: it finished no frame for longer than the "
+                    "ring's deadline",
+                    "finish frames sooner, and connect again"};
+        }
+        if (farewell == LineWord::broke_rules) {
+            return {Code::peer_lost,
+                    "the producer of a shared frame ring gave this reader up: it read an impossible "
+                    "word in this reader's page",
+                    "connect again; who else has the page's descriptor?"};
+        }
+        return {Code::peer_lost, "the producer of a shared frame ring is gone without closing it",
+                "connect to another one; frames that were taken stay valid"};
+    }
+    void sleep(std::chrono::nanoseconds most) {
+        protocol::announce_sleep(atomics, RingFiles::asleep(page));
+        // Any change of the word is worth a look; whether it is a lie is judged there.
+        if (follower.published() == seen) {
+            pollfd wait{line.get(), POLLIN, 0};
+            const timespec time = ring_timespec(most);
+            (void)calls.wait(&wait, 1, &time);
+        }
+        atomics.store_relaxed(RingFiles::asleep(page), 0);
+        look_at_line();
+    }
+};
+
+RingReaderCore::RingReaderCore(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+RingReaderCore::~RingReaderCore() = default;
+
+Result<std::shared_ptr<RingReaderCore>> RingReaderCore::open(const Device& device, SharedRingDescriptor descriptor,
+                                                             std::size_t element_bytes,
+                                                             const SharedReaderOptions& options) {
+    const ProcessCalls& calls = ProcessCalls::real();
+    Result<rules::DecodedRing> ring = rules::decode_ring(descriptor.bytes(), platform::os::page_size_bytes());
+    if (!ring) return std::move(ring).error();
+    const rules::RingShape& shape = ring->shape;
+    if (shape.element_bytes != element_bytes) {
+        return Error(Code::invalid_argument,
+                     "the ring's frames have elements of " + std::to_string(shape.element_bytes) + " bytes, and " +
+                         std::to_string(element_bytes) + " were asked for",
+                     "open it as what the producer made it");
+    }
+    std::array<FileDescriptor, SharedRingDescriptor::fd_count> fds = descriptor.take_fds();
+    if (Result<void> fine = check_line(calls, fds[2].get()); !fine) return std::move(fine).error();
+    const SealedFor writers = shape.rights == ReaderRights::read_only ? SealedFor::maker : SealedFor::both;
+    Result<SealedMemory> frames =
+        SealedMemory::accept(std::move(fds[0]), static_cast<std::size_t>(shape.file_bytes), calls, writers);
+    if (!frames) return std::move(frames).error();
+    Result<SealedMemory> page =
+        SealedMemory::accept(std::move(fds[1]), static_cast<std::size_t>(shape.page_bytes), calls);
+    if (!page) return std::move(page).error();
+    const rules::RingHeader wanted = rules::ring_header(shape);
+    rules::RingHeader found{};
+    std::memcpy(found.data(), frames->data(), found.size());
+    if (found != wanted) return broke_rules("the header of its file is not what the descriptor says");
+    auto files = std::make_shared<RingFiles>(std::move(frames).value(), shape);
+    auto parts =
+        std::make_unique<Parts>(std::move(files), std::move(page).value(), std::move(fds[2]), ring->place.first,
+                                options.waiting, device.state()->config->wait_timeout, calls);
+    return std::shared_ptr<RingReaderCore>(new RingReaderCore(std::move(parts)));
+}
+
+std::size_t RingReaderCore::slots() const noexcept {
+    return parts_->files->shape().slots;
+}
+std::size_t RingReaderCore::elements() const noexcept {
+    return static_cast<std::size_t>(parts_->files->shape().elements);
+}
+RingPolicy RingReaderCore::policy() const noexcept {
+    return parts_->files->shape().policy;
+}
+void* RingReaderCore::slot(std::size_t slot) const noexcept {
+    return parts_->files->frame(slot);
+}
+const std::shared_ptr<RingFiles>& RingReaderCore::files() const noexcept {
+    return parts_->files;
+}
+
+Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& over) {
+    const rules::RingShape& shape = files->shape();
+    // Each frame that was overtaken lets the next look begin further on; a liar's count would do so for ever.
+    for (std::uint32_t round = 0; round < 2 * shape.slots; ++round) {
+        const std::uint64_t word = follower.published();
+        const PublishedLook found = protocol::judge_published(word, seen, next, shape.kept());
+        switch (found.verdict) {
+            case PublishedVerdict::goes_back:
+                return broke("its word `published` went back from " + std::to_string(seen & ~protocol::ring_closed) +
+                             " to " + std::to_string(word & ~protocol::ring_closed) + ", or opened again");
+            case PublishedVerdict::too_great:
+                return broke("its word `published` is " + std::to_string(word) + ", which nobody publishes");
+            case PublishedVerdict::closed: over = true; [[fallthrough]];
+            case PublishedVerdict::nothing: seen = word; return std::optional<Taken>();
+            case PublishedVerdict::frame: break;
+        }
+        const auto slot = static_cast<std::size_t>(found.frame % shape.slots);
+        for (const std::uint64_t other : held) {
+            if (other % shape.slots == slot) {
+                return Error(Code::in_use, "the next frame stands where one stands that this reader still holds",
+                             "finish frames in time: no more are there than the ring has slots");
+            }
+        }
+        seen = word;
+        const std::uint64_t stamp = follower.stamp(files->stamp(found.frame));
+        const StampVerdict verdict = protocol::judge_stamp(stamp, found.frame, shape.slots);
+        if (verdict == StampVerdict::lie) {
+            return broke("its word `stamp` of slot " + std::to_string(slot) + " is " + std::to_string(stamp) +
+                         " for frame " + std::to_string(found.frame));
+        }
+        missed += found.missed;
+        next = found.frame + 1;
+        if (verdict == StampVerdict::whole) {
+            held.push_back(found.frame);
+            return std::optional<Taken>(Taken{found.frame, std::exchange(missed, 0), slot});
+        }
+        ++missed;
+        let_go();
+    }
+    return std::optional<Taken>();
+}
+
+Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
+    Parts& parts = *parts_;
+    if (parts.broken) return *parts.broken;
+    const RingDeadline deadline(wait, parts.wait_timeout);
+    const std::chrono::nanoseconds spins = ring_spin_time(parts.waiting);
+    std::chrono::nanoseconds looked{0};
+    for (std::uint32_t looks = 0;; ++looks) {
+        bool over = false;
+        const bool gone = parts.producer_gone;  // before the look: what it published before its end counts
+        Result<std::optional<Taken>> found = parts.look(over);
+        if (!found) return std::move(found).error();
+        if (*found) return **found;
+        if (over) {
+            return Error(Code::invalid_handle, "the shared frame ring is closed, and no frame is left",
+                         "connect to another one for further frames");
+        }
+        if (gone) return parts.lost();
+        if (deadline.refuses()) {
+            if (looks > 0)
+                return Error(Code::not_ready, "no frame was published, and waiting was ruled out", "allow a wait");
+            parts.look_at_line();
+            continue;
+        }
+        const std::chrono::nanoseconds passed = deadline.passed();
+        if (deadline.left() == std::chrono::nanoseconds(0)) {
+            return Error(Code::timed_out, "no frame was published before the deadline", "allow more time");
+        }
+        if (passed >= spins) {
+            parts.sleep(std::min(deadline.left(), ring_longest_sleep));
+            continue;
+        }
+        if (passed - looked >= ring_line_look) {
+            looked = passed;
+            parts.look_at_line();
+        }
+        parts.atomics.pause(looks);
+    }
+}
+
+// Another process wrote it: what the device has of the frame before is of no use.
+void RingReaderCore::arrived(BufferState& buffer) noexcept {
+    const std::lock_guard lock(buffer.mutex);
+    buffer.host_newer = true;
+    buffer.device_newer = false;
+    buffer.relay_stale = buffer.relay != nullptr;
+    buffer.host_touched = true;
+}
+
+Result<void> RingReaderCore::finish(std::uint64_t frame, BufferState& buffer, Wait wait) {
+    Parts& parts = *parts_;
+    {
+        const std::lock_guard lock(buffer.mutex);
+        if (buffer.open_against(ArgumentUse::write)) {
+            return Error(Code::in_use, "the frame cannot be finished while a host view of it is open",
+                         "let the view go out of scope first");
+        }
+    }
+    if (Result<void> waited = buffer.wait_for_uses(ArgumentUse::write, wait); !waited) return waited;
+    const rules::RingShape& shape = parts.files->shape();
+    const std::uint64_t stamp = parts.follower.stamp_again(parts.files->stamp(frame));
+    const StampVerdict verdict = protocol::judge_stamp(stamp, frame, shape.slots);
+    parts.held.erase(std::remove(parts.held.begin(), parts.held.end(), frame), parts.held.end());
+    parts.let_go();
+    if (verdict == StampVerdict::whole) return {};
+    if (verdict == StampVerdict::overtaken) {
+        return Error(Code::overtaken,
+                     "frame " + std::to_string(frame) +
+                         " of a shared ring was overwritten while it was read, by frame " +
+                         std::to_string((stamp - 1) / 2),
+                     "throw away what was made of it; more slots, less work per frame, or RingPolicy::wait");
+    }
+    return parts.broke("its word `stamp` of slot " + std::to_string(frame % shape.slots) + " became " +
+                       std::to_string(stamp) + " while frame " + std::to_string(frame) + " was read");
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,400 @@
+// Both halves of a shared ring against somebody who writes nonsense, dies, floods or sleeps at the other end.
+#include "ring_files.hpp"
+
+#include <isthmus/runtime.hpp>
+#include <isthmus/shared_frame_ring.hpp>
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::most_frames;
+using protocol::ring_closed;
+using protocol::stamp_whole;
+using protocol::stamp_writing;
+
+constexpr std::size_t elements = 16;
+
+Runtime& runtime() {
+    static Runtime open = [] {
+        RuntimeOptions options;
+        options.cuda_library = "/nonexistent/libcuda.so.1";
+        return Runtime::open(options).value();
+    }();
+    return open;
+}
+Device& device() {
+    return runtime().default_device();
+}
+
+// A producer with its frames; and readers of it.
+struct Producer {
+    explicit Producer(const SharedRingOptions& options)
+        : core(RingProducerCore::create(device(), elements, sizeof(std::uint32_t), options).value()),
+          buffers(adopt_slots<std::uint32_t>(device(), *core, options.slots, elements, {}).value()) {}
+    Result<void> produce(std::uint32_t value, Wait wait = Wait::at_most(5s)) {
+        Result<std::uint64_t> number = core->begin(wait);
+        if (!number) return std::move(number).error();
+        Buffer<std::uint32_t>& buffer = buffers[*number % buffers.size()];
+        {
+            auto view = buffer.write_on_host().value();
+            for (std::uint32_t& element : view) element = value;
+        }
+        return core->publish(*buffer.state(), {});
+    }
+    void word(std::uint32_t* at, std::uint64_t value) const {
+        protocol::ProcessAtomics{}.store_stamped_release(at, value);
+    }
+    std::shared_ptr<RingProducerCore> core;
+    std::vector<Buffer<std::uint32_t>> buffers;
+};
+struct Consumer {
+    explicit Consumer(Producer& of, SharedReaderOptions options = {})
+        : core(RingReaderCore::open(device(), of.core->admit().value(), sizeof(std::uint32_t), options).value()),
+          buffers(adopt_slots<std::uint32_t>(device(), *core, core->slots(), elements,
+                                             {.host = Use::reads_once, .device = Use::reads_once})
+                      .value()) {}
+    Result<RingReaderCore::Taken> take(Wait wait = Wait::at_most(1ms)) { return core->take(wait); }
+    Result<void> finish(const RingReaderCore::Taken& taken) {
+        return core->finish(taken.frame, *buffers[taken.slot].state(), {});
+    }
+    std::uint32_t value(const RingReaderCore::Taken& taken) {
+        return (*buffers[taken.slot].read_on_host())[elements - 1];
+    }
+    std::shared_ptr<RingReaderCore> core;
+    std::vector<Buffer<std::uint32_t>> buffers;
+};
+
+SharedRingOptions options_of(RingPolicy policy, std::size_t slots = 4) {
+    SharedRingOptions options;
+    options.slots = slots;
+    options.policy = policy;
+    options.reader_deadline = 20ms;
+    return options;
+}
+
+// A refusal that names the word, and that is repeated for good.
+template <class T>
+void expect_broken(const Result<T>& answer, const char* word) {
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.code(), Code::peer_broke_rules);
+    EXPECT_NE(answer.error().message().find(word), std::string::npos) << answer.error().message();
+}
+
+// keeps I6
+TEST(SharedRingWords, ACountThatNobodyPublishesIsATypedErrorThatNamesIt) {
+    for (const std::uint64_t lie :
+         {std::uint64_t{0}, std::uint64_t{1}, most_frames + 1, ~std::uint64_t{0}, ring_closed - 1, std::uint64_t{1}}) {
+        SCOPED_TRACE(lie);
+        Producer producer(options_of(RingPolicy::drop));
+        Consumer reader(producer);
+        for (std::uint32_t value = 0; value < 2; ++value) ASSERT_TRUE(producer.produce(value));
+        const RingReaderCore::Taken taken = reader.take().value();
+        EXPECT_TRUE(reader.finish(taken));
+        producer.word(producer.core->files()->published(), lie);
+        expect_broken(reader.take(), "published");
+        producer.word(producer.core->files()->published(), 2);
+        expect_broken(reader.take(), "published");  // nothing is believed any more
+    }
+}
+
+// A count that is possible and too great meets the stamps.
+// keeps I6
+TEST(SharedRingWords, AStampThatNoProducerWritesIsATypedErrorThatNamesIt) {
+    struct Lie {
+        std::uint64_t published;
+        std::uint64_t stamp;
+    };
+    // The next frame is number 2, in slot 2.
+    for (const Lie lie : {Lie{3, 0}, Lie{3, ~std::uint64_t{0}}, Lie{3, stamp_writing(2)}, Lie{3, stamp_whole(1)},
+                          Lie{3, stamp_whole(3)}, Lie{3, stamp_whole(2) + 1}, Lie{most_frames, 0}}) {
+        SCOPED_TRACE(lie.stamp);
+        Producer producer(options_of(RingPolicy::drop));
+        Consumer reader(producer);
+        for (std::uint32_t value = 0; value < 2; ++value) {
+            ASSERT_TRUE(producer.produce(value));
+            ASSERT_TRUE(reader.finish(reader.take().value()));
+        }
+        for (std::uint64_t slot = 0; slot < 4; ++slot) {
+            producer.word(producer.core->files()->stamp(slot), lie.stamp);
+        }
+        producer.word(producer.core->files()->published(), lie.published);
+        expect_broken(reader.take(), "stamp");
+        expect_broken(reader.take(), "stamp");
+    }
+}
+
+// keeps I6
+TEST(SharedRingWords, AStampThatChangesUnderAReaderIsOvertakenOrALie) {
+    for (const bool lie : {false, true}) {
+        Producer producer(options_of(RingPolicy::wait));
+        Consumer reader(producer);
+        ASSERT_TRUE(producer.produce(1));
+        const RingReaderCore::Taken taken = reader.take().value();
+        producer.word(producer.core->files()->stamp(0), lie ? stamp_whole(5) : stamp_writing(4));
+        const Result<void> finished = reader.finish(taken);
+        ASSERT_FALSE(finished);
+        EXPECT_EQ(finished.code(), lie ? Code::peer_broke_rules : Code::overtaken);
+    }
+}
+
+// One that runs on without end, by counts and stamps that each are possible.
+// keeps I6
+TEST(SharedRingWords, AReaderIsNotKeptBusyByAProducerThatOvertakesForEver) {
+    Producer producer(options_of(RingPolicy::drop));
+    Consumer reader(producer);
+    const std::uint64_t far = most_frames / 2;
+    for (std::uint64_t slot = 0; slot < 4; ++slot) {
+        producer.word(producer.core->files()->stamp(slot), stamp_writing(far * 2 - 4 + slot));
+    }
+    producer.word(producer.core->files()->published(), far);
+    EXPECT_EQ(reader.take(Wait::never()).code(), Code::not_ready);
+    EXPECT_EQ(reader.take(Wait::at_most(1ms)).code(), Code::timed_out);
+}
+
+// keeps I6
+TEST(SharedRingWords, ACursorThatNoReaderWritesEndsThatReaderAndNobodyElse) {
+    for (const std::uint64_t lie : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{6}, most_frames,
+                                    ~std::uint64_t{0}, std::uint64_t{1} << 63}) {
+        SCOPED_TRACE(lie);
+        Producer producer(options_of(RingPolicy::wait, 2));
+        Consumer honest(producer);
+        SharedRingDescriptor descriptor = producer.core->admit().value();
+        auto fds = descriptor.take_fds();
+        SealedMemory page = SealedMemory::accept(std::move(fds[1]), 4096).value();
+        // Two frames that the liar lets go of, then the lie, behind which the producer has to look.
+        for (std::uint32_t value = 0; value < 9; ++value) {
+            if (value == 2) producer.word(RingFiles::cursor(page), 2);
+            if (value == 4) producer.word(RingFiles::cursor(page), lie);
+            ASSERT_TRUE(producer.produce(value)) << value;
+            const RingReaderCore::Taken taken = honest.take().value();
+            EXPECT_EQ(honest.value(taken), value);
+            ASSERT_TRUE(honest.finish(taken));
+        }
+        const std::vector<SharedReaderInfo> readers = producer.core->readers();
+        ASSERT_EQ(readers.size(), 2u);
+        EXPECT_EQ(readers[0].state, ReaderState::live);
+        EXPECT_EQ(readers[1].state, ReaderState::broke_rules);
+        EXPECT_NE(readers[1].why.find("cursor"), std::string::npos);
+    }
+}
+
+// Sizes and places come from the descriptor, once.
+// keeps I5
+TEST(SharedRingWords, WhatBecomesOfTheHeaderAfterTheHandOverIsNothingToAReader) {
+    Producer producer(options_of(RingPolicy::drop));
+    Consumer reader(producer);
+    std::memset(producer.core->files()->header(), 0xff, rules::ring_header_bytes);
+    ASSERT_TRUE(producer.produce(77));
+    const RingReaderCore::Taken taken = reader.take().value();
+    EXPECT_EQ(reader.value(taken), 77u);
+    const auto late =
+        RingReaderCore::open(device(), producer.core->admit().value(), sizeof(std::uint32_t), SharedReaderOptions{});
+    expect_broken(late, "header");
+}
+
+std::size_t open_descriptors() {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+    return count;
+}
+
+// keeps I4, I5
+TEST(SharedRingDescriptors, FilesThatAreNotWhatTheBytesSayAreRefusedAndClosed) {
+    Producer producer(options_of(RingPolicy::drop));
+    const std::size_t before = open_descriptors();
+    const auto memfd = [](std::size_t bytes, int seals) {
+        FileDescriptor fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
+        if (seals != 0) {
+            EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
+        }
+        return fd;
+    };
+    const auto size = static_cast<std::size_t>(producer.core->files()->shape().file_bytes);
+    const auto pipe_end = [] {
+        int ends[2];
+        EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+        ::close(ends[1]);
+        return FileDescriptor(ends[0]);
+    };
+    const auto datagrams = [] {
+        int ends[2];
+        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
+        ::close(ends[1]);
+        return FileDescriptor(ends[0]);
+    };
+    constexpr int sealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    const std::vector<std::function<void(std::array<FileDescriptor, 3>&)>> changes = {
+        [&](auto& fds) { fds[0] = memfd(size, 0); },                          // shrinks later
+        [&](auto& fds) { fds[0] = memfd(size, F_SEAL_GROW | F_SEAL_SEAL); },  // …
+        [&](auto& fds) { fds[0] = memfd(size - 4096, sealed); },              // shorter than said
+        [&](auto& fds) { fds[0] = memfd(size, sealed); },                     // another file: no header
+        [&](auto& fds) { fds[0] = pipe_end(); },                              //
+        [&](auto& fds) { fds[0].close(); },                                   //
+        [&](auto& fds) { fds[1] = memfd(4096, 0); },                          //
+        [&](auto& fds) { std::swap(fds[0], fds[1]); },                        //
+        [&](auto& fds) { fds[1] = FileDescriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)); },
+        [&](auto& fds) { fds[2] = pipe_end(); },
+        [&](auto& fds) { fds[2] = datagrams(); },
+        [&](auto& fds) { fds[2] = memfd(4096, sealed); },
+        [&](auto& fds) { fds[2].close(); },
+    };
+    for (std::size_t at = 0; at < changes.size(); ++at) {
+        SCOPED_TRACE(at);
+        SharedRingDescriptor good = producer.core->admit().value();
+        SharedRingDescriptor::Bytes bytes{};
+        std::copy(good.bytes().begin(), good.bytes().end(), bytes.begin());
+        std::array<FileDescriptor, 3> fds = good.take_fds();
+        changes[at](fds);
+        const auto opened = RingReaderCore::open(device(), SharedRingDescriptor(bytes, std::move(fds)),
+                                                 sizeof(std::uint32_t), SharedReaderOptions{});
+        ASSERT_FALSE(opened);
+        EXPECT_EQ(opened.code(), Code::peer_broke_rules) << opened.error().text();
+    }
+    (void)producer.core->readers();  // notices that they are gone
+    EXPECT_EQ(open_descriptors(), before);
+}
+
+// Accesses of a process that is killed at the n-th of them.
+struct DeadlyAtomics : protocol::ProcessAtomics {
+    explicit DeadlyAtomics(int at) : left(std::make_shared<int>(at)) {}
+    void step() const {
+        if (--*left == 0) ::raise(SIGKILL);
+    }
+    std::uint64_t load_stamped_acquire(Cell cell) const { return step(), ProcessAtomics::load_stamped_acquire(cell); }
+    std::uint64_t load_stamped_relaxed(Cell cell) const { return step(), ProcessAtomics::load_stamped_relaxed(cell); }
+    void store_stamped_release(Cell cell, std::uint64_t value) const {
+        step();
+        ProcessAtomics::store_stamped_release(cell, value);
+    }
+    std::uint32_t load_relaxed(Cell cell) const { return step(), ProcessAtomics::load_relaxed(cell); }
+    void store_relaxed(Cell cell, std::uint32_t value) const { step(), ProcessAtomics::store_relaxed(cell, value); }
+    void fence_sequential(Cell cell) const { step(), ProcessAtomics::fence_sequential(cell); }
+    void fence_acquire(Cell cell) const { step(), ProcessAtomics::fence_acquire(cell); }
+    std::shared_ptr<int> left;
+};
+
+// What a reader does for three frames, by the protocol itself, in a process that ends at its n-th access.
+[[noreturn]] void read_until_killed(std::byte* frames, std::byte* page, const rules::RingShape& shape, int at) {
+    const DeadlyAtomics atomics(at);
+    const auto word = [](std::byte* base, std::size_t offset) {
+        return reinterpret_cast<std::uint32_t*>(base + offset);
+    };
+    const protocol::FrameFollower<DeadlyAtomics> follower(atomics, word(frames, rules::ring_published_at),
+                                                          word(page, rules::cursor_at));
+    for (std::uint64_t frame = 0; frame < 3; ++frame) {
+        while ((follower.published() & ~ring_closed) <= frame) {
+            protocol::announce_sleep(atomics, word(page, rules::reader_asleep_at));
+            atomics.store_relaxed(word(page, rules::reader_asleep_at), 0);
+        }
+        (void)follower.stamp(word(frames, shape.stamp_at(frame)));
+        (void)follower.stamp_again(word(frames, shape.stamp_at(frame)));
+        follower.let_go(frame + 1);
+        (void)protocol::sleeper_to_wake(atomics, word(frames, rules::ring_producer_asleep_at));
+    }
+    ::raise(SIGKILL);
+    ::_exit(1);
+}
+
+// keeps I6
+TEST(SharedRingDeaths, AReaderKilledAtAnyAccessNeitherStopsTheProducerNorHarmsAnotherReader) {
+    for (int at = 1; at <= 24; ++at) {
+        SCOPED_TRACE(at);
+        SharedRingOptions options = options_of(RingPolicy::wait, 2);
+        options.reader_deadline = 30s;  // so that its death is what ends it
+        options.waiting = at % 2 == 0 ? WaitPolicy::sleep : WaitPolicy::adaptive;
+        Producer producer(options);
+        Consumer other(producer);
+        SharedRingDescriptor descriptor = producer.core->admit().value();
+        const rules::RingShape shape = producer.core->files()->shape();
+        const pid_t child = ::fork();
+        ASSERT_GE(child, 0);
+        if (child == 0) {
+            const auto map = [&](int fd, std::uint64_t bytes, int protection) {
+                return static_cast<std::byte*>(
+                    ::mmap(nullptr, static_cast<std::size_t>(bytes), protection, MAP_SHARED, fd, 0));
+            };
+            std::byte* const frames = map(descriptor.fds()[0], shape.file_bytes, PROT_READ);
+            std::byte* const page = map(descriptor.fds()[1], shape.page_bytes, PROT_READ | PROT_WRITE);
+            // The parent's own ends, inherited by fork, would hide the death from it: only sent ones count.
+            read_until_killed(frames, page, shape, at);
+        }
+        for (FileDescriptor& fd : descriptor.take_fds()) fd.close();
+        for (std::uint32_t value = 0; value < 8; ++value) {
+            ASSERT_TRUE(producer.produce(value)) << value;
+            const RingReaderCore::Taken taken = other.take(Wait::at_most(5s)).value();
+            EXPECT_EQ(other.value(taken), value);
+            ASSERT_TRUE(other.finish(taken));
+        }
+        int status = 0;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        EXPECT_TRUE(WIFSIGNALED(status));
+        EXPECT_EQ(producer.core->readers().at(1).state, ReaderState::gone);
+    }
+}
+
+// keeps I6
+TEST(SharedRingDeaths, ALineThatIsFullOrFloodedOrBlockingStopsNobody) {
+    Producer producer(options_of(RingPolicy::wait, 2));
+    SharedRingDescriptor descriptor = producer.core->admit().value();
+    auto fds = descriptor.take_fds();
+    SealedMemory page = SealedMemory::accept(std::move(fds[1]), 4096).value();
+    ASSERT_EQ(::fcntl(fds[2].get(), F_SETFL, 0), 0);
+    // Sleeps for ever, as it says, and never takes what wakes it; and sends what it can.
+    protocol::ProcessAtomics{}.store_relaxed(RingFiles::asleep(page), 1);
+    const std::vector<char> flood(1 << 16, 'w');
+    for (std::uint32_t value = 0; value < 3000; ++value) {
+        (void)::send(fds[2].get(), flood.data(), flood.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        producer.word(RingFiles::cursor(page), value);
+        ASSERT_TRUE(producer.produce(value)) << value;
+    }
+    EXPECT_EQ(producer.core->readers().at(0).state, ReaderState::live);
+}
+
+// keeps I6
+TEST(SharedRingDeaths, AProducersEndIsKnownAtOnceAndBehindItsLastFrame) {
+    for (const WaitPolicy waiting : {WaitPolicy::spin, WaitPolicy::sleep}) {
+        Producer producer(options_of(RingPolicy::wait));
+        SharedRingDescriptor descriptor = producer.core->admit().value();
+        SharedRingDescriptor::Bytes bytes{};
+        std::copy(descriptor.bytes().begin(), descriptor.bytes().end(), bytes.begin());
+        auto fds = descriptor.take_fds();
+        // A line whose other end is closed, as a death closes it; the ring itself is not.
+        int ends[2];
+        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        fds[2] = FileDescriptor(ends[0]);
+        const auto core = RingReaderCore::open(device(), SharedRingDescriptor(bytes, std::move(fds)),
+                                               sizeof(std::uint32_t), {.use = {}, .waiting = waiting})
+                              .value();
+        ASSERT_TRUE(producer.produce(1));
+        EXPECT_TRUE(core->take(Wait::at_most(1ms)));
+        EXPECT_EQ(core->take(Wait::at_most(1ms)).code(), Code::timed_out);
+        ASSERT_TRUE(producer.produce(2));
+        ::close(ends[1]);
+        EXPECT_TRUE(core->take(Wait::never())) << "what was published before counts";
+        EXPECT_EQ(core->take(Wait::at_most(30s)).code(), Code::peer_lost);
+        EXPECT_EQ(core->take(Wait::never()).code(), Code::peer_lost);
+    }
+}
+
+}  // namespace
+}  // namespace isthmus::inline v0::detail
