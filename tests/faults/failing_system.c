@@ -7,13 +7,19 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -146,6 +152,26 @@ CALL(void*, aligned_alloc, (size_t alignment, size_t bytes), (alignment, bytes),
 CALL(ssize_t, write, (int file, const void* data, size_t bytes), (file, data, bytes), -1, ENOSPC)
 CALL(int, memfd_create, (const char* name, unsigned flags), (name, flags), -1, EMFILE)
 CALL(int, ftruncate64, (int file, off64_t bytes), (file, bytes), -1, ENOSPC)
+CALL(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1, EMFILE)
+CALL(int, socketpair, (int domain, int type, int protocol, int ends[2]), (domain, type, protocol, ends), -1, EMFILE)
+CALL(int, bind, (int file, const struct sockaddr* address, socklen_t bytes), (file, address, bytes), -1, EACCES)
+CALL(int, listen, (int file, int backlog), (file, backlog), -1, EADDRINUSE)
+CALL(int, accept4, (int file, struct sockaddr* address, socklen_t* bytes, int flags), (file, address, bytes, flags), -1,
+     EMFILE)
+CALL(int, connect, (int file, const struct sockaddr* address, socklen_t bytes), (file, address, bytes), -1,
+     ECONNREFUSED)
+CALL(int, getsockopt, (int file, int level, int option, void* value, socklen_t* bytes),
+     (file, level, option, value, bytes), -1, ENOPROTOOPT)
+CALL(ssize_t, sendmsg, (int file, const struct msghdr* message, int flags), (file, message, flags), -1, EPIPE)
+CALL(ssize_t, recvmsg, (int file, struct msghdr* message, int flags), (file, message, flags), -1, ECONNRESET)
+CALL(int, ppoll, (struct pollfd * files, nfds_t count, const struct timespec* timeout, const sigset_t* signals),
+     (files, count, timeout, signals), -1, ENOMEM)
+CALL(int, mkdir, (const char* path, mode_t mode), (path, mode), -1, EACCES)
+CALL(int, unlinkat, (int directory, const char* path, int flags), (directory, path, flags), -1, EACCES)
+CALL(int, flock, (int file, int operation), (file, operation), -1, ENOLCK)
+CALL(int, fstat64, (int file, struct stat64* facts), (file, facts), -1, EIO)
+CALL(int, fstatfs64, (int file, struct statfs64* facts), (file, facts), -1, EIO)
+CALL(ssize_t, getrandom, (void* data, size_t bytes, unsigned flags), (data, bytes, flags), -1, EAGAIN)
 
 /* Those with an argument that is not always there. */
 EXPORT int open64(const char* path, int flags, ...);
@@ -160,6 +186,35 @@ int open64(const char* path, int flags, ...) {
         return -1;
     }
     return ((int (*)(const char*, int, ...))next("open64"))(path, flags, mode);
+}
+
+EXPORT int openat64(int directory, const char* path, int flags, ...);
+int openat64(int directory, const char* path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    const int mode = va_arg(rest, int);
+    va_end(rest);
+    const int code = planned("openat64", __builtin_return_address(0), EMFILE);
+    if (code != 0) {
+        errno = code;
+        return -1;
+    }
+    return ((int (*)(int, const char*, int, ...))next("openat64"))(directory, path, flags, mode);
+}
+
+/* The argument is a number here, a pointer for locks, and passed on as it is. */
+EXPORT int fcntl64(int file, int command, ...);
+int fcntl64(int file, int command, ...) {
+    va_list rest;
+    va_start(rest, command);
+    void* argument = va_arg(rest, void*);
+    va_end(rest);
+    const int code = planned("fcntl64", __builtin_return_address(0), EINVAL);
+    if (code != 0) {
+        errno = code;
+        return -1;
+    }
+    return ((int (*)(int, int, ...))next("fcntl64"))(file, command, argument);
 }
 
 EXPORT long syscall(long number, ...);

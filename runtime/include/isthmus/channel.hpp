@@ -58,6 +58,7 @@ enum class ChannelSide : std::uint8_t {
 namespace detail {
 class ChannelState;
 class ListenerState;
+struct ChannelAccess;
 }  // namespace detail
 
 class Channel;
@@ -65,9 +66,10 @@ class Channel;
 // directory or name, or its listener died), not_permitted where others may write into the directory.
 ISTHMUS_API Result<Channel> connect_channel(const std::string& directory, const ChannelOptions& options = {});
 
-// One end. Both may send. Messages arrive whole and in order, or the channel ends: every error but invalid_argument and
-// system_limit closes it for good, together with whatever came and was not received yet, and is repeated by all
-// later calls. Never raises SIGPIPE, starts no thread. Movable; one thread at a time.
+// One end. Both may send. Messages arrive whole and in order, or the channel ends: every error closes it for good and
+// is repeated by all later calls, but for invalid_argument and system_limit of send(), which sent nothing. Where the
+// peer broke rules or was silent, whatever came and was not received yet is closed, too. Never raises SIGPIPE, starts
+// no thread. Movable; one thread at a time.
 //
 // Codes: peer_lost (it ended, was killed, or closed its end; known at once, not at a deadline), timed_out (it owes a
 // step, and was silent for step_timeout), peer_broke_rules (what came is not what this protocol allows: format, sizes,
@@ -83,8 +85,8 @@ public:
     Channel& operator=(Channel&&) noexcept;
     ~Channel();  // close()
 
-    const PeerCredentials& peer() const noexcept;
-    const ChannelQuota& peer_quota() const noexcept;
+    PeerCredentials peer() const noexcept;
+    ChannelQuota peer_quota() const noexcept;
 
     // Hands a message to the kernel; the fds are duplicated and stay the caller's. Waits for step_timeout at most where
     // the peer has as many unreceived messages as it accepts. That it was sent says not that it was received.
@@ -96,14 +98,15 @@ public:
     // Where the peer owes nothing: has a message come? Waits up to `timeout` (0: looks only); false: none has, and
     // the channel is as it was.
     Result<bool> wait_for_message(std::chrono::nanoseconds timeout);
-    // For poll(): readable when something came, a message or the peer's end. Stays the channel's. -1: closed.
+    // For poll(): readable when something came, a message or the peer's end. Stays the channel's; -1: closed. Look with
+    // wait_for_message(0) before sleeping: sending takes in what comes meanwhile.
     int descriptor() const noexcept;
     // Tells the peer, who then sees peer_lost behind the last message.
     void close() noexcept;
 
 private:
+    friend struct detail::ChannelAccess;
     friend class Listener;
-    friend Result<Channel> connect_channel(const std::string& directory, const ChannelOptions& options);
     explicit Channel(std::unique_ptr<detail::ChannelState> state) noexcept;
     std::unique_ptr<detail::ChannelState> state_;
 };
@@ -128,6 +131,7 @@ public:
     int descriptor() const noexcept;  // for poll(): readable when somebody connects
 
 private:
+    friend struct detail::ChannelAccess;
     explicit Listener(std::unique_ptr<detail::ListenerState> state) noexcept;
     std::unique_ptr<detail::ListenerState> state_;
 };

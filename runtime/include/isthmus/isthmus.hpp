@@ -12,6 +12,7 @@
 #include <isthmus/buffer_part.hpp>
 #include <isthmus/callback_allocator.hpp>
 #include <isthmus/capability.hpp>
+#include <isthmus/channel.hpp>
 #include <isthmus/completions.hpp>
 #include <isthmus/concurrent_view.hpp>
 #include <isthmus/copy.hpp>
@@ -19,6 +20,7 @@
 #include <isthmus/device.hpp>
 #include <isthmus/event.hpp>
 #include <isthmus/facts.hpp>
+#include <isthmus/file_descriptor.hpp>
 #include <isthmus/frame_ring.hpp>
 #include <isthmus/graph.hpp>
 #include <isthmus/guarded_atomics.hpp>

@@ -1,0 +1,152 @@
+// The public doors of channels and listeners.
+#include <isthmus/channel.hpp>
+
+#include "channel_place.hpp"
+#include "channel_state.hpp"
+#include "process.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace isthmus::inline v0 {
+namespace detail {
+
+class ListenerState {
+public:
+    ListenerState(ListenerPlace place, ChannelOptions options, const platform::os::ProcessCalls& calls)
+        : place_(std::move(place)), options_(std::move(options)), calls_(&calls), forks_(process::generation()) {}
+    ListenerState(const ListenerState&) = delete;
+    ListenerState& operator=(const ListenerState&) = delete;
+    // The name is the parent's after fork().
+    ~ListenerState() {
+        if (!forked()) place_.remove_name();
+    }
+    bool forked() const noexcept { return forks_ != process::generation(); }
+
+    const ListenerPlace& place() const noexcept { return place_; }
+    const ChannelOptions& options() const noexcept { return options_; }
+    const platform::os::ProcessCalls& calls() const noexcept { return *calls_; }
+
+private:
+    ListenerPlace place_;
+    ChannelOptions options_;
+    const platform::os::ProcessCalls* calls_;
+    std::uint64_t forks_;
+};
+
+Result<Channel> ChannelAccess::over(FileDescriptor socket, ChannelSide side, const ChannelOptions& options,
+                                    const platform::os::ProcessCalls& calls) {
+    Result<std::unique_ptr<ChannelState>> state = ChannelState::greet(std::move(socket), side, options, calls);
+    if (!state) return std::move(state).error();
+    return Channel(std::move(state).value());
+}
+
+Result<Channel> ChannelAccess::connect(const std::string& directory, const ChannelOptions& options,
+                                       const platform::os::ProcessCalls& calls) {
+    if (Result<void> fine = check(options); !fine) return std::move(fine).error();
+    Result<FileDescriptor> socket = connect_to_place(directory, options.step_timeout, calls);
+    if (!socket) return std::move(socket).error();
+    return over(std::move(socket).value(), ChannelSide::receiving, options, calls);
+}
+
+Result<Listener> ChannelAccess::listen(const std::string& directory, const ChannelOptions& options,
+                                       const platform::os::ProcessCalls& calls) {
+    if (Result<void> fine = check(options); !fine) return std::move(fine).error();
+    Result<ListenerPlace> place = ListenerPlace::take(directory, calls);
+    if (!place) return std::move(place).error();
+    return Listener(std::make_unique<ListenerState>(std::move(place).value(), options, calls));
+}
+
+}  // namespace detail
+
+namespace {
+
+Error moved_from() {
+    return {Code::invalid_handle, "a channel or a listener was used that was moved from", "the object it was moved to"};
+}
+
+}  // namespace
+
+Channel::Channel(std::unique_ptr<detail::ChannelState> state) noexcept : state_(std::move(state)) {}
+Channel::Channel(Channel&&) noexcept = default;
+Channel& Channel::operator=(Channel&&) noexcept = default;
+Channel::~Channel() = default;
+
+Result<Channel> Channel::over(FileDescriptor socket, ChannelSide side, const ChannelOptions& options) {
+    return detail::ChannelAccess::over(std::move(socket), side, options, platform::os::ProcessCalls::real());
+}
+PeerCredentials Channel::peer() const noexcept {
+    return state_ ? state_->peer() : PeerCredentials{};
+}
+ChannelQuota Channel::peer_quota() const noexcept {
+    return state_ ? state_->peer_quota() : ChannelQuota{0, 0, 0};
+}
+Result<void> Channel::send(std::uint32_t kind, std::span<const std::byte> bytes, std::span<const int> fds) {
+    return state_ ? state_->send(kind, bytes, fds) : Result<void>(moved_from());
+}
+Result<void> Channel::wait_received() {
+    return state_ ? state_->wait_received() : Result<void>(moved_from());
+}
+Result<ChannelMessage> Channel::receive() {
+    return state_ ? state_->receive() : Result<ChannelMessage>(moved_from());
+}
+Result<bool> Channel::wait_for_message(std::chrono::nanoseconds timeout) {
+    return state_ ? state_->wait_for_message(timeout) : Result<bool>(moved_from());
+}
+int Channel::descriptor() const noexcept {
+    return state_ ? state_->descriptor() : -1;
+}
+void Channel::close() noexcept {
+    if (state_) state_->close();
+}
+
+Listener::Listener(std::unique_ptr<detail::ListenerState> state) noexcept : state_(std::move(state)) {}
+Listener::Listener(Listener&&) noexcept = default;
+Listener& Listener::operator=(Listener&&) noexcept = default;
+Listener::~Listener() = default;
+
+Result<Listener> Listener::create(const std::string& directory, const ChannelOptions& options) {
+    return detail::ChannelAccess::listen(directory, options, platform::os::ProcessCalls::real());
+}
+Result<bool> Listener::wait_for_connection(std::chrono::nanoseconds timeout) {
+    if (!state_) return moved_from();
+    if (state_->forked()) {
+        return Error(Code::forked, "a listener was used in a child of the process that opened it",
+                     "open one in the child, in a directory of its own");
+    }
+    return detail::wait_for_socket(state_->place().socket(), POLLIN, detail::after(timeout), state_->calls());
+}
+Result<Channel> Listener::accept() {
+    Result<bool> there = wait_for_connection(state_ ? state_->options().step_timeout : std::chrono::nanoseconds(0));
+    if (!there) return std::move(there).error();
+    if (!*there) {
+        return Error(Code::timed_out, "nobody connected to a listener in time",
+                     "wait_for_connection(), or a larger ChannelOptions::step_timeout");
+    }
+    FileDescriptor socket;
+    do {
+        socket = FileDescriptor(state_->calls().accept4(state_->place().socket(), nullptr, nullptr, SOCK_CLOEXEC));
+    } while (!socket && errno == EINTR);
+    if (!socket) return detail::channel_error("accept4", errno, "a connection could not be accepted");
+    return detail::ChannelAccess::over(std::move(socket), ChannelSide::offering, state_->options(), state_->calls());
+}
+int Listener::descriptor() const noexcept {
+    return state_ ? state_->place().socket() : -1;
+}
+
+Result<Channel> connect_channel(const std::string& directory, const ChannelOptions& options) {
+    return detail::ChannelAccess::connect(directory, options, platform::os::ProcessCalls::real());
+}
+
+Result<ChannelPair> make_channel_pair() {
+    int ends[2] = {-1, -1};
+    if (platform::os::ProcessCalls::real().socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        return detail::channel_error("socketpair", errno, "a pair of sockets could not be made");
+    }
+    return ChannelPair{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+}  // namespace isthmus::inline v0

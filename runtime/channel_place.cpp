@@ -1,0 +1,163 @@
+// Directories are opened once and checked as opened; names are reached through /proc/self/fd, so that no path is
+// walked twice, and none is too long for a socket's address.
+#include "channel_place.hpp"
+
+#include "channel_link.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+constexpr const char* place_name = "channel";
+constexpr int waiting_connections = 8;
+constexpr int lock_tries = 20;  // 1 ms each: who removes a dead name holds the lock for one call
+
+sockaddr_un address_of(const std::string& path) noexcept {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), std::min(path.size() + 1, sizeof(address.sun_path) - 1));
+    return address;
+}
+std::string path_of(int fd) {
+    return "/proc/self/fd/" + std::to_string(fd);
+}
+
+void pause_1ms(const platform::os::ProcessCalls& calls) noexcept {
+    const timespec time{0, 1'000'000};
+    calls.wait(nullptr, 0, &time);
+}
+
+Error refused(const std::string& directory, const std::string& why) {
+    return {Code::not_permitted, "the directory " + directory + " is no place for a channel: " + why,
+            "a directory of this user's own with mode 0700, such as one in XDG_RUNTIME_DIR"};
+}
+
+Result<FileDescriptor> open_directory(const std::string& directory, int flags,
+                                      const platform::os::ProcessCalls& calls) {
+    FileDescriptor opened(calls.open(directory.c_str(), flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (opened) return opened;
+    const int error = errno;
+    if (error == ELOOP || error == ENOTDIR) return refused(directory, "it is a symbolic link, or no directory");
+    return channel_error("open", error, "the directory " + directory + " could not be opened");
+}
+
+bool locked(int directory, const platform::os::ProcessCalls& calls) noexcept {
+    return calls.flock(directory, LOCK_EX | LOCK_NB) == 0;
+}
+
+Result<void> check_owned(int directory, const std::string& name, const platform::os::ProcessCalls& calls) {
+    struct stat facts {};
+    if (calls.fstat(directory, &facts) != 0) return channel_error("fstat", errno, name + " could not be checked");
+    if (facts.st_uid != calls.geteuid()) return refused(name, "it belongs to user " + std::to_string(facts.st_uid));
+    if ((facts.st_mode & 077) != 0) return refused(name, "others may enter it");
+    return {};
+}
+
+Error nobody_listens(const std::string& directory) {
+    return {Code::peer_lost, "nobody listens in the directory " + directory,
+            "start the other process first, and connect again"};
+}
+
+// The name, where its listener is dead. A listener that is just beginning holds the lock.
+void remove_dead_name(int directory, const platform::os::ProcessCalls& calls) noexcept {
+    const FileDescriptor readable(calls.openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (readable && locked(readable.get(), calls)) calls.unlinkat(readable.get(), place_name, 0);
+}
+
+}  // namespace
+
+Result<ListenerPlace> ListenerPlace::take(const std::string& directory, const platform::os::ProcessCalls& calls) {
+    if (directory.empty()) {
+        return Error(Code::invalid_argument, "a listener was asked for without a directory", "name a directory");
+    }
+    if (calls.mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+        return channel_error("mkdir", errno, "the directory " + directory + " could not be made");
+    }
+    Result<FileDescriptor> opened = open_directory(directory, O_RDONLY, calls);
+    if (!opened) return std::move(opened).error();
+    ListenerPlace place(std::move(opened).value(), calls);
+    const int at = place.directory_.get();
+    if (Result<void> fine = check_owned(at, directory, calls); !fine) return std::move(fine).error();
+    for (int tries = 1; !locked(at, calls); ++tries) {
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            return channel_error("flock", errno, "the directory " + directory + " could not be locked");
+        }
+        if (tries == lock_tries) {
+            return Error(Code::in_use, "another listener lives in the directory " + directory,
+                         "a directory for each listener, or end the other one")
+                .from_call("flock", EWOULDBLOCK);
+        }
+        pause_1ms(calls);
+    }
+    // Locked: whatever has the name is a dead listener's.
+    if (calls.unlinkat(at, place_name, 0) != 0 && errno != ENOENT) {
+        return channel_error("unlinkat", errno, "a dead listener's name in " + directory + " could not be removed");
+    }
+    place.socket_ = FileDescriptor(calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!place.socket_) return channel_error("socket", errno, "a listener could not be made");
+    const sockaddr_un address = address_of(path_of(at) + "/" + place_name);
+    if (calls.bind(place.socket(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+        return channel_error("bind", errno,
+                             "a listener could not get its name in " + directory + " (is /proc mounted?)");
+    }
+    if (calls.listen(place.socket(), waiting_connections) != 0) {
+        const int error = errno;
+        place.remove_name();
+        return channel_error("listen", error, "a listener could not be opened in " + directory);
+    }
+    return place;
+}
+
+void ListenerPlace::remove_name() noexcept {
+    calls_->unlinkat(directory_.get(), place_name, 0);
+}
+
+Result<FileDescriptor> connect_to_place(const std::string& directory, std::chrono::nanoseconds timeout,
+                                        const platform::os::ProcessCalls& calls) {
+    Result<FileDescriptor> opened = open_directory(directory, O_PATH, calls);
+    if (!opened) {
+        return opened.error().driver_code() == ENOENT ? nobody_listens(directory) : std::move(opened).error();
+    }
+    struct stat facts {};
+    if (calls.fstat(opened->get(), &facts) != 0)
+        return channel_error("fstat", errno, directory + " could not be checked");
+    if ((facts.st_mode & 022) != 0) return refused(directory, "others may write into it");
+    const FileDescriptor name(calls.openat(opened->get(), place_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!name) {
+        if (errno == ENOENT) return nobody_listens(directory);
+        return channel_error("openat", errno, "the listener in " + directory + " could not be reached");
+    }
+    if (calls.fstat(name.get(), &facts) != 0) return channel_error("fstat", errno, directory + " could not be checked");
+    if (!S_ISSOCK(facts.st_mode)) return refused(directory, std::string("its entry '") + place_name + "' is no socket");
+    FileDescriptor socket(calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) return channel_error("socket", errno, "a channel could not be made");
+    const sockaddr_un address = address_of(path_of(name.get()));
+    const Deadline deadline = after(timeout);
+    while (calls.connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+        const int error = errno;
+        if (error == ECONNREFUSED) {
+            remove_dead_name(opened->get(), calls);
+            return nobody_listens(directory);
+        }
+        if (error != EAGAIN && error != EINTR) {
+            return channel_error("connect", error, "the listener in " + directory + " could not be reached");
+        }
+        // As many wait to be accepted as the listener has room for.
+        if (std::chrono::steady_clock::now() >= deadline) {
+            return Error(Code::timed_out, "the listener in " + directory + " accepted nobody in time",
+                         "ask the other process what it waits for, or give it longer (ChannelOptions::step_timeout)");
+        }
+        pause_1ms(calls);
+    }
+    return socket;
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,41 @@
+// The directory in which a listener has its name: whose it is, who holds it, and getting from it to a socket without
+// following a link.
+#pragma once
+
+#include <isthmus/file_descriptor.hpp>
+#include <isthmus/result.hpp>
+
+#include <platform/process_calls.hpp>
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+
+// The name and the lock of a living listener. The lock is the open directory's (flock), so it ends with the process,
+// however that ends: a name in a directory that nobody has locked is a dead listener's.
+class ListenerPlace {
+public:
+    // Creates the directory where it is missing, checks and locks it, removes a dead listener's name, and listens.
+    static Result<ListenerPlace> take(const std::string& directory, const platform::os::ProcessCalls& calls);
+    ListenerPlace(ListenerPlace&&) noexcept = default;
+    ListenerPlace& operator=(ListenerPlace&&) = delete;
+    ~ListenerPlace() = default;  // gives up the lock, not the name
+
+    int socket() const noexcept { return socket_.get(); }
+    void remove_name() noexcept;
+
+private:
+    ListenerPlace(FileDescriptor directory, const platform::os::ProcessCalls& calls)
+        : directory_(std::move(directory)), calls_(&calls) {}
+    FileDescriptor directory_;
+    FileDescriptor socket_;
+    const platform::os::ProcessCalls* calls_;
+};
+
+// A socket that is connected to the directory's listener. A name without a listener is removed.
+Result<FileDescriptor> connect_to_place(const std::string& directory, std::chrono::nanoseconds timeout,
+                                        const platform::os::ProcessCalls& calls);
+
+}  // namespace isthmus::inline v0::detail

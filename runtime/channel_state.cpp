@@ -1,0 +1,271 @@
+// Greeting, sending, receiving: each step has one deadline, and whatever is wrong ends the channel.
+#include "channel_state.hpp"
+
+#include "process.hpp"
+
+#include <algorithm>
+#include <poll.h>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+using rules::ChannelProtocol;
+
+Error lost(const std::string& what) {
+    return {Code::peer_lost, "the process at the other end is gone: " + what,
+            "start it again, and connect anew; what was received before stays valid"};
+}
+
+}  // namespace
+
+Result<void> check(const ChannelOptions& options) {
+    if (!rules::within_bounds(options.quota)) {
+        return Error(Code::invalid_argument, "the quota of a channel is out of bounds",
+                     "at most 65536 bytes and 64 descriptors in a message, and 1 to 64 messages");
+    }
+    if (options.step_timeout <= std::chrono::nanoseconds(0)) {
+        return Error(Code::invalid_argument, "the steps of a channel were given no time", "a timeout above zero");
+    }
+    return {};
+}
+
+Result<void> admit(const PeerCredentials& peer, const ChannelOptions& options,
+                   const platform::os::ProcessCalls& calls) {
+    const bool admitted = options.allow ? options.allow(peer) : peer.uid == calls.geteuid();
+    if (admitted) return {};
+    return Error(Code::not_permitted,
+                 "a process of user " + std::to_string(peer.uid) + " (pid " + std::to_string(peer.pid) +
+                     ") is at the other end of a channel, and is not admitted",
+                 "both processes of one user, or ChannelOptions::allow for this one");
+}
+
+ChannelState::ChannelState(ChannelLink link, ChannelProtocol protocol, const ChannelOptions& options)
+    : link_(std::move(link)),
+      protocol_(protocol),
+      step_timeout_(options.step_timeout),
+      quota_(options.quota),
+      forks_(process::generation()),
+      buffer_(rules::frame_header_bytes + std::max<std::size_t>(options.quota.message_bytes, 64)) {}
+
+ChannelState::~ChannelState() {
+    close();
+}
+
+Result<std::unique_ptr<ChannelState>> ChannelState::greet(FileDescriptor socket, ChannelSide side,
+                                                          const ChannelOptions& options,
+                                                          const platform::os::ProcessCalls& calls) {
+    if (Result<void> fine = check(options); !fine) return std::move(fine).error();
+    Result<ChannelLink> link = ChannelLink::over(std::move(socket), calls);
+    if (!link) return std::move(link).error();
+    if (Result<void> fine = admit(link->peer(), options, calls); !fine) return std::move(fine).error();
+    rules::ChannelNonce nonce{};
+    if (Result<void> drawn = random_bytes(nonce, calls); !drawn) return std::move(drawn).error();
+    std::unique_ptr<ChannelState> state(
+        new ChannelState(std::move(link).value(), ChannelProtocol(side, nonce, options.quota), options));
+    if (Result<void> greeted = state->greet(); !greeted) return std::move(greeted).error();
+    return state;
+}
+
+Result<void> ChannelState::greet() {
+    while (protocol_.phase() == ChannelProtocol::Phase::greeting) {
+        if (const auto mine = protocol_.greeting()) {
+            if (Result<void> sent = put(mine->span(), {}, {}); !sent) return sent;
+            protocol_.greeting_sent();
+            continue;
+        }
+        Result<bool> came = pump();
+        if (!came) return std::move(came).error();
+        if (*came) continue;
+        if (Result<void> waited = wait_step(POLLIN, after(step_timeout_), "its half of the handshake"); !waited) {
+            return waited;
+        }
+    }
+    return ended_ ? Result<void>(*ended_) : Result<void>();
+}
+
+Result<void> ChannelState::usable() const {
+    if (forks_ != process::generation()) {
+        return Error(Code::forked, "a channel was used in a child of the process that opened it",
+                     "open one in the child: make_channel_pair() before fork(), Channel::over() behind it");
+    }
+    return ended_ ? Result<void>(*ended_) : Result<void>();
+}
+
+Error ChannelState::end(Error error, bool keep_messages) {
+    link_.close();
+    if (!keep_messages) came_.clear();
+    if (!ended_) ended_ = std::move(error);
+    return *ended_;
+}
+
+Result<bool> ChannelState::pump() {
+    Result<std::optional<ArrivedFrame>> taken = link_.take(buffer_, quota_.message_fds);
+    if (!taken) return end(std::move(taken).error(), true);
+    if (!taken->has_value()) return false;
+    ArrivedFrame frame = std::move(**taken);
+    if (frame.at_end) {
+        return end(lost(protocol_.phase() == ChannelProtocol::Phase::greeting
+                            ? "it closed the connection before the handshake was over; it may not admit this user"
+                            : "it ended without a word"),
+                   true);
+    }
+    const rules::ArrivedBytes bytes{std::span<const std::byte>(buffer_).first(frame.bytes), frame.fds.size(),
+                                    frame.bytes_cut, frame.fds_cut};
+    const ChannelProtocol::Arrival arrival = protocol_.arrived(bytes);
+    switch (arrival.event) {
+        case ChannelProtocol::Event::nothing:
+        case ChannelProtocol::Event::opened: break;
+        case ChannelProtocol::Event::message:
+            came_.push_back({arrival.kind, {arrival.payload.begin(), arrival.payload.end()}, std::move(frame.fds)});
+            break;
+        case ChannelProtocol::Event::ended: (void)end(lost("it closed its end"), true); break;
+        case ChannelProtocol::Event::fault:
+            // Fewer than there was room for: the kernel could open no more of them here.
+            if (frame.fds_cut && frame.fds.size() < quota_.message_fds) {
+                return end(Error(Code::system_limit,
+                                 "descriptors from another process were lost: this one may not open that many",
+                                 "close descriptors, or raise the limit of open files (ulimit -n), and connect anew"),
+                           false);
+            }
+            return end(Error(Code::peer_broke_rules,
+                             "a frame from pid " + std::to_string(peer().pid) +
+                                 " was refused: " + std::string(rules::words(arrival.fault)),
+                             "the same version of the library at both ends; otherwise do not trust that process"),
+                       false);
+    }
+    return true;
+}
+
+Result<void> ChannelState::wait_step(short events, Deadline deadline, const char* owed) {
+    Result<bool> ready = link_.wait(events, deadline);
+    if (!ready) return end(std::move(ready).error(), false);
+    if (*ready) return {};
+    return end(Error(Code::timed_out,
+                     "pid " + std::to_string(peer().pid) + " was silent, and the channel is closed: it owed " + owed,
+                     "ask the other process what it waits for, or give it longer (ChannelOptions::step_timeout)"),
+               false);
+}
+
+Result<void> ChannelState::put(std::span<const std::byte> header, std::span<const std::byte> payload,
+                               std::span<const int> fds) {
+    const Deadline deadline = after(step_timeout_);
+    while (true) {
+        Result<bool> sent = link_.put(header, payload, fds);
+        if (!sent) {
+            const Code code = sent.code();
+            // Nothing was sent, and the next message may be: these are about this message or this process. A frame of
+            // the protocol's own has to follow the one before.
+            const bool message = !payload.empty() || !fds.empty();
+            if (message && (code == Code::invalid_argument || code == Code::system_limit))
+                return std::move(sent).error();
+            // What the peer sent before its end is kept.
+            while (code == Code::peer_lost && !ended_) {
+                if (Result<bool> came = pump(); !came || !*came) break;
+            }
+            return end(std::move(sent).error(), true);
+        }
+        if (*sent) return {};
+        // Both ends may be sending: what comes meanwhile is taken in, within this end's quota. In the handshake a frame
+        // is taken in its turn only.
+        const bool open = protocol_.phase() == ChannelProtocol::Phase::open;
+        const short events = open ? POLLIN | POLLOUT : POLLOUT;
+        if (Result<void> waited = wait_step(events, deadline, "room for what is sent"); !waited) return waited;
+        if (open) {
+            if (Result<bool> came = pump(); !came) return std::move(came).error();
+            if (ended_) return *ended_;
+        }
+    }
+}
+
+Result<void> ChannelState::send(std::uint32_t kind, std::span<const std::byte> bytes, std::span<const int> fds) {
+    if (Result<void> fine = usable(); !fine) return fine;
+    const Deadline deadline = after(step_timeout_);
+    while (true) {
+        const auto permission = protocol_.may_send(bytes.size(), fds.size());
+        if (permission == ChannelProtocol::Permission::yes) break;
+        if (permission != ChannelProtocol::Permission::wait) {
+            const bool too_long = permission == ChannelProtocol::Permission::too_many_bytes;
+            return Error(Code::invalid_argument,
+                         "a message of " + std::to_string(bytes.size()) + " bytes and " + std::to_string(fds.size()) +
+                             " descriptors was refused: the other end accepts " +
+                             std::to_string(too_long ? peer_quota().message_bytes : peer_quota().message_fds) +
+                             (too_long ? " bytes" : " descriptors"),
+                         "several messages, or a larger ChannelOptions::quota at the other end");
+        }
+        if (Result<bool> came = pump(); !came) {
+            return std::move(came).error();
+        } else if (!*came) {
+            Result<void> waited = wait_step(POLLIN, deadline, "the receipt of earlier messages");
+            if (!waited) return waited;
+        }
+        if (ended_) return *ended_;
+    }
+    const rules::SmallFrame header = protocol_.message_header(kind, bytes.size(), fds.size());
+    if (Result<void> sent = put(header.span(), bytes, fds); !sent) return sent;
+    protocol_.message_sent();
+    return {};
+}
+
+Result<void> ChannelState::wait_received() {
+    if (Result<void> fine = usable(); !fine) return fine;
+    const Deadline deadline = after(step_timeout_);
+    while (!protocol_.all_received()) {
+        Result<bool> came = pump();
+        if (!came) return std::move(came).error();
+        if (!*came) {
+            Result<void> waited = wait_step(POLLIN, deadline, "the receipt of what was sent");
+            if (!waited) return waited;
+        }
+        if (ended_ && !protocol_.all_received()) return *ended_;
+    }
+    return {};
+}
+
+Result<bool> ChannelState::wait_for_message(std::chrono::nanoseconds timeout) {
+    if (forks_ != process::generation()) return usable().error();
+    const Deadline deadline = after(timeout);
+    while (came_.empty()) {
+        if (ended_) return *ended_;
+        Result<bool> came = pump();
+        if (!came) {
+            if (came_.empty()) return std::move(came).error();
+            break;
+        }
+        if (*came) continue;
+        Result<bool> ready = link_.wait(POLLIN, deadline);
+        if (!ready) return end(std::move(ready).error(), false);
+        if (!*ready) return false;
+    }
+    return true;
+}
+
+Result<ChannelMessage> ChannelState::receive() {
+    Result<bool> there = wait_for_message(step_timeout_);
+    if (!there) return std::move(there).error();
+    if (!*there) {
+        return end(
+            Error(Code::timed_out,
+                  "pid " + std::to_string(peer().pid) + " was silent, and the channel is closed: it owed a message",
+                  "wait_for_message() where no message is owed; otherwise a larger ChannelOptions::step_timeout"),
+            false);
+    }
+    ChannelMessage message = std::move(came_.front());
+    came_.pop_front();
+    // A peer that is gone needs no receipt, and the message is whole: the next call says the rest.
+    if (!ended_) (void)put(protocol_.confirm_message().span(), {}, {});
+    return message;
+}
+
+void ChannelState::close() noexcept {
+    if (forks_ == process::generation() && !ended_) {
+        if (const auto farewell = protocol_.goodbye()) (void)link_.put(farewell->span(), {}, {});
+    }
+    link_.close();
+    came_.clear();
+    if (!ended_)
+        ended_ = Error(Code::invalid_handle, "a channel was used that this end had closed", "open another one");
+}
+
+}  // namespace isthmus::inline v0::detail

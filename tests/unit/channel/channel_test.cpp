@@ -1,0 +1,332 @@
+// Channels and listeners as programs use them: messages both ways, who is admitted, where listeners live, and what is
+// refused.
+#include <isthmus/channel.hpp>
+
+#include "process_state.hpp"
+#include "transfer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <future>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace isthmus;
+using platform::os::ProcessCalls;
+using namespace std::chrono_literals;
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+    return std::as_bytes(std::span(text));
+}
+
+struct Two {
+    Channel offering;
+    Channel receiving;
+};
+Two meet(const ChannelOptions& offering = {}, const ChannelOptions& receiving = {}) {
+    ChannelPair pair = make_channel_pair().value();
+    auto other = std::async(std::launch::async, [end = std::move(pair.childs), &receiving]() mutable {
+        return Channel::over(std::move(end), ChannelSide::receiving, receiving);
+    });
+    Result<Channel> ours = Channel::over(std::move(pair.ours), ChannelSide::offering, offering);
+    return {std::move(ours).value(), other.get().value()};
+}
+
+// keeps I3, I4
+TEST(Channel, CarriesMessagesAndDescriptorsBothWays) {
+    const NothingLeft nothing_left;
+    Two two = meet();
+    EXPECT_EQ(two.offering.peer().pid, ::getpid());
+    EXPECT_EQ(two.offering.peer().uid, ::geteuid());
+    EXPECT_EQ(two.offering.peer_quota().messages, ChannelQuota{}.messages);
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::pipe2(ends, 0), 0);
+    const FileDescriptor from(ends[0]);
+    const FileDescriptor to(ends[1]);
+    const int fds[2] = {to.get(), from.get()};
+    ASSERT_TRUE(two.offering.send(42, bytes_of("two ends"), fds).ok());
+    ASSERT_TRUE(two.offering.send(43, {}).ok());
+    EXPECT_TRUE(two.receiving.wait_for_message(0s).value());
+    ChannelMessage message = two.receiving.receive().value();
+    EXPECT_EQ(message.kind, 42u);
+    EXPECT_EQ(std::memcmp(message.bytes.data(), "two ends", 8), 0);
+    ASSERT_EQ(message.fds.size(), 2u);
+    for (const FileDescriptor& fd : message.fds) EXPECT_NE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
+    ASSERT_EQ(::write(message.fds[0].get(), "x", 1), 1);
+    char seen = 0;
+    EXPECT_EQ(::read(from.get(), &seen, 1), 1);
+    EXPECT_EQ(seen, 'x');
+    EXPECT_EQ(two.receiving.receive().value().kind, 43u);
+    EXPECT_TRUE(two.offering.wait_received().ok());
+    ASSERT_TRUE(two.receiving.send(44, bytes_of("thanks")).ok());
+    EXPECT_EQ(two.offering.receive().value().bytes.size(), 6u);
+    EXPECT_FALSE(two.offering.wait_for_message(0s).value());
+}
+
+TEST(Channel, TakesInWhatComesWhileItSends) {
+    Two two = meet();
+    // Both send as much as is accepted, then receive it all; neither waits for the other.
+    for (std::uint32_t at = 0; at < 16; ++at) {
+        ASSERT_TRUE(two.offering.send(at, bytes_of(std::string(4000, 'a'))).ok());
+        ASSERT_TRUE(two.receiving.send(at, bytes_of(std::string(4000, 'b'))).ok());
+    }
+    for (std::uint32_t at = 0; at < 16; ++at) {
+        EXPECT_EQ(two.offering.receive().value().kind, at);
+        EXPECT_EQ(two.receiving.receive().value().kind, at);
+    }
+    EXPECT_TRUE(two.offering.wait_received().ok());
+    EXPECT_TRUE(two.receiving.wait_received().ok());
+}
+
+TEST(Channel, LargeMessagesWaitForRoom) {
+    ChannelOptions large;
+    large.quota = {65536, 4, 64};
+    large.step_timeout = 20s;
+    Two two = meet(large, large);
+    std::thread sends([&] {
+        for (std::uint32_t at = 0; at < 64; ++at) {
+            EXPECT_TRUE(two.offering.send(at, bytes_of(std::string(65536, static_cast<char>(at)))).ok());
+        }
+        EXPECT_TRUE(two.offering.wait_received().ok());
+    });
+    for (std::uint32_t at = 0; at < 64; ++at) {
+        const ChannelMessage message = two.receiving.receive().value();
+        EXPECT_EQ(message.kind, at);
+        EXPECT_EQ(message.bytes.size(), 65536u);
+        EXPECT_EQ(message.bytes.back(), static_cast<std::byte>(at));
+    }
+    sends.join();
+}
+
+TEST(Channel, RefusalsOfMessagesLeaveItOpen) {
+    const NothingLeft nothing_left;
+    ChannelOptions small;
+    small.quota = {10, 1, 2};
+    Two two = meet({}, small);
+    EXPECT_EQ(two.offering.send(1, bytes_of("12345678901")).code(), Code::invalid_argument);
+    const int fds[2] = {0, 1};
+    EXPECT_EQ(two.offering.send(1, {}, fds).code(), Code::invalid_argument);
+    const int closed = ::dup(0);
+    ::close(closed);
+    EXPECT_EQ(two.offering.send(1, {}, std::span(&closed, 1)).code(), Code::invalid_argument);
+    EXPECT_TRUE(two.offering.send(2, bytes_of("1234567890"), std::span(fds, 1)).ok());
+    EXPECT_EQ(two.receiving.receive().value().kind, 2u);
+}
+
+// keeps I6
+TEST(Channel, AnEndThatIsClosedIsKnownAtOnceAndForGood) {
+    Two two = meet();
+    ASSERT_TRUE(two.receiving.send(1, {}).ok());
+    two.receiving.close();
+    EXPECT_EQ(two.receiving.send(1, {}).code(), Code::invalid_handle);
+    EXPECT_EQ(two.receiving.descriptor(), -1);
+    EXPECT_TRUE(two.offering.receive().ok());
+    EXPECT_EQ(two.offering.receive().code(), Code::peer_lost);
+    EXPECT_EQ(two.offering.send(1, {}).code(), Code::peer_lost);
+    Channel moved = std::move(two.offering);
+    EXPECT_EQ(two.offering.send(1, {}).code(), Code::invalid_handle);  // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(moved.receive().code(), Code::peer_lost);
+}
+
+TEST(Channel, OptionsAndSocketsThatCannotBeAreRefused) {
+    const NothingLeft nothing_left;
+    const auto refused = [](ChannelOptions options, FileDescriptor socket) {
+        const Result<Channel> channel = Channel::over(std::move(socket), ChannelSide::offering, options);
+        EXPECT_EQ(channel.code(), Code::invalid_argument);
+    };
+    for (const ChannelQuota quota :
+         {ChannelQuota{65537, 1, 1}, ChannelQuota{1, 65, 1}, ChannelQuota{1, 1, 65}, ChannelQuota{1, 1, 0}}) {
+        refused({.quota = quota}, std::move(make_channel_pair().value().ours));
+    }
+    refused({.step_timeout = 0s}, std::move(make_channel_pair().value().ours));
+    refused({}, FileDescriptor());
+    refused({}, FileDescriptor(::dup(0)));
+    refused({}, FileDescriptor(::open("/dev/null", O_RDWR | O_CLOEXEC)));
+    refused({}, FileDescriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    refused({}, FileDescriptor(ends[0]));
+    refused({}, FileDescriptor(ends[1]));
+}
+
+// keeps I4: one that comes from elsewhere is refused by default, root's as well as anybody's.
+TEST(Channel, AnotherUsersProcessIsRefusedByDefault) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+    ChannelPair pair = make_channel_pair().value();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        if (::seteuid(65534) != 0) ::_exit(3);
+        ::_exit(Channel::over(std::move(pair.childs), ChannelSide::receiving).code() == Code::not_permitted ? 0 : 1);
+    }
+    pair.childs.close();
+    EXPECT_EQ(Channel::over(std::move(pair.ours), ChannelSide::offering).code(), Code::peer_lost);
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+// keeps R3
+TEST(Channel, AForkedChildIsRefusedAndTouchesNothing) {
+    OwnDirectory directory;
+    Listener listener = Listener::create(directory.path()).value();
+    Two two = meet();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const bool refused = two.offering.send(1, {}).code() == Code::forked &&
+                             two.offering.receive().code() == Code::forked && listener.accept().code() == Code::forked;
+        {
+            const Listener ends_here = std::move(listener);
+            const Two ends_too = std::move(two);
+        }
+        ::_exit(refused ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(directory.entries(), 1);  // the name is still there
+    ASSERT_TRUE(two.offering.send(1, {}).ok());
+    EXPECT_TRUE(two.receiving.receive().ok());
+}
+
+// keeps I4
+TEST(Listener, MeetsInADirectoryAndLeavesNoName) {
+    const NothingLeft nothing_left;
+    OwnDirectory parent;
+    const std::string directory = parent.path() + "/" + std::string(150, 'd');  // longer than a socket's address
+    {
+        Listener listener = Listener::create(directory).value();
+        struct stat facts {};
+        ASSERT_EQ(::stat(directory.c_str(), &facts), 0);
+        EXPECT_EQ(facts.st_mode & 0777, 0700u);
+        EXPECT_FALSE(listener.wait_for_connection(0s).value());
+        for (int times = 0; times < 3; ++times) {
+            auto other = std::async(std::launch::async, [&] { return connect_channel(directory); });
+            EXPECT_TRUE(listener.wait_for_connection(5s).value());
+            Channel ours = listener.accept().value();
+            Channel theirs = other.get().value();
+            ASSERT_TRUE(ours.send(7, {}).ok());
+            EXPECT_EQ(theirs.receive().value().kind, 7u);
+            EXPECT_EQ(theirs.peer().pid, ::getpid());
+        }
+        EXPECT_EQ(Listener::create(directory).code(), Code::in_use);
+        EXPECT_EQ(::access((directory + "/channel").c_str(), F_OK), 0);
+    }
+    EXPECT_NE(::access((directory + "/channel").c_str(), F_OK), 0);
+    EXPECT_EQ(connect_channel(directory).code(), Code::peer_lost);
+    EXPECT_EQ(connect_channel(directory + "/none").code(), Code::peer_lost);
+    ::rmdir(directory.c_str());
+}
+
+// keeps I4
+TEST(Listener, DirectoriesThatOthersCouldUseAreRefused) {
+    const NothingLeft nothing_left;
+    OwnDirectory directory;
+    const auto refused = [](const std::string& path) {
+        const Result<Listener> listener = Listener::create(path);
+        ASSERT_FALSE(listener.ok());
+        EXPECT_EQ(listener.code(), Code::not_permitted) << listener.error().text();
+        EXPECT_FALSE(listener.error().remedy().empty());
+    };
+    for (const unsigned mode : {0701u, 0710u, 0702u, 0720u, 0704u, 0740u, 0777u}) {
+        ASSERT_EQ(::chmod(directory.path().c_str(), mode), 0);
+        refused(directory.path());
+        if ((mode & 022) != 0) {
+            EXPECT_EQ(connect_channel(directory.path()).code(), Code::not_permitted);
+        }
+    }
+    ASSERT_EQ(::chmod(directory.path().c_str(), 0700), 0);
+    const std::string link = directory.path() + "/channel";
+    ASSERT_EQ(::symlink(directory.path().c_str(), link.c_str()), 0);
+    refused(link);
+    EXPECT_EQ(connect_channel(link).code(), Code::not_permitted);
+    // A name that is a link, or no socket, leads nowhere.
+    EXPECT_EQ(connect_channel(directory.path()).code(), Code::not_permitted);
+    ASSERT_EQ(::unlink(link.c_str()), 0);
+    FileDescriptor file(::open(link.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    file.close();
+    EXPECT_EQ(connect_channel(directory.path()).code(), Code::not_permitted);
+    refused(link);
+    EXPECT_EQ(Listener::create("").code(), Code::invalid_argument);
+    if (::geteuid() == 0) {
+        ASSERT_EQ(::chown(directory.path().c_str(), 65534, 65534), 0);
+        refused(directory.path());
+    }
+}
+
+// keeps I6
+TEST(Listener, TheNameOfOneThatWasKilledIsRemoved) {
+    OwnDirectory directory;
+    for (const bool by_connecting : {true, false}) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            Result<Listener> listener = Listener::create(directory.path());
+            ::kill(::getpid(), SIGKILL);
+        }
+        int status = 0;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        ASSERT_TRUE(WIFSIGNALED(status));
+        ASSERT_EQ(directory.entries(), 1);
+        if (by_connecting) {
+            EXPECT_EQ(connect_channel(directory.path()).code(), Code::peer_lost);
+            EXPECT_EQ(directory.entries(), 0);
+        } else {
+            EXPECT_TRUE(Listener::create(directory.path()).ok());
+            EXPECT_EQ(directory.entries(), 0);
+        }
+    }
+}
+
+TEST(Listener, GoesOnAfterSomebodyWhoSaysNothing) {
+    const NothingLeft nothing_left;
+    OwnDirectory directory;
+    ChannelOptions options;
+    options.step_timeout = 5ms;
+    Listener listener = Listener::create(directory.path(), options).value();
+    EXPECT_EQ(listener.accept().code(), Code::timed_out);  // nobody at all
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, (directory.path() + "/channel").c_str());
+    std::vector<FileDescriptor> silent;
+    for (int at = 0; at < 12; ++at) {  // more than there is room for
+        silent.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        (void)::connect(silent.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+    }
+    EXPECT_EQ(connect_channel(directory.path(), options).code(), Code::timed_out);
+    EXPECT_EQ(listener.accept().code(), Code::timed_out);
+    silent.clear();
+    while (listener.wait_for_connection(0s).value()) EXPECT_EQ(listener.accept().code(), Code::peer_lost);
+    auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path()); });
+    EXPECT_TRUE(listener.wait_for_connection(5s).value());
+    const bool met = listener.accept().ok();  // 5 ms may be too short for a busy machine
+    EXPECT_EQ(other.get().ok(), met);
+}
+
+TEST(Transfer, RunsWholeOverBothWays) {
+    for (const bool listens : {true, false}) {
+        const NothingLeft nothing_left;
+        OwnDirectory directory;
+        ChannelPair pair = make_channel_pair().value();
+        Meeting offering{listens ? directory.path() : "", std::move(pair.ours), [] { return false; }};
+        Meeting receiving{listens ? directory.path() : "", std::move(pair.childs), [] { return false; }};
+        auto other = std::async(std::launch::async, [meeting = std::move(receiving)]() mutable {
+            return play_receiving(std::move(meeting), ProcessCalls::real());
+        });
+        const Result<void> offered = play_offering(std::move(offering), ProcessCalls::real());
+        const Result<void> received = other.get();
+        EXPECT_TRUE(offered.ok()) << offered.error().text();
+        EXPECT_TRUE(received.ok()) << received.error().text();
+    }
+}
+
+}  // namespace

@@ -1,0 +1,69 @@
+// What a process holds: open files and mapped shared memory, counted before and after.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+inline int open_files() {
+    int count = 0;
+    DIR* directory = ::opendir("/proc/self/fd");
+    while (::readdir(directory) != nullptr) ++count;
+    ::closedir(directory);
+    return count;
+}
+
+inline int mapped_memfds() {
+    int count = 0;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) count += line.find("/memfd:") != std::string::npos ? 1 : 0;
+    return count;
+}
+
+// Fails the test where something is left.
+class NothingLeft {
+public:
+    NothingLeft() : files_(open_files()), memfds_(mapped_memfds()) {}
+    NothingLeft(const NothingLeft&) = delete;
+    NothingLeft& operator=(const NothingLeft&) = delete;
+    ~NothingLeft() { check(); }
+    void check() const {
+        EXPECT_EQ(open_files(), files_) << "descriptors are left open";
+        EXPECT_EQ(mapped_memfds(), memfds_) << "shared memory is left mapped";
+    }
+
+private:
+    int files_;
+    int memfds_;
+};
+
+// An empty directory of mode 0700; removed with what lies in it.
+class OwnDirectory {
+public:
+    OwnDirectory() {
+        char path[] = "/tmp/isthmus-channel-XXXXXX";
+        if (const char* made = ::mkdtemp(path)) path_ = made;
+    }
+    OwnDirectory(const OwnDirectory&) = delete;
+    OwnDirectory& operator=(const OwnDirectory&) = delete;
+    ~OwnDirectory() {
+        ::unlink((path_ + "/channel").c_str());
+        ::rmdir(path_.c_str());
+    }
+    const std::string& path() const { return path_; }
+    int entries() const {
+        int count = -2;  // . and ..
+        DIR* directory = ::opendir(path_.c_str());
+        while (::readdir(directory) != nullptr) ++count;
+        ::closedir(directory);
+        return count;
+    }
+
+private:
+    std::string path_;
+};

@@ -1,0 +1,109 @@
+// Shared memory that keeps its size, and everything that is not that.
+#include "sealed_memory.hpp"
+
+#include "process_state.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace {
+
+using namespace isthmus;
+using detail::SealedMemory;
+
+FileDescriptor duplicate(int fd) {
+    return FileDescriptor(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+}
+
+FileDescriptor memfd(std::int64_t bytes, int seals, unsigned flags = 0) {
+    FileDescriptor fd(::memfd_create("isthmus-test", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
+    if (fd && ::ftruncate(fd.get(), bytes) != 0) fd.close();
+    if (fd && seals != 0) {
+        EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
+    }
+    return fd;
+}
+
+constexpr int all_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+// keeps I5
+TEST(SealedMemory, IsZeroAndKeepsItsSize) {
+    const NothingLeft nothing_left;
+    SealedMemory memory = SealedMemory::create(10000, "isthmus-test").value();
+    EXPECT_EQ(memory.bytes(), 10000u);
+    EXPECT_TRUE(std::all_of(memory.data(), memory.data() + 10000, [](std::byte byte) { return byte == std::byte{0}; }));
+    EXPECT_NE(::fcntl(memory.fd(), F_GETFD) & FD_CLOEXEC, 0);
+    EXPECT_NE(::ftruncate(memory.fd(), 0), 0);
+    EXPECT_NE(::ftruncate(memory.fd(), 20000), 0);
+    EXPECT_NE(::fcntl(memory.fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+    memory.data()[9999] = std::byte{7};
+    SealedMemory seen = SealedMemory::accept(duplicate(memory.fd()), 10000).value();
+    EXPECT_EQ(seen.data()[9999], std::byte{7});
+    SealedMemory moved = std::move(seen);
+    EXPECT_EQ(seen.data(), nullptr);  // NOLINT(bugprone-use-after-move): moved from, it is empty
+    EXPECT_EQ(moved.data()[9999], std::byte{7});
+    moved = std::move(memory);
+    moved = SealedMemory();
+}
+
+TEST(SealedMemory, SizesThatNothingHasAreRefused) {
+    EXPECT_EQ(SealedMemory::create(0, "isthmus-test").code(), Code::invalid_argument);
+    EXPECT_EQ(SealedMemory::create(~std::size_t{0}, "isthmus-test").code(), Code::invalid_argument);
+}
+
+// keeps I5
+TEST(SealedMemory, WhatIsNotSealedMemoryOfThatSizeIsRefused) {
+    const NothingLeft nothing_left;
+    const auto refused = [](FileDescriptor fd, std::size_t bytes, const char* what) {
+        const int number = fd.get();
+        ASSERT_GE(number, 0) << what;
+        const Result<SealedMemory> memory = SealedMemory::accept(std::move(fd), bytes);
+        ASSERT_FALSE(memory.ok()) << what;
+        EXPECT_EQ(memory.code(), Code::peer_broke_rules) << what;
+        EXPECT_EQ(::fcntl(number, F_GETFD), -1) << what << ": it was not closed";
+        EXPECT_FALSE(memory.error().remedy().empty());
+    };
+    for (int seals = 0; seals < 8; ++seals) {
+        if (seals == (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) continue;
+        refused(memfd(4096, seals), 4096, "a memfd with too few seals");
+    }
+    refused(memfd(4096, all_seals), 4095, "a memfd that is larger than was said");
+    refused(memfd(4096, all_seals), 4097, "a memfd that is smaller than was said");
+    refused(memfd(4096, all_seals), 0, "no size");
+    refused(memfd(4096, all_seals), ~std::size_t{0}, "a size that nothing has");
+    refused(memfd(0, all_seals), 4096, "an empty memfd");
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    refused(FileDescriptor(ends[0]), 4096, "a pipe");
+    refused(FileDescriptor(ends[1]), 4096, "the other end of it");
+    refused(FileDescriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)), 4096, "a socket");
+    refused(FileDescriptor(::open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), 4096, "a directory");
+    refused(FileDescriptor(::open("/dev/zero", O_RDWR | O_CLOEXEC)), 4096, "a device");
+    for (const char* folder : {"/tmp", "/dev/shm"}) {
+        std::string path = std::string(folder) + "/isthmus-sealed-XXXXXX";
+        FileDescriptor file(::mkostemp(path.data(), O_CLOEXEC));
+        if (!file) continue;  // no such folder
+        ::unlink(path.c_str());
+        ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
+        refused(std::move(file), 4096, "a regular file");
+    }
+    const FileDescriptor whole = memfd(4096, all_seals);
+    const std::string path = "/proc/self/fd/" + std::to_string(whole.get());
+    refused(FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), 4096, "a memfd that is open for reading only");
+    EXPECT_EQ(SealedMemory::accept(FileDescriptor(), 4096).code(), Code::peer_broke_rules);
+    // Pages of the pool of huge pages end in SIGBUS where the pool is empty.
+    FileDescriptor huge = memfd(2 << 20, all_seals, MFD_HUGETLB);
+    if (huge) refused(std::move(huge), 2 << 20, "a memfd of huge pages");
+    // And beside all of them, the one that is right.
+    EXPECT_TRUE(SealedMemory::accept(memfd(4096, all_seals), 4096).ok());
+}
+
+}  // namespace
