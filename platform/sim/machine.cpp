@@ -12,10 +12,10 @@ namespace isthmus::sim {
 namespace {
 
 // Records keep no serial numbers, and yet no two devices are called the same: the name's FNV-1a hash, and a count.
-Uuid made_up_uuid(std::string_view machine_name, int ordinal) {
+isthmus::Uuid made_up_uuid(std::string_view machine_name, int ordinal) {
     std::uint64_t hash = 14695981039346656037u;
     for (const char c : machine_name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    Uuid uuid;
+    isthmus::Uuid uuid;
     std::memcpy(uuid.bytes.data(), &hash, sizeof(hash));
     uuid.bytes[14] = 0x80;
     uuid.bytes[15] = static_cast<std::uint8_t>(ordinal + 1);
