@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -132,10 +133,14 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
     detail::DriverGraph& body = *graph.state()->driver;
     if (Result<void> fits = refuse_body(stream, body); !fits) return fits;
     if (Result<void> fits = refuse_word(stream, word); !fits) return fits;
-    if (stream.device->services.any() && !stream.device->execution.is_resolved(detail::set_condition)) {
-        Result<void> fine = stream.device->services.allow(
-            rules::DriverUse::load_code, std::string(what) + ", whose condition's code is not loaded yet,");
-        if (!fine) return fine;
+    std::optional<detail::CallInFlight> loading;
+    if (!stream.device->execution.is_resolved(detail::set_condition)) {
+        constexpr rules::DriverUse use = rules::DriverUse::load_code;
+        loading = stream.device->services.enter(use);
+        if (!loading) {
+            const std::string asked = std::string(what) + ", whose condition's code is not loaded yet,";
+            return stream.device->services.refusal(use, asked);
+        }
     }
     detail::Operation operation(stream, what, nullptr);
     operation.uses(*word, ArgumentUse::read, 0);

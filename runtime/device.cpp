@@ -8,6 +8,7 @@
 #include "wait_pause.hpp"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace isthmus::inline v0 {
@@ -70,9 +71,9 @@ LaunchPath Device::launch_path(MemoryKind kind) const noexcept {
 
 Result<void> Device::synchronize(Wait wait) {
     if (!state_->usable()) return state_->unusable("a synchronisation");
-    if (Result<void> fine = state_->services.allow(rules::DriverUse::synchronize_device, "a synchronisation"); !fine) {
-        return fine;
-    }
+    constexpr rules::DriverUse use = rules::DriverUse::synchronize_device;
+    std::optional<detail::CallInFlight> call = state_->services.enter(use);
+    if (!call) return state_->services.refusal(use, "a synchronisation");
     const detail::Deadline deadline(wait, state_->config->wait_timeout);
     const std::vector<std::shared_ptr<detail::StreamState>> streams = state_->live_streams();
     Result<void> waited;
@@ -81,6 +82,7 @@ Result<void> Device::synchronize(Wait wait) {
     }
     if (waited) waited = state_->wait_for_ended_streams(deadline.left());
     if (waited) waited = state_->wait_for_others(deadline);
+    call->leave();
     for (const std::shared_ptr<detail::StreamState>& stream : streams) state_->end_host_functions(stream->host_calls);
     return waited;
 }

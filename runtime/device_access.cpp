@@ -6,7 +6,9 @@
 #include "device_state.hpp"
 #include "launch_access.hpp"
 
+#include <array>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace isthmus::inline v0 {
@@ -82,10 +84,12 @@ Result<void> Device::switch_peer(const Device& owner, bool allowed) {
     const std::lock_guard lock(books.launches.switching_peers);
     if (books.peers.state(index(), owner.index()).peer_access == allowed) return {};
     platform::Transfers& transfers = *state_->driver->transfers();
-    for (const Device* const each : {static_cast<const Device*>(this), &owner}) {
-        Result<void> fine =
-            each->state_->services.allow(rules::DriverUse::switch_peer_access, "switching access between devices");
-        if (!fine) return fine;
+    constexpr rules::DriverUse use = rules::DriverUse::switch_peer_access;
+    std::array<std::optional<detail::CallInFlight>, 2> calls;  // no service starts on either
+    const std::array<detail::DeviceState*, 2> both{state_.get(), owner.state_.get()};
+    for (std::size_t at = 0; at < both.size(); ++at) {
+        calls[at] = both[at]->services.enter(use);
+        if (!calls[at]) return both[at]->services.refusal(use, "switching access between devices");
     }
     const int ordinal = owner.facts().ordinal;
     bool reachable = false;

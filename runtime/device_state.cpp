@@ -11,6 +11,7 @@
 #include "wait_pause.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 namespace isthmus::inline v0::detail {
@@ -120,7 +121,21 @@ Error DeviceState::unusable(std::string_view what) const {
         .from_call("latched", lost_code_.load(std::memory_order_acquire));
 }
 
+namespace {
+constexpr char beside_a_service[] = "resolve";  // known by its address
+}  // namespace
+
+platform::Status DeviceState::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
+    if (execution.is_resolved(kernel)) return execution.resolve(kernel, out);
+    const std::optional<CallInFlight> loading = services.enter(rules::DriverUse::load_code);
+    if (!loading) return {Code::in_use, 0, beside_a_service};
+    return execution.resolve(kernel, out);
+}
+
 Error DeviceState::failure(const platform::Status& status, std::string_view what) {
+    if (status.call == beside_a_service) {
+        return services.refusal(rules::DriverUse::load_code, std::string(what) + ", whose code is not loaded yet,");
+    }
     if (status.code == Code::device_lost) {
         int none = 0;
         const int code = status.driver_code != 0 ? status.driver_code : -1;

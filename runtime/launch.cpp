@@ -108,6 +108,7 @@ Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, cons
         return stream.device->unusable("launching kernel '" + std::string(kernel.name) + "'");
     }
     if (mode == LaunchMode::verify && detail::in_capture(stream)) return no_verify_in_capture(kernel);
+    // Before anything is claimed; a service that starts behind this is found when the code is asked for.
     if (stream.device->services.any() && !stream.device->execution.is_resolved(kernel)) {
         Result<void> fine =
             stream.device->services.allow(rules::DriverUse::load_code, "launching kernel '" + std::string(kernel.name) +

@@ -8,6 +8,7 @@
 #include "stream_state.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 namespace isthmus::inline v0::detail {
@@ -88,7 +89,8 @@ Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, 
     const auto short_of_memory = [&] { return made.code() == Code::out_of_memory; };
     if (device.books->captures.here()) return made;  // every further call could end it
     // Freeing slabs and pieces waits for a service in the driver: there the pools and the user alone can make room.
-    if (!device.services.allow(rules::DriverUse::free_device, "making room")) {
+    std::optional<CallInFlight> freeing = device.services.enter(rules::DriverUse::free_pinned);
+    if (!freeing) {
         const bool may_trim = device.services.allow(rules::DriverUse::trim_pool, "making room").ok();
         if (short_of_memory() && may_trim && device.usable() && device.pools.trim(device)) made = attempt();
         while (short_of_memory() && device.make_room(bytes)) made = attempt();
@@ -96,6 +98,7 @@ Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, 
     }
     const bool slabs = device.slabs.trim() > 0;
     const bool pieces = device.copies.bounce.trim(device);  // pinned, for copies of pageable memory
+    freeing->leave();
     if (slabs || pieces) made = attempt();
     if (short_of_memory() && device.usable() && device.pools.trim(device)) {
         made = attempt();

@@ -11,6 +11,7 @@
 
 #include <isthmus/stream.hpp>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -176,7 +177,8 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     if (!made) return std::move(made).error();
     Result<std::uint64_t> id = device_->books->ledger.enter(block, device_->index, piece);
     if (!id) {
-        (void)free_now(*device_, piece, request.stream != nullptr ? request.stream->state().get() : nullptr);
+        (void)free_piece(*device_, std::move(piece),
+                         request.stream != nullptr ? request.stream->state()->shared_from_this() : nullptr);
         return std::move(id).error();
     }
     block.id = *id;
@@ -333,28 +335,40 @@ rules::DriverUse free_use(const Piece& piece) {
     if (!piece.host_part) return rules::freeing(piece.allocation.kind);
     return piece.host_part->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
 }
+
+// Now, where no service runs, or when the last one has stopped.
+Result<void> free_beside_services(DeviceState& device, Piece piece, std::shared_ptr<StreamState> after) {
+    const rules::DriverUse use = free_use(piece);
+    CallInFlight call;
+    if (rules::while_serving(use).waits && !device.is_lost()) {
+        std::optional<CallInFlight> entered = device.services.enter(use);
+        while (!entered) {
+            const auto kept = std::make_shared<Piece>(std::move(piece));
+            const auto later = [owner = device.shared_from_this(), kept, after] {
+                if (Result<void> freed = free_piece(*owner, std::move(*kept), after); !freed) {
+                    owner->config->say(Severity::warning, "releasing memory after a service: " + freed.error().text());
+                }
+            };
+            if (device.services.put_off(use, later)) return {};
+            piece = std::move(*kept);
+            entered = device.services.enter(use);
+        }
+        call = *std::move(entered);
+    }
+    return free_now(device, piece, after.get(), std::move(call));
+}
 }  // namespace
 
 Result<void> free_piece(DeviceState& device, Piece piece, std::shared_ptr<StreamState> after) {
     OpenCaptures& captures = device.books->captures;
-    if (device.services.any() && !device.is_lost()) {
-        const auto kept = std::make_shared<Piece>(std::move(piece));
-        const auto later = [owner = device.shared_from_this(), kept, after] {
-            if (Result<void> freed = free_piece(*owner, std::move(*kept), after); !freed) {
-                owner->config->say(Severity::warning, "releasing memory after a service: " + freed.error().text());
-            }
-        };
-        if (device.services.put_off(free_use(*kept), later)) return {};
-        piece = std::move(*kept);
-    }
-    if (!captures.any()) return free_now(device, piece, after.get());
+    if (!captures.any()) return free_beside_services(device, std::move(piece), std::move(after));
     // The driver would accept some of these frees, and a graph may be about to use the memory (K10).
     const auto kept = std::make_shared<Piece>(std::move(piece));
     const std::uint64_t bytes = kept->host_part ? kept->host_part->bytes() : kept->allocation.bytes;  // adopted: none
     device.put_off_bytes.fetch_add(bytes, std::memory_order_relaxed);
     captures.when_none_is_open([owner = device.shared_from_this(), kept, after = std::move(after), bytes] {
         owner->put_off_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-        if (Result<void> freed = free_now(*owner, *kept, after.get()); !freed) {
+        if (Result<void> freed = free_beside_services(*owner, std::move(*kept), after); !freed) {
             owner->config->say(Severity::warning, "releasing memory after a capture: " + freed.error().text());
         }
     });
@@ -363,7 +377,7 @@ Result<void> free_piece(DeviceState& device, Piece piece, std::shared_ptr<Stream
 
 // A context that died took its memory with it, and a fault takes every answer: there only the books are left (K11).
 // Pool memory survives its context.
-Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after) {
+Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call) {
     if (device.config->forked()) return device.unusable("releasing memory");
     platform::Memory& memory = device.driver->memory();
     platform::Status status;
@@ -394,6 +408,7 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after) {
     Result<void> cut_back;
     if (piece.host_part && piece.host_part->slabs)
         cut_back = piece.host_part->slabs->release(piece.host_part->cut.data);
+    call.leave();  // the end of an adopted piece tells its owner, who may start a service
     piece = {};
     if (!status.ok()) return device.failure(status, "releasing memory");
     return cut_back;

@@ -7,6 +7,7 @@
 #include <isthmus/result.hpp>
 
 #include "ledger.hpp"
+#include "running_services.hpp"
 
 #include <memory>
 #include <string_view>
@@ -63,7 +64,7 @@ inline bool host_finds(MemoryKind kind) noexcept {
 // Frees what was taken from the ledger, behind the work of `after` where it is pooled (nullptr: nothing uses it any
 // more). While a capture is open it is put off, and success says that it was taken.
 Result<void> free_piece(DeviceState& device, Piece piece, std::shared_ptr<StreamState> after);
-// Now, whatever is open.
-Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after);
+// Now, whatever is open. `call`: what keeps a service from starting meanwhile.
+Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call = {});
 
 }  // namespace isthmus::inline v0::detail

@@ -2,28 +2,85 @@
 #include "running_services.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace isthmus::inline v0::detail {
 
 Result<void> RunningServices::allow(rules::DriverUse use, std::string_view what) {
     if (!any()) return {};
-    const rules::ServingAnswer& answer = rules::while_serving(use);
-    if (!answer.waits) return {};
+    if (!rules::while_serving(use).waits) return {};
     forget_ended();
-    const std::lock_guard lock(mutex_);
-    if (services_.empty()) return {};
-    return Error(Code::in_use,
-                 std::string(what) + " was refused while the service '" + services_.front().name +
-                     "' runs, because it would wait for it: " + std::string(answer.reason),
-                 std::string(answer.remedy));
+    if (!any()) return {};
+    return refusal(use, what);
 }
 
-std::uint64_t RunningServices::begin(std::string name) {
-    const std::lock_guard lock(mutex_);
-    services_.push_back({++last_id_, std::move(name), {}});
-    running_.store(static_cast<int>(services_.size()), std::memory_order_release);
-    return last_id_;
+Error RunningServices::refusal(rules::DriverUse use, std::string_view what) {
+    const rules::ServingAnswer& answer = rules::while_serving(use);
+    std::string service = "a service";
+    {
+        const std::lock_guard lock(mutex_);
+        if (!services_.empty()) service = "the service '" + services_.front().name + "'";
+    }
+    return {Code::in_use,
+            std::string(what) + " was refused while " + service +
+                " runs, because it would wait for it: " + std::string(answer.reason),
+            std::string(answer.remedy)};
+}
+
+// A call counts itself, then looks for services; a service counts itself, then looks for calls. Sequentially consistent
+// all four, so that not both look before the other counts.
+std::optional<CallInFlight> RunningServices::enter(rules::DriverUse use) {
+    if (!rules::while_serving(use).waits) return CallInFlight();
+    for (;;) {
+        std::atomic<int>& count = in_flight_[static_cast<std::size_t>(use)];
+        count.fetch_add(1, std::memory_order_seq_cst);
+        CallInFlight call(count);
+        if (running_.load(std::memory_order_seq_cst) == 0) return call;
+        call.leave();
+        forget_ended();
+        if (any()) return std::nullopt;
+    }
+}
+
+std::optional<CallInFlight> RunningServices::enter_or_put_off(rules::DriverUse use, const std::function<void()>& work) {
+    for (;;) {
+        if (std::optional<CallInFlight> call = enter(use)) return call;
+        if (put_off(use, work)) return std::nullopt;
+    }
+}
+
+const rules::ServingAnswer* RunningServices::in_flight() const noexcept {
+    for (const rules::ServingAnswer& answer : rules::serving_answers()) {
+        // Pairs with the release in CallInFlight::leave(): the call is over for the service, too.
+        if (in_flight_[static_cast<std::size_t>(answer.use)].load(std::memory_order_seq_cst) != 0) return &answer;
+    }
+    return nullptr;
+}
+
+Result<std::uint64_t> RunningServices::begin(std::string name, const Deadline& deadline, WaitPolicy policy) {
+    using Clock = std::chrono::steady_clock;
+    std::uint64_t id = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        id = ++last_id_;
+        services_.push_back({id, name, {}});
+        running_.store(static_cast<int>(services_.size()), std::memory_order_seq_cst);
+    }
+    const Clock::time_point begin = Clock::now();
+    while (const rules::ServingAnswer* const call = in_flight()) {
+        const Wait left = deadline.left();
+        if (left.refuse || left.timeout == std::chrono::nanoseconds(0)) {
+            remove(id);  // what was put off meanwhile waits no more
+            return Error(Code::timed_out,
+                         "the service '" + name + "' was not started beside another thread that is " +
+                             std::string(call->deed) + ", and would then wait for it: " + std::string(call->reason),
+                         "start the service when no other work is under way, or allow longer waits");
+        }
+        const std::chrono::nanoseconds pause = pause_after(policy, Clock::now() - begin);
+        if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, *left.timeout));
+    }
+    return id;
 }
 
 void RunningServices::end(std::uint64_t id) {
@@ -70,7 +127,7 @@ void RunningServices::remove(std::uint64_t id) {
         if (found == services_.end()) return;
         gone.push_back(std::move(*found));
         services_.erase(found);
-        running_.store(static_cast<int>(services_.size()), std::memory_order_release);
+        running_.store(static_cast<int>(services_.size()), std::memory_order_seq_cst);
         if (services_.empty()) due.swap(put_off_);
     }
     for (const std::function<void()>& work : due) work();

@@ -17,11 +17,8 @@ Result<void> prepare(Device& device, const KernelInfo& kernel) {
     detail::DeviceState& state = *device.state();
     const std::string what = "loading kernel '" + std::string(kernel.name) + "'";
     if (!state.usable()) return state.unusable(what);
-    if (!state.execution.is_resolved(kernel)) {
-        if (Result<void> fine = state.services.allow(rules::DriverUse::load_code, what); !fine) return fine;
-    }
     platform::FunctionHandle function = platform::FunctionHandle::none;
-    const platform::Status status = state.execution.resolve(kernel, function);
+    const platform::Status status = state.resolve(kernel, function);
     if (!status.ok()) return state.failure(status, what);
     return {};
 }
@@ -31,9 +28,13 @@ using protocol::ServiceCommand;
 using protocol::ServiceState;
 
 ServiceCore::ServiceCore(std::shared_ptr<DeviceState> device, Stream stream, MailboxCore& mailbox,
-                         const KernelInfo& kernel)
-    : device_(std::move(device)), stream_(std::move(stream)), mailbox_(mailbox), kernel_(kernel) {
-    registered_ = device_->services.begin(kernel.name);
+                         const KernelInfo& kernel, std::uint64_t registered)
+    : device_(std::move(device)),
+      stream_(std::move(stream)),
+      mailbox_(mailbox),
+      kernel_(kernel),
+      registered_(registered) {
+    stream_.state()->serves.store(true, std::memory_order_release);  // before its kernel can be waited for
 }
 
 Result<std::unique_ptr<ServiceCore>> ServiceCore::open(Device& device, MailboxCore& mailbox, const KernelInfo& kernel) {
@@ -55,12 +56,16 @@ Result<std::unique_ptr<ServiceCore>> ServiceCore::open(Device& device, MailboxCo
     const LaunchMode mode = stream->launch_mode();
     if (mode == LaunchMode::verify || mode == LaunchMode::staged) stream->set_launch_mode(LaunchMode::checked);
     mailbox.protocol().renew();
-    return std::unique_ptr<ServiceCore>(new ServiceCore(device.state(), *std::move(stream), mailbox, kernel));
+    // The last that may wait: from here on other threads' calls make way for the service.
+    const RuntimeConfig& config = *device.state()->config;
+    const Deadline deadline(Wait{}, config.wait_timeout);
+    Result<std::uint64_t> begun = device.state()->services.begin(kernel.name, deadline, config.wait_policy);
+    if (!begun) return std::move(begun).error();
+    return std::unique_ptr<ServiceCore>(new ServiceCore(device.state(), *std::move(stream), mailbox, kernel, *begun));
 }
 
 void ServiceCore::launched(std::uint64_t position) {
     position_ = position;
-    stream_.state()->serves.store(true, std::memory_order_release);
     mailbox_.watch(&ServiceCore::watch, this, kernel_.name);
     // Holds neither the device nor the stream, which hold the device's services.
     device_->services.watch(registered_,

@@ -26,6 +26,7 @@ enum class DriverUse : std::uint8_t {
     allocate_pooled,
     allocate_host,
     trim_pool,
+    destroy_pool,
     synchronize_device,
     wait_for_service,
     wait_for_other_work,
@@ -34,7 +35,7 @@ enum class DriverUse : std::uint8_t {
     switch_peer_access,
     destroy_stream,
 };
-inline constexpr int driver_use_count = 20;
+inline constexpr int driver_use_count = 21;
 
 enum class Evidence : std::uint8_t {
     seen,        // on hardware
@@ -44,7 +45,8 @@ enum class Evidence : std::uint8_t {
 
 struct ServingAnswer {
     DriverUse use;
-    bool waits;  // for every kernel of the device, and so for the service
+    std::string_view deed;  // "another thread is …"
+    bool waits;             // for every kernel of the device, and so for the service
     Evidence evidence;
     std::string_view reason;  // static storage, as below
     std::string_view remedy;  // empty where it does not wait

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace isthmus::inline v0::detail {
@@ -150,6 +151,13 @@ void StagedLaunch::release_on_stream() {
     }
 }
 
+// When a service has stopped; another one may have started since.
+void release_later(const std::shared_ptr<DeviceState>& owner, const platform::Allocation& memory) {
+    const std::optional<CallInFlight> freeing = owner->services.enter_or_put_off(
+        rules::DriverUse::free_device, [owner, memory] { release_later(owner, memory); });
+    if (freeing) (void)owner->driver->memory().release(memory, platform::StreamHandle::none);
+}
+
 // Without pools the memory is freed when the stream no longer uses it; a kernel that hangs keeps it (R5).
 void StagedLaunch::give_back() {
     Result<void> waited;
@@ -169,13 +177,14 @@ void StagedLaunch::give_back() {
         return;
     }
     // Freeing it would wait for a service, whatever stream that runs on.
-    const auto later = [owner = device_.shared_from_this(), memory = temporary_] {
-        (void)owner->driver->memory().release(memory, platform::StreamHandle::none);
-    };
-    if (device_.services.any() && !device_.is_lost() &&
-        device_.services.put_off(rules::DriverUse::free_device, later)) {
-        temporary_ = {};
-        return;
+    std::optional<CallInFlight> freeing;
+    if (!device_.is_lost()) {
+        const auto later = [owner = device_.shared_from_this(), memory = temporary_] { release_later(owner, memory); };
+        freeing = device_.services.enter_or_put_off(rules::DriverUse::free_device, later);
+        if (!freeing) {
+            temporary_ = {};
+            return;
+        }
     }
     if (const platform::Status status = release(platform::StreamHandle::none); !status.ok()) {
         device_.config->say(Severity::warning, "releasing a staged launch's temporary: " +

@@ -166,13 +166,13 @@ std::uint64_t StreamState::advance(const char* operation) noexcept {
 
 platform::Status StreamState::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
     // Never cached while the order is checked: launch_at_once(), which knows of no check, then finds nothing.
-    if (device->books->order != nullptr) return device->driver->execution().resolve(kernel, out);
+    if (device->books->order != nullptr) return device->resolve(kernel, out);
     // Nor on external streams, each of whose operations asks whether others capture them.
-    if (external) return device->driver->execution().resolve(kernel, out);
+    if (external) return device->resolve(kernel, out);
     CachedFunction& cached = functions_[slot(kernel)];
     if (cached.kernel != &kernel) {
         platform::FunctionHandle function = platform::FunctionHandle::none;
-        const platform::Status status = device->driver->execution().resolve(kernel, function);
+        const platform::Status status = device->resolve(kernel, function);
         if (!status.ok()) return status;
         cached = {&kernel, function};
     }

@@ -34,7 +34,8 @@ public:
     bool running() const noexcept { return registered_ != 0; }
 
 private:
-    ServiceCore(std::shared_ptr<DeviceState> device, Stream stream, MailboxCore& mailbox, const KernelInfo& kernel);
+    ServiceCore(std::shared_ptr<DeviceState> device, Stream stream, MailboxCore& mailbox, const KernelInfo& kernel,
+                std::uint64_t registered);
     static Result<void> watch(void* self);
     bool answered_all();
     Result<void> wait_for_end(const Wait& wait);
@@ -62,12 +63,13 @@ Result<void> prepare(Device& device, const Kernel<Signature>& kernel) {
 // While one runs on a device, calls that would wait for it in the driver are refused with Code::in_use, which names the
 // kernel: releasing memory other than pool and host memory, Device::synchronize, loading code, switching peer access,
 // and waiting for what the service uses. Buffers that go out of scope are freed when it stops. docs/sharing.md has the
-// list. One thread of the host at a time.
+// list. One thread of the host at a time; starting one waits for such calls of other threads.
 template <class Request, class Reply>
 class Service {
 public:
     // Launches one item of the kernel, whose first parameter is a MailboxView<Request, Reply>, on a stream of its own.
-    // Errors: unsupported (the CPU device; a watchdog ends long kernels there), and those of a launch.
+    // Errors: unsupported (the CPU device; a watchdog ends long kernels there), timed_out (another thread's call that
+    // would wait for it is in the driver, for longer than the runtime's wait timeout), and those of a launch.
     template <class... P, class... A>
     static Result<Service> start(Device& device, Mailbox<Request, Reply> mailbox,
                                  const Kernel<void(Index, MailboxView<Request, Reply>, P...)>& kernel,

@@ -1,0 +1,117 @@
+// Who comes first, a service or a call that would wait for it: never both.
+#include "running_services.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+using namespace std::chrono_literals;
+using rules::DriverUse;
+
+Result<std::uint64_t> begin(RunningServices& services, std::chrono::nanoseconds timeout) {
+    return services.begin("answering", Deadline(Wait::at_most(timeout), 1h), WaitPolicy::adaptive);
+}
+
+// keeps G10
+TEST(RunningServices, AServiceDoesNotStartBesideACallThatWouldWaitForItAndNamesIt) {
+    for (const rules::ServingAnswer& answer : rules::serving_answers()) {
+        RunningServices services;
+        std::optional<CallInFlight> call = services.enter(answer.use);
+        ASSERT_TRUE(call);
+        const Result<std::uint64_t> begun = begin(services, 1ms);
+        EXPECT_EQ(begun.ok(), !answer.waits) << answer.deed;
+        if (begun) continue;
+        EXPECT_EQ(begun.code(), Code::timed_out);
+        EXPECT_NE(begun.error().message().find(answer.deed), std::string_view::npos) << begun.error().text();
+        EXPECT_FALSE(services.any()) << "it was taken back";
+        call->leave();
+        EXPECT_TRUE(begin(services, 0ms));
+    }
+}
+
+// keeps G10
+TEST(RunningServices, ACallThatBeginsBesideAServiceIsRefusedOrPutOffUntilItEnds) {
+    for (const rules::ServingAnswer& answer : rules::serving_answers()) {
+        RunningServices services;
+        const std::uint64_t id = begin(services, 0ms).value();
+        EXPECT_EQ(services.enter(answer.use).has_value(), !answer.waits) << answer.deed;
+        int done = 0;
+        EXPECT_EQ(services.enter_or_put_off(answer.use, [&] { ++done; }).has_value(), !answer.waits);
+        EXPECT_EQ(services.allow(answer.use, "it").ok(), !answer.waits);
+        EXPECT_EQ(services.refusal(answer.use, "it").code(), Code::in_use);
+        EXPECT_EQ(done, 0);
+        services.end(id);
+        EXPECT_EQ(done, answer.waits ? 1 : 0);
+        EXPECT_TRUE(services.enter(answer.use));
+        EXPECT_TRUE(begin(services, 0ms)) << "a call that is over hinders nobody";
+    }
+}
+
+// keeps G10
+TEST(RunningServices, AStartWaitsForCallsInFlightAndThoseThatComeMeanwhileMakeWay) {
+    RunningServices services;
+    std::optional<CallInFlight> call = services.enter(DriverUse::free_device);
+    std::atomic<bool> started{false};
+    std::thread starting([&] {
+        EXPECT_TRUE(begin(services, 1h));
+        started.store(true);
+    });
+    while (!services.any()) std::this_thread::yield();
+    EXPECT_FALSE(services.enter(DriverUse::free_pinned)) << "or a start might wait for ever";
+    EXPECT_FALSE(started.load());
+    call->leave();
+    starting.join();
+    EXPECT_TRUE(started.load());
+}
+
+// keeps G10
+TEST(RunningServices, WhatHasEndedByItselfHindersNoCall) {
+    RunningServices services;
+    services.watch(begin(services, 0ms).value(), [] { return true; });
+    EXPECT_TRUE(services.enter(DriverUse::synchronize_device));
+    EXPECT_FALSE(services.any());
+}
+
+// keeps G10
+TEST(RunningServices, NeitherLooksBeforeTheOtherCounts) {
+    RunningServices services;
+    std::atomic<int> calling{0}, serving{0}, together{0};
+    std::atomic<int> over{0};
+    constexpr int rounds = 2000;
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 2; ++thread) {
+        threads.emplace_back([&] {
+            while (over.load() < 2) {
+                const std::optional<CallInFlight> call = services.enter(DriverUse::free_device);
+                if (!call) continue;
+                calling.fetch_add(1);
+                if (serving.load() != 0) together.fetch_add(1);
+                calling.fetch_sub(1);
+            }
+        });
+    }
+    for (int thread = 0; thread < 2; ++thread) {
+        threads.emplace_back([&] {
+            for (int round = 0; round < rounds; ++round) {
+                const Result<std::uint64_t> begun = begin(services, 1h);
+                serving.fetch_add(1);
+                if (calling.load() != 0) together.fetch_add(1);
+                serving.fetch_sub(1);
+                if (begun) services.end(*begun);
+            }
+            over.fetch_add(1);
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(together.load(), 0);
+    EXPECT_FALSE(services.any());
+}
+
+}  // namespace
+}  // namespace isthmus::inline v0::detail
