@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,16 +22,29 @@ std::size_t own_index(MemoryKind kind) noexcept {
     return kind == MemoryKind::managed_pool ? 1 : 0;
 }
 
+// A device that is gone runs no service any more.
+void destroy_pool(const std::weak_ptr<DeviceState>& device, const std::shared_ptr<platform::Driver>& driver,
+                  platform::PoolHandle pool) {
+    const std::shared_ptr<DeviceState> owner = device.lock();
+    std::optional<CallInFlight> call;
+    if (owner && !owner->is_lost()) {
+        call = owner->services.enter_or_put_off(rules::DriverUse::destroy_pool,
+                                                [device, driver, pool] { destroy_pool(device, driver, pool); });
+        if (!call) return;
+    }
+    (void)driver->pools()->destroy(pool);
+}
+
 }  // namespace
 
-PoolState::PoolState(const DeviceState& owner, MemoryKind made_of, platform::PoolHandle made)
-    : config(owner.config), driver(owner.driver), kind(made_of), handle(made) {}
+PoolState::PoolState(DeviceState& owner, MemoryKind made_of, platform::PoolHandle made)
+    : config(owner.config), driver(owner.driver), kind(made_of), handle(made), device_(owner.weak_from_this()) {}
 
 PoolState::~PoolState() {
     if (config->forked()) return;
     // Nothing can be done about a failure here. The driver keeps what stream-ordered frees still wait for.
     if (stream_ != platform::StreamHandle::none) (void)driver->execution().destroy_stream(stream_);
-    (void)driver->pools()->destroy(handle);
+    destroy_pool(device_, driver, handle);
 }
 
 Result<platform::StreamHandle> PoolState::own_stream(DeviceState& device) {

@@ -23,8 +23,8 @@ struct StreamState;
 
 struct PoolState {
     // Keeps the driver, not the device: the device keeps its own pools.
-    PoolState(const DeviceState& owner, MemoryKind made_of, platform::PoolHandle made);
-    ~PoolState();
+    PoolState(DeviceState& owner, MemoryKind made_of, platform::PoolHandle made);
+    ~PoolState();  // beside a service the pool itself stays until that stops
     PoolState(const PoolState&) = delete;
     PoolState& operator=(const PoolState&) = delete;
 
@@ -45,6 +45,7 @@ struct PoolState {
     Result<void> settle(DeviceState& device);
 
 private:
+    const std::weak_ptr<DeviceState> device_;
     std::mutex mutex_;
     platform::StreamHandle stream_ = platform::StreamHandle::none;
 };

@@ -223,4 +223,22 @@ TEST(PoolFaults, FailingAnyOneCallNeverLeaksNorCrashes) {  // keeps R6, K12
     }
 }
 
+TEST_F(Pools, APoolThatGoesBesideAServiceIsDestroyedWhenThatStops) {  // keeps G10
+    isthmus::detail::RunningServices& services = device.state()->services;
+    {
+        MemoryPool pool = device.create_pool().value();
+        { Buffer<int> buffer = device.stream().allocate<int>(8).value(); }
+        (void)device.synchronize().value();
+        const std::uint64_t service =
+            services
+                .begin("answering", isthmus::detail::Deadline(isthmus::Wait::never(), {}), isthmus::WaitPolicy::spin)
+                .value();
+        world.calls.clear();
+        pool = device.pool().value();
+        EXPECT_EQ(world.count("destroy pool"), 0u) << "the driver may wait for the service";
+        services.end(service);
+        EXPECT_EQ(world.count("destroy pool"), 1u);
+    }
+}
+
 }  // namespace
