@@ -51,9 +51,9 @@ bool socket_option(int socket, int option, T& value, const platform::os::Process
 
 }  // namespace
 
-Deadline after(std::chrono::nanoseconds timeout) noexcept {
-    const Deadline now = std::chrono::steady_clock::now();
-    return timeout > Deadline::max() - now ? Deadline::max() : now + timeout;
+ChannelDeadline after(std::chrono::nanoseconds timeout) noexcept {
+    const ChannelDeadline now = std::chrono::steady_clock::now();
+    return timeout > ChannelDeadline::max() - now ? ChannelDeadline::max() : now + timeout;
 }
 
 Error channel_error(const char* call, int error, const std::string& what) {
@@ -94,7 +94,8 @@ Error channel_error(const char* call, int error, const std::string& what) {
     return Error(code, what + ": " + system_words(error), std::move(remedy)).from_call(call, error);
 }
 
-Result<bool> wait_for_socket(int socket, short events, Deadline deadline, const platform::os::ProcessCalls& calls) {
+Result<bool> wait_for_socket(int socket, short events, ChannelDeadline deadline,
+                             const platform::os::ProcessCalls& calls) {
     while (true) {
         const auto left = std::max(deadline - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration{0});
         const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
@@ -148,7 +149,7 @@ Result<ChannelLink> ChannelLink::over(FileDescriptor socket, const platform::os:
     return link;
 }
 
-Result<bool> ChannelLink::wait(short events, Deadline deadline) const {
+Result<bool> ChannelLink::wait(short events, ChannelDeadline deadline) const {
     return wait_for_socket(socket_.get(), events, deadline, *calls_);
 }
 

@@ -14,16 +14,17 @@
 
 namespace isthmus::inline v0::detail {
 
-using Deadline = std::chrono::steady_clock::time_point;
+using ChannelDeadline = std::chrono::steady_clock::time_point;
 // The last moment of a step.
-Deadline after(std::chrono::nanoseconds timeout) noexcept;  // far away where that overflows
+ChannelDeadline after(std::chrono::nanoseconds timeout) noexcept;  // far away where that overflows
 
 // The error of a system call, with the codes of channels. `what`: what was tried.
 Error channel_error(const char* call, int error, const std::string& what);
 
 // Waits until one of `events` (POLLIN, POLLOUT) can be done, or the peer is gone; false: the deadline passed. A
 // deadline that has passed looks once.
-Result<bool> wait_for_socket(int socket, short events, Deadline deadline, const platform::os::ProcessCalls& calls);
+Result<bool> wait_for_socket(int socket, short events, ChannelDeadline deadline,
+                             const platform::os::ProcessCalls& calls);
 
 // What one call of recvmsg brought. Its descriptors have an owner from the moment they are in this process.
 struct ArrivedFrame {
@@ -44,7 +45,7 @@ public:
     const platform::os::ProcessCalls& calls() const noexcept { return *calls_; }
     void close() noexcept { socket_.close(); }
 
-    Result<bool> wait(short events, Deadline deadline) const;
+    Result<bool> wait(short events, ChannelDeadline deadline) const;
     // One frame into `buffer`, without waiting; nothing: none is there.
     Result<std::optional<ArrivedFrame>> take(std::span<std::byte> buffer, std::size_t most_fds) const;
     // One frame, without waiting; false: there is no room.

@@ -140,7 +140,7 @@ Result<FileDescriptor> connect_to_place(const std::string& directory, std::chron
     FileDescriptor socket(calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) return channel_error("socket", errno, "a channel could not be made");
     const sockaddr_un address = address_of(path_of(name.get()));
-    const Deadline deadline = after(timeout);
+    const ChannelDeadline deadline = after(timeout);
     while (calls.connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
         const int error = errno;
         if (error == ECONNREFUSED) {

@@ -138,7 +138,7 @@ Result<bool> ChannelState::pump() {
     return true;
 }
 
-Result<void> ChannelState::wait_step(short events, Deadline deadline, const char* owed) {
+Result<void> ChannelState::wait_step(short events, ChannelDeadline deadline, const char* owed) {
     Result<bool> ready = link_.wait(events, deadline);
     if (!ready) return end(std::move(ready).error(), false);
     if (*ready) return {};
@@ -150,7 +150,7 @@ Result<void> ChannelState::wait_step(short events, Deadline deadline, const char
 
 Result<void> ChannelState::put(std::span<const std::byte> header, std::span<const std::byte> payload,
                                std::span<const int> fds) {
-    const Deadline deadline = after(step_timeout_);
+    const ChannelDeadline deadline = after(step_timeout_);
     while (true) {
         Result<bool> sent = link_.put(header, payload, fds);
         if (!sent) {
@@ -181,7 +181,7 @@ Result<void> ChannelState::put(std::span<const std::byte> header, std::span<cons
 
 Result<void> ChannelState::send(std::uint32_t kind, std::span<const std::byte> bytes, std::span<const int> fds) {
     if (Result<void> fine = usable(); !fine) return fine;
-    const Deadline deadline = after(step_timeout_);
+    const ChannelDeadline deadline = after(step_timeout_);
     while (true) {
         const auto permission = protocol_.may_send(bytes.size(), fds.size());
         if (permission == ChannelProtocol::Permission::yes) break;
@@ -210,7 +210,7 @@ Result<void> ChannelState::send(std::uint32_t kind, std::span<const std::byte> b
 
 Result<void> ChannelState::wait_received() {
     if (Result<void> fine = usable(); !fine) return fine;
-    const Deadline deadline = after(step_timeout_);
+    const ChannelDeadline deadline = after(step_timeout_);
     while (!protocol_.all_received()) {
         Result<bool> came = pump();
         if (!came) return std::move(came).error();
@@ -225,7 +225,7 @@ Result<void> ChannelState::wait_received() {
 
 Result<bool> ChannelState::wait_for_message(std::chrono::nanoseconds timeout) {
     if (forks_ != process::generation()) return usable().error();
-    const Deadline deadline = after(timeout);
+    const ChannelDeadline deadline = after(timeout);
     while (came_.empty()) {
         if (ended_) return *ended_;
         Result<bool> came = pump();

@@ -47,7 +47,7 @@ private:
     // Takes one frame in, where one is there; false: none is.
     Result<bool> pump();
     // Until the socket has something (or room, for `events`), within the step; what comes is taken in.
-    Result<void> wait_step(short events, Deadline deadline, const char* owed);
+    Result<void> wait_step(short events, ChannelDeadline deadline, const char* owed);
     Result<void> put(std::span<const std::byte> header, std::span<const std::byte> payload, std::span<const int> fds);
 
     ChannelLink link_;
