@@ -7,6 +7,7 @@
 #include "host_calls.hpp"
 #include "launch_books.hpp"
 #include "ledger.hpp"
+#include "mapped_ranges.hpp"
 #include "open_captures.hpp"
 #include "order_check.hpp"
 #include "peer_table.hpp"
@@ -18,6 +19,7 @@ namespace isthmus::inline v0::detail {
 
 struct Books {
     provenance::AddressMap addresses;  // live allocations by address, foreign ones once they were asked about
+    MappedRanges mapped;               // of reserved addresses: where memory is, and who was let in
     OpenCaptures captures;
     AfterHostFunctions after_host_functions;
     PeerTable peers;

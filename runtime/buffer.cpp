@@ -61,6 +61,10 @@ BufferBase& BufferBase::operator=(BufferBase&& other) noexcept {
 }
 BufferBase::~BufferBase() = default;
 
+void BufferBase::size_changed() noexcept {
+    bytes_ = state_ ? state_->bytes : 0;
+}
+
 namespace detail {
 namespace {
 

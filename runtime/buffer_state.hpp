@@ -50,7 +50,7 @@ private:
     std::atomic<std::uint64_t> first_position_{0};
 
 public:
-    std::size_t bytes = 0;
+    std::size_t bytes = 0;  // of a growable buffer its owner changes it, while nobody else uses it
     MemoryKind kind = MemoryKind::unknown;
     MemoryKind host_kind = MemoryKind::unknown;
     LaunchPath path = LaunchPath::pass;

@@ -6,6 +6,7 @@
 #include "copy_checks.hpp"
 #include "current_scopes.hpp"
 #include "device_state.hpp"
+#include "launch_access.hpp"
 #include "memory_pool_state.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
@@ -25,6 +26,7 @@ namespace {
 bool reaches_other(const DeviceState& device, const BufferState& buffer) {
     const DeviceState& owner = *buffer.device;
     if (buffer.path == LaunchPath::stage || buffer.path == LaunchPath::attach) return false;
+    if (buffer.kind == MemoryKind::vmm) return buffer_access(device, buffer).verdict == Verdict::yes;
     return rules::peer_access(device.capabilities, owner.capabilities, buffer.kind, buffer.peer_state(device))
                .verdict == Verdict::yes;
 }

@@ -7,6 +7,7 @@
 #include "device_state.hpp"
 #include "memory_pool_state.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -116,6 +117,7 @@ AccessAnswer judge_range(const DeviceState& device, const Provenance& memory, st
         return {Verdict::no, "the range reaches beyond the allocation that it begins in",
                 "check the element count against the allocation's size"};
     }
+    if (memory.kind == MemoryKind::vmm && !memory.foreign) return mapped_access(device, address, bytes, false);
     const rules::AddressForm form{memory.device_address, memory.foreign && memory.id != 0};
     return rules::by_address(device.capabilities, memory.kind, form, access_by_kind(device, memory));
 }
@@ -154,8 +156,15 @@ AccessAnswer range_access(const DeviceState& device, std::uint64_t address, std:
     return answer;
 }
 
+AccessAnswer mapped_access(const DeviceState& device, std::uint64_t address, std::uint64_t bytes, bool writes) {
+    return rules::mapped_access(device.books->mapped.over(address, bytes, device.index), writes);
+}
+
 AccessAnswer buffer_access(const DeviceState& device, const BufferState& buffer) {
     const DeviceState& owner = *buffer.device;
+    if (buffer.kind == MemoryKind::vmm && owner.books == device.books) {
+        return mapped_access(device, buffer.device_address, std::max<std::size_t>(buffer.bytes, 1), false);
+    }
     if (buffer.path == LaunchPath::stage) {
         // Two memories that the runtime keeps alike: each side has its own.
         if (&owner == &device) return {Verdict::yes, "the device has its own side of the staged buffer", {}};

@@ -43,6 +43,8 @@ void forget_foreign(Books& books, std::uint64_t base, std::uint64_t bytes);
 // May the device touch this range, wherever it came from? `known`: its provenance, where the caller wants it.
 AccessAnswer range_access(const DeviceState& device, std::uint64_t address, std::uint64_t bytes,
                           Provenance* known = nullptr);
+// May it touch this range of mapped memory, by what it was let into (V9)?
+AccessAnswer mapped_access(const DeviceState& device, std::uint64_t address, std::uint64_t bytes, bool writes);
 // May it touch this buffer (by handle: no driver call)?
 AccessAnswer buffer_access(const DeviceState& device, const BufferState& buffer);
 // Where this device finds the buffer, whether it may touch it or not; 0: it has no address there.

@@ -230,6 +230,14 @@ Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelI
     if (argument.buffer == nullptr) {
         bytes = raw_bytes(argument, parameter);
         judged = judge_raw(device, argument, bytes, mode);
+        if (judged.doing == Doing::pass && judged.memory.kind == MemoryKind::vmm && !judged.memory.foreign &&
+            rules::writes(parameter.use)) {
+            judged.answer = mapped_access(device, judged.address, bytes, true);
+            if (judged.answer.verdict == Verdict::no) {
+                judged.doing = Doing::refuse;
+                judged.code = Code::not_accessible;
+            }
+        }
         if (judged.doing == Doing::refuse) return refusal_of_raw(kernel, at, device, judged);
         if (judged.doing == Doing::stage && parameter.use == ArgumentUse::concurrent) {
             return concurrent_copy(kernel, at, device, judged);

@@ -62,6 +62,8 @@ constexpr std::array<ServingAnswer, driver_use_count> answers{{
     {U::switch_peer_access, "switching access between devices", true, E::assumed,
      "mapping another device's memory may wait for the device", "switch access before the service starts"},
     {U::destroy_stream, "destroying a stream", false, E::seen, "cuStreamDestroy returns while a kernel runs", {}},
+    {U::change_mapping, "changing what is mapped", true, E::documented,
+     "cuMemUnmap and cuMemSetAccess may wait for the device", "map memory and grow buffers before the service starts"},
 }};
 
 constexpr bool in_order() {

@@ -34,8 +34,9 @@ enum class DriverUse : std::uint8_t {
     launch,
     switch_peer_access,
     destroy_stream,
+    change_mapping,
 };
-inline constexpr int driver_use_count = 21;
+inline constexpr int driver_use_count = 22;
 
 enum class Evidence : std::uint8_t {
     seen,        // on hardware

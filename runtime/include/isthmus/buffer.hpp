@@ -66,6 +66,7 @@ protected:
     };
     Result<OpenedView> open_view(HostUse use, Wait wait) const;
     Result<detail::ConcurrentScope> open_concurrent(Wait wait) const;
+    void size_changed() noexcept;  // of a buffer that grows
 
 private:
     std::shared_ptr<detail::BufferState> state_;

@@ -23,6 +23,7 @@
 #include <isthmus/file_descriptor.hpp>
 #include <isthmus/frame_ring.hpp>
 #include <isthmus/graph.hpp>
+#include <isthmus/growable_buffer.hpp>
 #include <isthmus/guarded_atomics.hpp>
 #include <isthmus/hints.hpp>
 #include <isthmus/host_view.hpp>
@@ -45,4 +46,5 @@
 #include <isthmus/split_counter.hpp>
 #include <isthmus/stream.hpp>
 #include <isthmus/uuid.hpp>
+#include <isthmus/virtual_memory.hpp>
 #include <isthmus/wait.hpp>

@@ -8,6 +8,7 @@
 
 #include <isthmus/access.hpp>
 #include <isthmus/export.hpp>
+#include <isthmus/file_descriptor.hpp>
 #include <isthmus/memory_place.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/view.hpp>
@@ -59,19 +60,18 @@ class ISTHMUS_API PhysicalMemory {
 public:
     // At least `bytes`, rounded up to the granularity. Errors: unsupported (the device has no virtual memory, not in
     // this place, not exportable like that, no compression, no GPUDirect RDMA: the message says which),
-    // invalid_argument (0 bytes, no such node), out_of_memory, device_lost. Makes driver calls that a capture on this
-    // thread survives.
+    // invalid_argument (0 bytes), out_of_memory, capture_error (a capture is open on this thread), device_lost.
     static Result<PhysicalMemory> create(const Device& device, std::size_t bytes, const PhysicalOptions& options = {});
 
     std::size_t asked_bytes() const noexcept;  // V2: both sizes
     std::size_t size_bytes() const noexcept;
-    const PhysicalOptions& options() const noexcept;  // as asked for
-    Result<PhysicalProperties> properties() const;    // asks the driver
+    PhysicalOptions options() const noexcept;       // as asked for
+    Result<PhysicalProperties> properties() const;  // asks the driver
     // May it be exported as this? From what was fixed at creation: no driver call.
     AccessAnswer can_export(ExportKinds kind) const noexcept;
-    // A descriptor of this memory, with CLOEXEC, yours to close. Whoever gets it has a right to read and write that
-    // nobody takes back, under any user id. Error: unsupported where can_export says no.
-    Result<int> export_posix_fd() const;
+    // A descriptor of this memory. Whoever gets it has a right to read and write that nobody takes back, under any user
+    // id. Error: unsupported where can_export says no.
+    Result<FileDescriptor> export_posix_fd() const;
 
     const std::shared_ptr<detail::PhysicalState>& state() const noexcept { return state_; }
     explicit PhysicalMemory(std::shared_ptr<detail::PhysicalState> state) noexcept : state_(std::move(state)) {}

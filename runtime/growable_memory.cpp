@@ -1,0 +1,260 @@
+// The two ways to grow in place: memory that the driver maps, and pages at reserved host addresses.
+#include "growable_memory.hpp"
+
+#include <isthmus/device.hpp>
+
+#include <platform/os.hpp>
+#include <platform/reserved_pages.hpp>
+
+#include "memory_pressure.hpp"
+#include "memory_source.hpp"
+#include "process.hpp"
+#include "virtual_memory_state.hpp"
+
+#include <numeric>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+// Ordinary host memory grows by pieces of this size at least: the system's huge pages mostly have it.
+constexpr std::size_t host_granularity = std::size_t{2} << 20;
+
+class MappedGrowable final : public GrowableMemory {
+public:
+    MappedGrowable(std::shared_ptr<ReservationState> where, const PhysicalOptions& what,
+                   std::vector<std::shared_ptr<DeviceState>> let_in)
+        : reservation_(std::move(where)), options_(what), devices_(std::move(let_in)) {
+        kind = MemoryKind::vmm;
+        changes_mappings = true;
+        reserved_bytes = reservation_->bytes;
+        granularity = reservation_->granularity;
+    }
+    ~MappedGrowable() override { (void)end(); }
+
+    // Three driver calls: what a step that fails has done goes back with its objects.
+    Result<void> extend(std::size_t bytes) override {
+        Result<std::shared_ptr<PhysicalState>> memory =
+            PhysicalState::create(reservation_->device, bytes, bytes, options_);
+        if (!memory) return std::move(memory).error();
+        Result<std::shared_ptr<MappingState>> mapping = reservation_->map(mapped_bytes(), std::move(memory).value());
+        if (!mapping) return std::move(mapping).error();
+        if (Result<void> open = (*mapping)->set_access(devices_, RangeAccess::read_write); !open) return open;
+        mappings_.push_back(std::move(mapping).value());
+        handles.push_back(bytes);
+        return {};
+    }
+
+    Result<void> give_back_last() override {
+        if (Result<void> undone = mappings_.back()->unmap(); !undone) return undone;
+        mappings_.pop_back();
+        handles.pop_back();
+        return {};
+    }
+
+    Result<void> end() override {
+        Result<void> first;
+        while (!mappings_.empty()) {
+            Result<void> undone = mappings_.back()->unmap();
+            if (!undone && first) first = std::move(undone);
+            mappings_.pop_back();  // tries again where it failed
+        }
+        handles.clear();
+        reservation_.reset();
+        ended = true;
+        return first;
+    }
+
+    MemoryBlock block() const override {
+        MemoryBlock block;
+        block.id = reservation_->id;
+        block.device = reservation_->base;
+        if (options_.where != MemoryPlace::Where::device) {
+            block.host = reinterpret_cast<void*>(static_cast<std::uintptr_t>(reservation_->base));
+        }
+        block.bytes = reservation_->bytes;
+        block.kind = kind;
+        return block;
+    }
+
+private:
+    std::shared_ptr<ReservationState> reservation_;
+    const PhysicalOptions options_;
+    const std::vector<std::shared_ptr<DeviceState>> devices_;
+    std::vector<std::shared_ptr<MappingState>> mappings_;  // oldest first
+};
+
+class HostGrowable final : public GrowableMemory {
+public:
+    HostGrowable(std::shared_ptr<DeviceState> owner, platform::os::ReservedPages pages)
+        : device_(std::move(owner)), pages_(std::move(pages)) {
+        kind = MemoryKind::host;
+        reserved_bytes = pages_.bytes();
+        granularity = host_granularity;
+    }
+    ~HostGrowable() override { (void)end(); }
+
+    Result<void> extend(std::size_t bytes) override {
+        Result<void> made = with_room(*device_, kind, bytes, [&]() -> Result<void> {
+            if (Result<void> within = within_budget(*device_, kind, bytes); !within) return within;
+            return pages_.commit(mapped_bytes(), bytes);
+        });
+        if (!made) return made;
+        handles.push_back(bytes);
+        made = enter();
+        if (made) return made;
+        (void)pages_.decommit(mapped_bytes() - bytes, bytes);
+        handles.pop_back();
+        (void)enter();
+        return made;
+    }
+
+    Result<void> give_back_last() override {
+        const std::size_t bytes = handles.back();
+        if (Result<void> undone = pages_.decommit(mapped_bytes() - bytes, bytes); !undone) return undone;
+        handles.pop_back();
+        (void)enter();
+        return {};
+    }
+
+    Result<void> end() override {
+        handles.clear();
+        if (!std::exchange(ended, true) && !device_->config->forked()) (void)enter();
+        pages_ = {};
+        return {};
+    }
+
+    MemoryBlock block() const override {
+        MemoryBlock block;
+        block.host = pages_.data();
+        block.device = reinterpret_cast<std::uintptr_t>(pages_.data());
+        block.bytes = pages_.bytes();
+        block.kind = kind;
+        return block;
+    }
+
+private:
+    // Addresses lead to what is there, not to what may come.
+    Result<void> enter() {
+        Ledger& ledger = device_->books->ledger;
+        if (id_ != 0) ledger.leave(std::exchange(id_, 0));
+        MemoryBlock known = block();
+        known.bytes = mapped_bytes();
+        if (known.bytes == 0) return {};
+        Piece none;
+        Result<std::uint64_t> id = ledger.enter(known, device_->index, none);
+        if (!id) return std::move(id).error();
+        id_ = *id;
+        return {};
+    }
+
+    std::shared_ptr<DeviceState> device_;
+    platform::os::ReservedPages pages_;
+    std::uint64_t id_ = 0;
+};
+
+PhysicalOptions physical_options(const GrowableOptions& options) {
+    PhysicalOptions physical;
+    physical.where = options.where;
+    physical.node = options.node;
+    physical.compressible = options.compressible;
+    return physical;
+}
+
+Result<std::shared_ptr<GrowableMemory>> reserve_mapped(const std::shared_ptr<DeviceState>& device, std::size_t bytes,
+                                                       const GrowableOptions& options) {
+    const PhysicalOptions physical = physical_options(options);
+    const MemoryPlace place = request_of(*device, 0, physical).place;
+    std::vector<std::shared_ptr<DeviceState>> let_in{device};
+    for (const Device* other : options.also) {
+        if (other->state() == device || (other->is_cpu() && place.on_host())) continue;
+        Result<void> fine = may_let_in(*other->state(), *device, place, RangeAccess::read_write);
+        if (!fine) return std::move(fine).error();
+        let_in.push_back(other->state());
+    }
+    if (place.on_host()) {
+        std::shared_ptr<DeviceState> cpu =
+            device->books->launches.devices.first([](const DeviceState& each) { return each.synchronous; });
+        if (cpu) let_in.push_back(std::move(cpu));
+    }
+    Result<platform::Granularity> granularity = ask_granularity(*device, physical);
+    if (!granularity) return std::move(granularity).error();
+    Result<std::shared_ptr<ReservationState>> where =
+        ReservationState::reserve(device, bytes, 0, granularity->minimum_bytes);
+    if (!where) return std::move(where).error();
+    return std::shared_ptr<GrowableMemory>(
+        std::make_shared<MappedGrowable>(std::move(where).value(), physical, std::move(let_in)));
+}
+
+Result<std::shared_ptr<GrowableMemory>> reserve_host(const std::shared_ptr<DeviceState>& device, std::size_t bytes,
+                                                     const GrowableOptions& options) {
+    for (const Device* other : options.also) {
+        if (other->is_cpu() || other->state()->reaches(MemoryKind::host)) continue;
+        return Error(Code::unsupported,
+                     std::string(other->name()) + " does not reach the host memory that the buffer would grow in",
+                     "copy into memory of that device");
+    }
+    const std::optional<std::size_t> rounded = rules::round_up(bytes, host_granularity);
+    Result<platform::os::ReservedPages> pages = platform::os::ReservedPages::reserve(rounded.value_or(0));
+    if (!pages) return std::move(pages).error();
+    return std::shared_ptr<GrowableMemory>(std::make_shared<HostGrowable>(device, std::move(pages).value()));
+}
+
+}  // namespace
+
+std::size_t GrowableMemory::mapped_bytes() const noexcept {
+    return std::accumulate(handles.begin(), handles.end(), std::size_t{0});
+}
+
+Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<DeviceState>& device,
+                                                         std::size_t most_bytes, const GrowableOptions& options) {
+    for (const Device* other : options.also) {
+        if (other == nullptr) {
+            return Error(Code::invalid_argument, "a null Device was to be let into a growable buffer", "name devices");
+        }
+        if (other->state()->books == device->books) continue;
+        return Error(Code::wrong_device, "a device of another runtime was to be let into a growable buffer",
+                     "name devices of the runtime that the buffer is made in");
+    }
+    const rules::GrowableAnswer base =
+        rules::growable_base(device->capabilities, creation_facts(*device), creation_wish(physical_options(options)));
+    if (base.base == rules::GrowableBase::refused) {
+        return Error(Code::unsupported, "a growable buffer cannot be had on this device: " + std::string(base.reason),
+                     std::string(base.remedy));
+    }
+    const bool mapped = base.base == rules::GrowableBase::mapped;
+    Result<std::shared_ptr<GrowableMemory>> made =
+        mapped ? reserve_mapped(device, most_bytes, options) : reserve_host(device, most_bytes, options);
+    if (!made) return made;
+    (*made)->steps = options.growth == Growth::exact ? rules::GrowthSteps::exact : rules::GrowthSteps::doubling;
+    (*made)->reason = base.reason;
+    return made;
+}
+
+struct GrowableSource::Guard {
+    explicit Guard(std::shared_ptr<GrowableMemory> guarded) : memory(std::move(guarded)) {}
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+    ~Guard() {
+        if (!memory->ended) process::keep_until_exit(memory);
+    }
+    std::shared_ptr<GrowableMemory> memory;
+};
+
+GrowableSource::GrowableSource(std::shared_ptr<GrowableMemory> memory)
+    : guard_(std::make_shared<Guard>(std::move(memory))) {}
+
+MemoryKind GrowableSource::kind() const noexcept {
+    return guard_->memory->kind;
+}
+
+Result<MemoryBlock> GrowableSource::allocate(const AllocationRequest&) {
+    return Error(Code::unsupported, "a growable buffer's addresses are one block", "grow the buffer");
+}
+
+Result<void> GrowableSource::release(const MemoryBlock&, Stream*) {
+    return guard_->memory->end();
+}
+
+}  // namespace isthmus::inline v0::detail

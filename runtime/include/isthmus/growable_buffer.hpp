@@ -1,0 +1,126 @@
+// GrowableBuffer<T>: a buffer that grows where it is. Its addresses are reserved when it is made; growing puts further
+// memory behind what is there. Nothing is copied, no address changes, and what it costs depends on the bytes added,
+// not on those that are there (V11).
+#pragma once
+
+#include <isthmus/buffer.hpp>
+#include <isthmus/export.hpp>
+#include <isthmus/launch_argument.hpp>
+#include <isthmus/memory_place.hpp>
+#include <isthmus/result.hpp>
+#include <isthmus/wait.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace isthmus::inline v0 {
+
+class Device;
+
+enum class Growth : std::uint8_t {
+    doubling,  // as much again as is mapped, or more: few handles, however large it grows
+    exact,     // what is missing, rounded up to the granularity
+};
+
+struct GrowableOptions {
+    // Where its memory lies. device: the host may not look, as into any device memory. host, host_node (`node`; −1: the
+    // device's closest): the host and the device both use it in place.
+    MemoryPlace::Where where = MemoryPlace::Where::device;
+    int node = -1;
+    std::vector<const Device*> also = {};  // further devices that use it, let in by the same call as the first
+    Growth growth = Growth::doubling;
+    bool compressible = false;  // as PhysicalOptions
+};
+
+namespace detail {
+class GrowableMemory;
+struct MadeGrowable {
+    std::shared_ptr<BufferState> state;
+    std::shared_ptr<GrowableMemory> memory;
+};
+ISTHMUS_API Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes,
+                                               const GrowableOptions& options);
+ISTHMUS_API Result<void> resize_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory,
+                                         std::size_t bytes, std::size_t capacity_bytes);
+ISTHMUS_API Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory, Wait wait);
+struct GrowableFigures {
+    std::size_t reserved_bytes = 0;
+    std::size_t mapped_bytes = 0;
+    std::size_t granularity_bytes = 0;
+    std::size_t handles = 0;
+};
+ISTHMUS_API GrowableFigures figures_of(const GrowableMemory* memory) noexcept;
+}  // namespace detail
+
+// Usable wherever a Buffer is: launches in every mode, copies, fills, graphs, host views (where the host may look),
+// parts. Movable. Growing and shrinking are the owner's, as moving and releasing are: no other thread uses this object
+// or parts of it meanwhile. Work on the device, open views and graphs may: what they use stays where it is. A graph
+// goes on using the elements that it was captured with.
+//
+// On a GPU it is memory that is mapped (MemoryKind::vmm); on the CPU device, and where a GPU without virtual memory
+// uses ordinary host memory anyway, pages at reserved host addresses (MemoryKind::host). explain() says which, and why.
+// It is not exported to other processes: what is shared does not change its size.
+template <class T>
+class GrowableBuffer : public Buffer<T> {
+public:
+    GrowableBuffer() = default;
+    // Empty, with addresses for `most` elements; they cost no memory. Errors: unsupported (the device neither maps
+    // memory nor uses the host's: the message says why, and what works), invalid_argument (no elements, or more than
+    // any machine has; a null device), wrong_device (a device of another runtime), out_of_memory, capture_error (a
+    // capture is open on this thread), device_lost.
+    static Result<GrowableBuffer> make(const Device& device, std::size_t most, const GrowableOptions& options = {}) {
+        const bool overflows = most > std::numeric_limits<std::size_t>::max() / sizeof(T);
+        Result<detail::MadeGrowable> made = detail::make_growable(
+            device, overflows ? std::numeric_limits<std::size_t>::max() : most * sizeof(T), options);
+        if (!made) return std::move(made).error();
+        return GrowableBuffer(std::move(*made), most);
+    }
+
+    // Elements: as many as there is memory for; as many as there are addresses for.
+    std::size_t capacity() const noexcept { return detail::figures_of(memory_.get()).mapped_bytes / sizeof(T); }
+    std::size_t most() const noexcept { return most_; }
+    detail::GrowableFigures figures() const noexcept { return detail::figures_of(memory_.get()); }
+
+    // Changes size(). Elements that were there keep their content; new ones have none. Growing beyond capacity() makes
+    // three driver calls: one creates memory, one maps it, one lets all devices in. With an error nothing has changed:
+    // out_of_memory, invalid_argument (beyond most()), in_use (a service runs: the driver might wait for it),
+    // capture_error (a capture is open on this thread), invalid_handle (moved from or released), device_lost. Smaller
+    // is always possible, and gives nothing back: trim() does.
+    Result<void> resize(std::size_t count) { return resized(count, 0); }
+    // Memory for so many elements, without changing size(). Errors as resize().
+    Result<void> reserve(std::size_t count) { return resized(this->size(), count); }
+    // Gives back the memory of whole handles behind the last element. Waits for work that uses the buffer. Errors, with
+    // which nothing has changed or fewer handles were given back: in_use (a view is open, a graph uses the buffer,
+    // parts of it were made, a service runs), timed_out, not_ready, capture_error (a capture is open), device_lost.
+    Result<void> trim(Wait wait = {}) { return detail::trim_growable(this->state(), memory_.get(), wait); }
+
+private:
+    GrowableBuffer(detail::MadeGrowable made, std::size_t most)
+        : Buffer<T>(std::move(made.state)), memory_(std::move(made.memory)), most_(most) {}
+    Result<void> resized(std::size_t count, std::size_t capacity) {
+        if (count > most_ || capacity > most_) {
+            count = std::numeric_limits<std::size_t>::max() / sizeof(T);  // does not fit, and says so
+        }
+        Result<void> done =
+            detail::resize_growable(this->state(), memory_.get(), count * sizeof(T), capacity * sizeof(T));
+        this->size_changed();
+        return done;
+    }
+    std::shared_ptr<detail::GrowableMemory> memory_;
+    std::size_t most_ = 0;
+};
+
+namespace detail {
+template <class T>
+inline constexpr bool is_buffer<GrowableBuffer<T>> = true;
+template <class T>
+struct ArgumentElement<GrowableBuffer<T>> {
+    using type = T;
+};
+}  // namespace detail
+
+}  // namespace isthmus::inline v0

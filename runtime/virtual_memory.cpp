@@ -1,0 +1,237 @@
+// AddressReservation, PhysicalMemory and Mapping as users see them: validated here, carried out by their states.
+#include <isthmus/virtual_memory.hpp>
+
+#include <isthmus/device.hpp>
+
+#include "virtual_memory_state.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace isthmus::inline v0 {
+namespace {
+
+using detail::DeviceState;
+
+// Every step that no driver is needed for, in front.
+Result<void> may_create(const DeviceState& device, const PhysicalOptions& options, std::string_view what) {
+    if (Result<void> now = detail::may_change_memory(device, what); !now) return now;
+    const rules::MappingAnswer answer =
+        rules::may_create(device.capabilities, detail::creation_facts(device), detail::creation_wish(options));
+    return answer ? Result<void>() : detail::refusal(answer, what);
+}
+
+// What may wait for the device would wait for a persistent kernel, too.
+Result<void> may_change_mappings(DeviceState& device, std::string_view what) {
+    if (Result<void> now = detail::may_change_memory(device, what); !now) return now;
+    if (!device.services.any()) return {};
+    return device.services.allow(rules::DriverUse::change_mapping, what);
+}
+
+Error unmapped(std::string_view what) {
+    return {Code::invalid_handle, std::string(what) + ": the mapping is empty, moved from or already unmapped",
+            "use the Mapping that it was moved to, or map the memory again"};
+}
+
+}  // namespace
+
+Result<MemoryGranularity> memory_granularity(const Device& device, const PhysicalOptions& options) {
+    DeviceState& state = *device.state();
+    if (Result<void> can = may_create(state, options, "asking for the granularity of memory"); !can) {
+        return std::move(can).error();
+    }
+    Result<platform::Granularity> found = detail::ask_granularity(state, options);
+    if (!found) return std::move(found).error();
+    return MemoryGranularity{found->minimum_bytes, found->recommended_bytes};
+}
+
+Result<PhysicalMemory> PhysicalMemory::create(const Device& device, std::size_t bytes, const PhysicalOptions& options) {
+    const std::shared_ptr<DeviceState>& state = device.state();
+    if (Result<void> can = may_create(*state, options, "creating physical memory"); !can) return std::move(can).error();
+    if (bytes == 0) {
+        return Error(Code::invalid_argument, "physical memory of 0 bytes was asked for", "ask for at least one byte");
+    }
+    Result<platform::Granularity> granularity = detail::ask_granularity(*state, options);
+    if (!granularity) return std::move(granularity).error();
+    const std::optional<std::size_t> rounded = rules::round_up(bytes, granularity->minimum_bytes);
+    if (!rounded) {
+        return Error(Code::invalid_argument, std::to_string(bytes) + " bytes are more than any machine has",
+                     "check the size for an overflow or a negative number");
+    }
+    Result<std::shared_ptr<detail::PhysicalState>> made =
+        detail::PhysicalState::create(state, bytes, *rounded, options);
+    if (!made) return std::move(made).error();
+    return PhysicalMemory(std::move(made).value());
+}
+
+std::size_t PhysicalMemory::asked_bytes() const noexcept {
+    return state_ ? state_->asked_bytes : 0;
+}
+std::size_t PhysicalMemory::size_bytes() const noexcept {
+    return state_ ? state_->bytes : 0;
+}
+
+PhysicalOptions PhysicalMemory::options() const noexcept {
+    return state_ ? state_->options : PhysicalOptions{};
+}
+
+Result<PhysicalProperties> PhysicalMemory::properties() const {
+    if (!state_) return Error(Code::invalid_handle, "physical memory was moved from", "use what it was moved to");
+    DeviceState& device = *state_->device;
+    if (!device.usable()) return device.unusable("asking for properties of memory");
+    platform::PhysicalFacts facts;
+    const platform::Status status = device.driver->virtual_memory()->properties(state_->handle, facts);
+    if (!status.ok()) return device.failure(status, "asking for properties of memory");
+    return PhysicalProperties{facts.place, facts.exports, facts.compressible, facts.gpudirect_rdma};
+}
+
+AccessAnswer PhysicalMemory::can_export(ExportKinds kind) const noexcept {
+    return rules::may_export(state_ ? state_->options.exports : ExportKinds::none, kind);
+}
+
+Result<FileDescriptor> PhysicalMemory::export_posix_fd() const {
+    if (!state_) return Error(Code::invalid_handle, "physical memory was moved from", "use what it was moved to");
+    const AccessAnswer answer = can_export(ExportKinds::posix_fd);
+    if (!answer) {
+        return Error(Code::unsupported, "exporting physical memory was refused: " + std::string(answer.reason),
+                     std::string(answer.remedy));
+    }
+    DeviceState& device = *state_->device;
+    if (!device.usable()) return device.unusable("exporting physical memory");
+    int number = -1;
+    const platform::Status status = device.driver->virtual_memory()->export_fd(state_->handle, number);
+    if (!status.ok()) return device.failure(status, "exporting physical memory");
+    return FileDescriptor(number);
+}
+
+Result<AddressReservation> AddressReservation::reserve(const Device& device, std::size_t bytes,
+                                                       std::size_t alignment_bytes) {
+    const std::shared_ptr<DeviceState>& state = device.state();
+    constexpr std::string_view what = "reserving addresses";
+    if (Result<void> now = detail::may_change_memory(*state, what); !now) return std::move(now).error();
+    const rules::MappingAnswer answer = rules::may_reserve(state->capabilities, detail::creation_facts(*state));
+    if (!answer) return detail::refusal(answer, what);
+    if ((alignment_bytes & (alignment_bytes - 1)) != 0) {
+        return Error(Code::invalid_argument,
+                     "an alignment of " + std::to_string(alignment_bytes) + " bytes is no power of two",
+                     "ask for a power of two, or 0 for the driver's own");
+    }
+    Result<platform::Granularity> granularity = detail::ask_granularity(*state, {});
+    if (!granularity) return std::move(granularity).error();
+    Result<std::shared_ptr<detail::ReservationState>> made =
+        detail::ReservationState::reserve(state, bytes, alignment_bytes, granularity->minimum_bytes);
+    if (!made) return std::move(made).error();
+    return AddressReservation(std::move(made).value());
+}
+
+std::uint64_t AddressReservation::base() const noexcept {
+    return state_ ? state_->base : 0;
+}
+std::size_t AddressReservation::asked_bytes() const noexcept {
+    return state_ ? state_->asked_bytes : 0;
+}
+std::size_t AddressReservation::size_bytes() const noexcept {
+    return state_ ? state_->bytes : 0;
+}
+
+std::size_t AddressReservation::mapped_bytes() const noexcept {
+    if (!state_) return 0;
+    const std::lock_guard lock(state_->mutex);
+    std::size_t sum = 0;
+    for (const rules::MappedSpan& span : state_->mapped) sum += span.bytes;
+    return sum;
+}
+
+Result<Mapping> AddressReservation::map(std::size_t offset_bytes, const PhysicalMemory& memory) {
+    if (!state_ || !memory.state()) {
+        return Error(Code::invalid_handle, "mapping memory: the reservation or the memory was moved from or released",
+                     "use what it was moved to");
+    }
+    DeviceState& device = *state_->device;
+    if (memory.state()->device->books != device.books) {
+        return Error(Code::wrong_device, "memory of another runtime was to be mapped",
+                     "create the memory and reserve the addresses with devices of one runtime");
+    }
+    if (Result<void> now = may_change_mappings(device, "mapping memory"); !now) return std::move(now).error();
+    Result<std::shared_ptr<detail::MappingState>> made = state_->map(offset_bytes, memory.state());
+    if (!made) return std::move(made).error();
+    return Mapping(std::move(made).value());
+}
+
+Result<void> AddressReservation::release() {
+    if (!state_) {
+        return Error(Code::invalid_handle, "releasing a reservation that was moved from or released",
+                     "use what it was moved to");
+    }
+    if (Result<void> now = detail::may_change_memory(*state_->device, "releasing a reservation"); !now) return now;
+    Result<void> freed = state_->free();
+    if (freed) state_.reset();
+    return freed;
+}
+
+std::uint64_t Mapping::address() const noexcept {
+    return state_ && state_->live() ? state_->address() : 0;
+}
+std::size_t Mapping::offset_bytes() const noexcept {
+    return state_ ? state_->offset : 0;
+}
+std::size_t Mapping::size_bytes() const noexcept {
+    return state_ ? state_->memory->bytes : 0;
+}
+
+Result<void> Mapping::set_access(std::span<const Device* const> devices, RangeAccess access) {
+    if (!*this) return unmapped("letting devices in");
+    DeviceState& owner = *state_->memory->device;
+    if (Result<void> now = may_change_mappings(*state_->device, "letting devices into mapped memory"); !now) return now;
+    std::vector<std::shared_ptr<DeviceState>> let_in;
+    for (const Device* device : devices) {
+        if (device == nullptr) {
+            return Error(Code::invalid_argument, "a null Device was to be let into mapped memory", "name devices");
+        }
+        if (Result<void> fine = detail::may_let_in(*device->state(), owner, state_->memory->place, access); !fine) {
+            return fine;
+        }
+        let_in.push_back(device->state());
+    }
+    return state_->set_access(let_in, access);
+}
+
+RangeAccess Mapping::access(const Device& device) const noexcept {
+    if (!*this || device.state()->books != state_->device->books) return RangeAccess::none;
+    return state_->device->books->mapped.access(state_->address(), device.index());
+}
+
+Result<RangeAccess> Mapping::query_access(const Device& device) const {
+    if (!*this) return unmapped("asking who is let in");
+    DeviceState& owner = *state_->device;
+    if (!owner.usable()) return owner.unusable("asking who is let in");
+    if (device.state()->books != owner.books) {
+        return Error(Code::wrong_device, "access of a device of another runtime was asked for",
+                     "name a device of the runtime that the mapping belongs to");
+    }
+    if (device.is_cpu() && !state_->memory->place.on_host()) return RangeAccess::none;
+    const MemoryPlace place = device.is_cpu()
+                                  ? state_->memory->place
+                                  : MemoryPlace{MemoryPlace::Where::device, device.state()->driver->facts().ordinal};
+    RangeAccess found = RangeAccess::none;
+    const platform::Status status = owner.driver->virtual_memory()->access(state_->address(), place, found);
+    if (!status.ok()) return owner.failure(status, "asking who is let in");
+    return found;
+}
+
+Result<void> Mapping::unmap() {
+    if (!*this) return unmapped("unmapping memory");
+    DeviceState& device = *state_->device;
+    if (Result<void> now = may_change_mappings(device, "unmapping memory"); !now) return now;
+    if (device.books->captures.any()) {
+        return Error(Code::capture_error,
+                     "unmapping memory was refused: a capture is open, and its graph may be about to use the memory",
+                     "end the capture first, or let the Mapping go out of scope: it is unmapped behind the capture");
+    }
+    Result<void> undone = state_->unmap();
+    if (undone) state_.reset();
+    return undone;
+}
+
+}  // namespace isthmus::inline v0

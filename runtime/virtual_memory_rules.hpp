@@ -1,0 +1,90 @@
+// What may be created, mapped, opened and given back of virtual memory, and how a buffer grows in it. Pure.
+#pragma once
+
+#include <isthmus/access.hpp>
+#include <isthmus/capability.hpp>
+#include <isthmus/memory_place.hpp>
+#include <isthmus/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace isthmus::rules {
+
+// Yes (Code::ok), or why not. Texts have static storage, or the capabilities' own.
+struct MappingAnswer {
+    Code code = Code::ok;
+    std::string_view reason;
+    std::string_view remedy;
+    explicit operator bool() const noexcept { return code == Code::ok; }
+};
+
+// nullopt: more than an address space has, or no granularity.
+std::optional<std::size_t> round_up(std::size_t bytes, std::size_t granularity) noexcept;
+
+// What no Feature says of a device.
+struct CreationFacts {
+    bool has_functions = false;  // of the driver, all that virtual memory needs
+    bool compression = false;    // attribute 107
+    bool rdma = false;           // attribute 110: GPUDirect RDMA with virtual memory
+};
+struct CreationWish {
+    MemoryPlace::Where where = MemoryPlace::Where::device;
+    ExportKinds exports = ExportKinds::none;
+    bool compressible = false;
+    bool gpudirect_rdma = false;
+};
+// V1, V4, V5: asked for before the driver is called.
+MappingAnswer may_reserve(const Capabilities& device, const CreationFacts& facts);
+MappingAnswer may_create(const Capabilities& device, const CreationFacts& facts, const CreationWish& wish);
+// `fixed` at creation.
+AccessAnswer may_export(ExportKinds fixed, ExportKinds asked) noexcept;
+
+// [offset, offset + bytes) of a reservation.
+struct MappedSpan {
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+};
+// `mapped`: what is mapped there already, in any order.
+MappingAnswer may_map(std::size_t reserved_bytes, std::size_t granularity, std::span<const MappedSpan> mapped,
+                      const MappedSpan& wanted) noexcept;
+MappingAnswer may_free(std::size_t mappings) noexcept;
+
+// Who is to be let into a mapping.
+struct Grantee {
+    bool same_runtime = true;
+    bool is_cpu = false;
+    bool has_virtual_memory = false;  // of a GPU
+    bool reaches = false;             // a GPU: the memory is its own, the host's, or a device's that it reaches
+};
+MappingAnswer may_let_in(const Grantee& who, bool memory_on_host, RangeAccess access) noexcept;
+
+// What is known of a range for one device.
+struct RangeFacts {
+    bool mapped = false;                     // all of it
+    RangeAccess access = RangeAccess::none;  // the least of its mappings
+};
+// V8, V9. `writes`: a kernel that reads only needs less.
+AccessAnswer mapped_access(const RangeFacts& range, bool writes) noexcept;
+
+// What a growable buffer stands on.
+enum class GrowableBase : std::uint8_t { mapped, reserved_host, refused };
+struct GrowableAnswer {
+    GrowableBase base = GrowableBase::refused;
+    std::string_view reason;
+    std::string_view remedy;
+};
+GrowableAnswer growable_base(const Capabilities& device, const CreationFacts& facts, const CreationWish& wish);
+
+enum class GrowthSteps : std::uint8_t { doubling, exact };
+// Bytes of the next handle, so that `needed` bytes are mapped: a multiple of the granularity that fits into what is
+// reserved. Doubling: as much as is mapped so far, at least. 0: nothing is missing. nullopt: it does not fit.
+std::optional<std::size_t> growth_step(GrowthSteps steps, std::size_t mapped, std::size_t needed, std::size_t reserved,
+                                       std::size_t granularity) noexcept;
+// How many of the handles, oldest first, stay when `kept_bytes` are to stay.
+std::size_t handles_kept(std::span<const std::size_t> handle_bytes, std::size_t kept_bytes) noexcept;
+
+}  // namespace isthmus::rules

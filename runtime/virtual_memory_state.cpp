@@ -1,0 +1,261 @@
+// The three resources: made, undone in their order, and put off where they may not be undone now.
+#include "virtual_memory_state.hpp"
+
+#include "launch_access.hpp"
+#include "memory_pressure.hpp"
+#include "memory_source.hpp"
+#include "process.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+constexpr int compression_supported = 107;                // CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED
+constexpr int rdma_supported = 110;                       // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
+constexpr std::size_t most_bytes = std::size_t{1} << 46;  // no machine has more
+constexpr int tries = 3;                                  // nobody can be asked to try again in a destructor
+
+// After a fault every call answers with it, and nothing is left to undo; a context that died leaves this memory (K11).
+bool nothing_to_undo(DeviceState& device) {
+    return device.config->forked() || (device.is_lost() && !device.driver->context_died());
+}
+
+// An undo that has to work: a failure that may pass is tried again.
+template <class Undo>
+bool insist(DeviceState& device, std::string_view what, Undo undo) {
+    platform::Status status;
+    for (int attempt = 0; attempt < tries; ++attempt) {
+        if (nothing_to_undo(device)) return true;
+        status = undo(*device.driver->virtual_memory());
+        if (status.ok()) return true;
+    }
+    if (nothing_to_undo(device)) return true;
+    device.config->say(Severity::warning, device.failure(status, what).text());
+    return false;
+}
+
+template <class State>
+std::shared_ptr<State> kept(State* state) {
+    return std::shared_ptr<State>(state, end_when_allowed<State>);
+}
+
+}  // namespace
+
+template <class State>
+void end_when_allowed(State* state) {
+    DeviceState& device = *state->device;
+    Books& books = *device.books;
+    const auto again = [state] { end_when_allowed(state); };
+    if (device.config->forked()) {
+        delete state;
+    } else if (in_host_function) {
+        books.after_host_functions.put_off(again);
+    } else if (books.captures.any()) {
+        books.captures.when_none_is_open(again);
+    } else if (device.is_lost() || !device.services.any() ||
+               !device.services.put_off(rules::DriverUse::change_mapping, again)) {
+        delete state;
+    }
+}
+
+Error refusal(const rules::MappingAnswer& answer, std::string_view what) {
+    return {answer.code, std::string(what) + " was refused: " + std::string(answer.reason), std::string(answer.remedy)};
+}
+
+rules::CreationFacts creation_facts(const DeviceState& device) {
+    const DeviceFacts& facts = device.driver->facts();
+    return {device.driver->virtual_memory() != nullptr, facts.attribute(compression_supported).value_or(0) == 1,
+            facts.attribute(rdma_supported).value_or(0) == 1};
+}
+
+rules::CreationWish creation_wish(const PhysicalOptions& options) {
+    return {options.where, options.exports, options.compressible, options.gpudirect_rdma};
+}
+
+Result<void> may_change_memory(const DeviceState& device, std::string_view what) {
+    if (!device.usable()) return device.unusable(what);
+    if (device.books->captures.here()) return in_capture(what);
+    return {};
+}
+
+platform::PhysicalRequest request_of(const DeviceState& device, std::size_t bytes, const PhysicalOptions& options) {
+    platform::PhysicalRequest request;
+    request.place.where = options.where;
+    if (options.where == MemoryPlace::Where::device) request.place.id = device.driver->facts().ordinal;
+    if (options.where == MemoryPlace::Where::host_node) {
+        request.place.id = options.node >= 0 ? options.node : std::max(device.capabilities.host_numa_node, 0);
+    }
+    request.bytes = bytes;
+    request.exports = options.exports;
+    request.compressible = options.compressible;
+    request.gpudirect_rdma = options.gpudirect_rdma;
+    return request;
+}
+
+Result<platform::Granularity> ask_granularity(DeviceState& device, const PhysicalOptions& options) {
+    platform::Granularity found;
+    const platform::Status status = device.driver->virtual_memory()->granularity(request_of(device, 0, options), found);
+    if (!status.ok()) return device.failure(status, "asking for the granularity of memory");
+    if (found.minimum_bytes != 0) return found;
+    return Error(Code::driver_error, "the driver tells no granularity of memory", "update the driver");
+}
+
+PhysicalState::~PhysicalState() {
+    (void)insist(*device, "releasing physical memory",
+                 [this](platform::VirtualMemory& memory) { return memory.release(handle); });
+}
+
+Result<std::shared_ptr<PhysicalState>> PhysicalState::create(const std::shared_ptr<DeviceState>& device,
+                                                             std::size_t asked, std::size_t bytes,
+                                                             const PhysicalOptions& options) {
+    const platform::PhysicalRequest request = request_of(*device, bytes, options);
+    const MemoryKind kind = request.place.on_host() ? MemoryKind::pinned : MemoryKind::vmm;
+    platform::PhysicalHandle handle = platform::PhysicalHandle::none;
+    Result<void> made = with_room(*device, kind, bytes, [&]() -> Result<void> {
+        if (Result<void> within = within_budget(*device, kind, bytes); !within) return within;
+        const platform::Status status = device->driver->virtual_memory()->create(request, handle);
+        if (status.ok()) return {};
+        return device->failure(status, "creating " + std::to_string(bytes) + " bytes of physical memory");
+    });
+    if (!made) return std::move(made).error();
+    return kept(new PhysicalState(device, options, request.place, asked, bytes, handle));
+}
+
+ReservationState::~ReservationState() {
+    if (freed) return;
+    if (!device->config->forked()) (void)device->books->addresses.erase(base, id);
+    (void)insist(*device, "freeing reserved addresses",
+                 [this](platform::VirtualMemory& memory) { return memory.free_address(base, bytes); });
+}
+
+Result<void> ReservationState::free() {
+    const std::lock_guard lock(mutex);
+    if (freed) {
+        return Error(Code::already_released, "the reservation was released before", "release it once");
+    }
+    if (const rules::MappingAnswer answer = rules::may_free(mapped.size()); !answer) {
+        return refusal(answer, "freeing reserved addresses");
+    }
+    const platform::Status status = device->driver->virtual_memory()->free_address(base, bytes);
+    if (!status.ok()) return device->failure(status, "freeing reserved addresses");
+    (void)device->books->addresses.erase(base, id);
+    freed = true;
+    return {};
+}
+
+Result<std::shared_ptr<ReservationState>> ReservationState::reserve(const std::shared_ptr<DeviceState>& device,
+                                                                    std::size_t asked, std::size_t alignment,
+                                                                    std::size_t granularity) {
+    const std::optional<std::size_t> bytes = rules::round_up(asked, granularity);
+    if (asked == 0 || !bytes || *bytes > most_bytes) {
+        return Error(Code::invalid_argument, std::to_string(asked) + " bytes of addresses cannot be reserved",
+                     "check the size for zero, an overflow or a negative number");
+    }
+    std::uint64_t base = 0;
+    const platform::Status status = device->driver->virtual_memory()->reserve(*bytes, alignment, base);
+    if (!status.ok()) return device->failure(status, "reserving addresses");
+    auto state = kept(new ReservationState(device, base, asked, *bytes, granularity, Books::next_id()));
+    const provenance::Record record{base, *bytes, state->id, static_cast<std::uint32_t>(device->index), MemoryKind::vmm,
+                                    0};
+    forget_foreign(*device->books, base, *bytes);
+    if (Result<void> known = device->books->addresses.insert(record); !known) return std::move(known).error();
+    return state;
+}
+
+Result<std::shared_ptr<MappingState>> ReservationState::map(std::size_t offset, std::shared_ptr<PhysicalState> memory) {
+    const std::lock_guard lock(mutex);
+    if (freed) {
+        return Error(Code::invalid_handle, "mapping memory: the reservation was released", "reserve addresses again");
+    }
+    const rules::MappedSpan wanted{offset, memory->bytes};
+    if (const rules::MappingAnswer answer = rules::may_map(bytes, granularity, mapped, wanted); !answer) {
+        return refusal(answer,
+                       "mapping " + std::to_string(memory->bytes) + " bytes at offset " + std::to_string(offset));
+    }
+    const platform::Status status = device->driver->virtual_memory()->map(base + offset, memory->bytes, memory->handle);
+    if (!status.ok()) return device->failure(status, "mapping physical memory");
+    mapped.push_back(wanted);
+    device->books->mapped.add(base + offset, memory->bytes);
+    return kept(new MappingState(shared_from_this(), std::move(memory), offset));
+}
+
+MappingState::MappingState(std::shared_ptr<ReservationState> where, std::shared_ptr<PhysicalState> what, std::size_t at)
+    : device(where->device), reservation(std::move(where)), memory(std::move(what)), offset(at) {}
+
+MappingState::~MappingState() {
+    if (!live()) return;
+    if (device->config->forked()) return;
+    const bool undone = insist(*device, "unmapping memory", [this](platform::VirtualMemory& virtual_memory) {
+        return virtual_memory.unmap(address(), memory->bytes);
+    });
+    if (!undone) {
+        // It is mapped still: neither the memory nor the addresses may be given to anybody else.
+        process::keep_until_exit(memory);
+        process::keep_until_exit(reservation);
+        return;
+    }
+    const std::lock_guard lock(reservation->mutex);
+    std::erase_if(reservation->mapped, [this](const rules::MappedSpan& span) { return span.offset == offset; });
+    device->books->mapped.remove(address());
+}
+
+Result<void> MappingState::unmap() {
+    const std::lock_guard lock(reservation->mutex);
+    if (!live()) return Error(Code::invalid_handle, "unmapping memory: it was unmapped before", "unmap it once");
+    if (!nothing_to_undo(*device)) {
+        const platform::Status status = device->driver->virtual_memory()->unmap(address(), memory->bytes);
+        if (!status.ok() && !nothing_to_undo(*device)) return device->failure(status, "unmapping memory");
+    }
+    std::erase_if(reservation->mapped, [this](const rules::MappedSpan& span) { return span.offset == offset; });
+    device->books->mapped.remove(address());
+    mapped.store(false, std::memory_order_release);
+    return {};
+}
+
+Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace& place, RangeAccess access) {
+    rules::Grantee grantee;
+    grantee.same_runtime = who.books == owner.books;
+    grantee.is_cpu = who.synchronous;
+    grantee.has_virtual_memory = who.driver->virtual_memory() != nullptr;
+    const int ordinal = who.driver->facts().ordinal;
+    grantee.reaches = place.on_host() || place.id == ordinal;
+    const bool asks = grantee.same_runtime && !who.synchronous && grantee.has_virtual_memory && !grantee.reaches;
+    if (asks && who.driver->transfers() != nullptr) {
+        const platform::Status status = who.driver->transfers()->can_reach(place.id, grantee.reaches);
+        if (!status.ok()) return who.failure(status, "asking whether devices reach each other");
+    }
+    rules::MappingAnswer answer = rules::may_let_in(grantee, place.on_host(), access);
+    if (answer && who.index >= MappedRanges::most_devices) {
+        answer = {Code::unsupported, "access to mapped memory is kept for the first 64 devices of a runtime",
+                  "name another device"};
+    }
+    if (answer) return {};
+    return refusal(answer, "letting " + std::string(who.driver->facts().name) + " into mapped memory");
+}
+
+Result<void> MappingState::set_access(const std::vector<std::shared_ptr<DeviceState>>& devices, RangeAccess access) {
+    std::vector<platform::AccessGrant> grants;
+    for (const std::shared_ptr<DeviceState>& who : devices) {
+        // The host is let in as the place of its memory.
+        const MemoryPlace place =
+            who->synchronous ? memory->place : MemoryPlace{MemoryPlace::Where::device, who->driver->facts().ordinal};
+        grants.push_back({place, access});
+    }
+    if (grants.empty()) return {};
+    const std::lock_guard lock(reservation->mutex);
+    if (!live()) return Error(Code::invalid_handle, "letting devices into memory that was unmapped", "map it again");
+    const platform::Status status =
+        device->driver->virtual_memory()->set_access(address(), memory->bytes, grants.data(), grants.size());
+    if (!status.ok()) return device->failure(status, "letting devices into mapped memory");
+    for (const std::shared_ptr<DeviceState>& who : devices) device->books->mapped.set(address(), who->index, access);
+    return {};
+}
+
+template void end_when_allowed(PhysicalState*);
+template void end_when_allowed(ReservationState*);
+template void end_when_allowed(MappingState*);
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,113 @@
+// What stands behind AddressReservation, PhysicalMemory and Mapping: one resource of the driver each, with its undo.
+#pragma once
+
+#include <isthmus/virtual_memory.hpp>
+
+#include <platform/driver.hpp>
+
+#include "device_state.hpp"
+#include "virtual_memory_rules.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+
+Error refusal(const rules::MappingAnswer& answer, std::string_view what);
+rules::CreationFacts creation_facts(const DeviceState& device);
+rules::CreationWish creation_wish(const PhysicalOptions& options);
+// Device usable, no capture open on this thread.
+Result<void> may_change_memory(const DeviceState& device, std::string_view what);
+// What the driver is asked for. Where no node was named, the device's closest.
+platform::PhysicalRequest request_of(const DeviceState& device, std::size_t bytes, const PhysicalOptions& options);
+Result<platform::Granularity> ask_granularity(DeviceState& device, const PhysicalOptions& options);
+
+// The end of one of the states below: not in a host function, while a capture is open, or while a service runs, but
+// behind them. In a forked child nothing is touched.
+template <class State>
+void end_when_allowed(State* state);
+
+struct PhysicalState {
+    // Takes over a handle that was created or imported.
+    PhysicalState(std::shared_ptr<DeviceState> owner, PhysicalOptions as_asked, MemoryPlace lies, std::size_t asked,
+                  std::size_t obtained, platform::PhysicalHandle made)
+        : device(std::move(owner)), options(as_asked), place(lies), asked_bytes(asked), bytes(obtained), handle(made) {}
+    ~PhysicalState();
+    PhysicalState(const PhysicalState&) = delete;
+    PhysicalState& operator=(const PhysicalState&) = delete;
+    // `bytes` is a multiple of the granularity. One driver call where nothing fails.
+    static Result<std::shared_ptr<PhysicalState>> create(const std::shared_ptr<DeviceState>& device, std::size_t asked,
+                                                         std::size_t bytes, const PhysicalOptions& options);
+
+    const std::shared_ptr<DeviceState> device;
+    const PhysicalOptions options;
+    const MemoryPlace place;
+    const std::size_t asked_bytes;
+    const std::size_t bytes;
+    const platform::PhysicalHandle handle;
+};
+
+struct MappingState;
+
+struct ReservationState : std::enable_shared_from_this<ReservationState> {
+    ReservationState(std::shared_ptr<DeviceState> owner, std::uint64_t address, std::size_t asked, std::size_t obtained,
+                     std::size_t unit, std::uint64_t identity)
+        : device(std::move(owner)),
+          base(address),
+          asked_bytes(asked),
+          bytes(obtained),
+          granularity(unit),
+          id(identity) {}
+    ~ReservationState();
+    ReservationState(const ReservationState&) = delete;
+    ReservationState& operator=(const ReservationState&) = delete;
+    // One driver call. The address map knows the whole range as vmm memory of the device.
+    static Result<std::shared_ptr<ReservationState>> reserve(const std::shared_ptr<DeviceState>& device,
+                                                             std::size_t asked, std::size_t alignment,
+                                                             std::size_t granularity);
+    // One driver call.
+    Result<std::shared_ptr<MappingState>> map(std::size_t offset, std::shared_ptr<PhysicalState> memory);
+    // Tries once; on an error the addresses are still reserved. Nothing is mapped.
+    Result<void> free();
+
+    const std::shared_ptr<DeviceState> device;
+    const std::uint64_t base;
+    const std::size_t asked_bytes;
+    const std::size_t bytes;
+    const std::size_t granularity;
+    const std::uint64_t id;
+
+    std::mutex mutex;  // guards what follows
+    bool freed = false;
+    std::vector<rules::MappedSpan> mapped;
+};
+
+struct MappingState {
+    MappingState(std::shared_ptr<ReservationState> where, std::shared_ptr<PhysicalState> what, std::size_t at);
+    ~MappingState();
+    MappingState(const MappingState&) = delete;
+    MappingState& operator=(const MappingState&) = delete;
+    std::uint64_t address() const noexcept { return reservation->base + offset; }
+    // One driver call for all of them, whom may_let_in() let in.
+    Result<void> set_access(const std::vector<std::shared_ptr<DeviceState>>& devices, RangeAccess access);
+    // One driver call; on an error it is still mapped.
+    Result<void> unmap();
+    bool live() const noexcept { return mapped.load(std::memory_order_acquire); }
+
+    // In this order: the memory is released before the addresses are freed.
+    const std::shared_ptr<DeviceState> device;
+    const std::shared_ptr<ReservationState> reservation;
+    const std::shared_ptr<PhysicalState> memory;
+    const std::size_t offset;
+    std::atomic<bool> mapped{true};
+};
+
+// May these be let into memory that lies there? Asks the driver which devices reach each other.
+Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace& place, RangeAccess access);
+
+}  // namespace isthmus::inline v0::detail
