@@ -105,7 +105,7 @@ private:
     }
     void add_raw(std::uint32_t at, const LaunchArgument& argument, ArgumentExplanation& explained) {
         const std::uint64_t bytes = detail::raw_bytes(argument, kernel_.parameter[at]);
-        const JudgedArgument judged = detail::judge_raw(device_, argument, bytes, out_.mode);
+        const JudgedArgument judged = detail::judge_raw(device_, argument, bytes, kernel_.parameter[at].use, out_.mode);
         detail::Provenance memory;
         const AccessAnswer answer =
             detail::range_access(device_, reinterpret_cast<std::uintptr_t>(argument.raw), bytes, &memory);

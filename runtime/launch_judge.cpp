@@ -177,7 +177,7 @@ JudgedArgument judge_buffer(const DeviceState& device, const BufferState& buffer
 }
 
 JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
-                         LaunchMode mode) {
+                         ArgumentUse use, LaunchMode mode) {
     const auto address = reinterpret_cast<std::uintptr_t>(argument.raw);
     if (bytes == 0) return passed(address, {Verdict::yes, "nothing is touched", {}});
     if (argument.is_span && !device.synchronous && mode != LaunchMode::staged) {
@@ -187,7 +187,11 @@ JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argume
     }
     if (mode == LaunchMode::relaxed) return passed(address, {Verdict::yes, "the mode is relaxed", {}});
     Provenance memory;
-    const AccessAnswer answer = range_access(device, address, bytes, &memory);
+    AccessAnswer answer = range_access(device, address, bytes, &memory);
+    // Access to mapped memory may be for reading only (V9).
+    if (answer && memory.kind == MemoryKind::vmm && !memory.foreign && rules::writes(use)) {
+        answer = mapped_access(device, address, bytes, true);
+    }
     const bool whole = memory.kind == MemoryKind::unknown || memory.holds(address, bytes);
     JudgedArgument judged = whole && address != 0 && bytes <= ~address
                                 ? judge_known_raw(device, argument, mode, memory, answer)
@@ -229,15 +233,7 @@ Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelI
     std::uint64_t bytes = 0;
     if (argument.buffer == nullptr) {
         bytes = raw_bytes(argument, parameter);
-        judged = judge_raw(device, argument, bytes, mode);
-        if (judged.doing == Doing::pass && judged.memory.kind == MemoryKind::vmm && !judged.memory.foreign &&
-            rules::writes(parameter.use)) {
-            judged.answer = mapped_access(device, judged.address, bytes, true);
-            if (judged.answer.verdict == Verdict::no) {
-                judged.doing = Doing::refuse;
-                judged.code = Code::not_accessible;
-            }
-        }
+        judged = judge_raw(device, argument, bytes, parameter.use, mode);
         if (judged.doing == Doing::refuse) return refusal_of_raw(kernel, at, device, judged);
         if (judged.doing == Doing::stage && parameter.use == ArgumentUse::concurrent) {
             return concurrent_copy(kernel, at, device, judged);

@@ -43,7 +43,7 @@ struct JudgedArgument {
 };
 JudgedArgument judge_buffer(const DeviceState& device, const BufferState& buffer, LaunchMode mode);
 JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
-                         LaunchMode mode);
+                         ArgumentUse use, LaunchMode mode);
 // Which bytes of its buffer an argument is; expects a buffer.
 rules::ByteSpan span_of(const LaunchArgument& argument, const ParameterInfo& parameter) noexcept;
 // Elements × size, or the greatest number where that overflows (no range is that long).

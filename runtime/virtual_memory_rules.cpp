@@ -55,6 +55,10 @@ MappingAnswer may_create(const Capabilities& device, const CreationFacts& facts,
         return lacks(device, Feature::host_numa_virtual_memory,
                      "create it on the device, or use allocate_host with a node");
     }
+    if (wish.where == Where::host && wish.exports != ExportKinds::none) {
+        return no(Code::unsupported, "memory that lies anywhere on the host is not exported",
+                  "name a node: MemoryPlace::Where::host_node");
+    }
     if (includes(wish.exports, ExportKinds::posix_fd) && !device.has(Feature::export_posix_fd)) {
         return lacks(device, Feature::export_posix_fd, "create it without ExportKinds::posix_fd");
     }

@@ -103,7 +103,8 @@ std::string left_in_simulator() {
     if (harness().live == nullptr) return {};
     long sum = 0;
     std::string words;
-    for (const char* what : {"contexts", "streams", "events", "modules", "pools", "graphs", "allocations"}) {
+    for (const char* what : {"contexts", "streams", "events", "modules", "pools", "graphs", "allocations", "mappings",
+                             "physical", "reservations"}) {
         auto left = static_cast<long>(harness().live(what));
         // Memory of a graph goes with its graph, which is counted already.
         if (std::string_view(what) == "allocations" && harness().live("graphs") > 0) {
@@ -201,8 +202,12 @@ int run_under_faults() {
     if (harness().plan_driver != nullptr) (void)harness().plan_driver("");
     if (harness().plan_system != nullptr) (void)harness().plan_system("");
     std::string left = gave_up ? std::string() : left_in_simulator();
-    // The simulator's library stays open and keeps no file; what it maps for pinned memory is in its ledger.
-    if (open_files() != files_before) left += " files=" + std::to_string(open_files() - files_before);
+    // The simulator's library stays open and keeps no file but those of memory behind handles; what it maps for pinned
+    // memory is in its ledger.
+    const long held_files =
+        harness().live != nullptr ? static_cast<long>(harness().live("physical")) : 0;  // a file each
+    const long new_files = open_files() - files_before;
+    if (new_files != 0 && new_files != held_files) left += " files=" + std::to_string(new_files);
     // What the driver could not be made to give back stays mapped on purpose: it might still write there.
     const bool kept = harness().live != nullptr &&
                       (harness().live("allocations") > 0 || failed({"cuMemHostUnregister", "CtxPush"}) > 0);

@@ -53,7 +53,8 @@ TEST(VirtualMemoryRules, CreationNeedsExactlyTheFactsOfWhatIsAskedFor) {
                 wish.compressible = (asked & 4u) != 0;
                 wish.gpudirect_rdma = (asked & 8u) != 0;
                 const bool place = where == Where::device || (where == Where::host ? bit(1) : bit(2));
-                const bool exports = ((asked & 1u) == 0 || bit(3)) && ((asked & 2u) == 0 || bit(4));
+                const bool exports = (where != Where::host || (asked & 3u) == 0) && ((asked & 1u) == 0 || bit(3)) &&
+                                     ((asked & 2u) == 0 || bit(4));
                 const bool on_device = where == Where::device;
                 const bool compression = !wish.compressible || (on_device && bit(6));
                 const bool rdma = !wish.gpudirect_rdma || (on_device && bit(7));

@@ -1,0 +1,351 @@
+// Reservations, physical memory and mappings by hand: sizes, properties, access, refusals, and the order of undoing.
+#include "conformance.hpp"
+#include "pinned_buffer.hpp"
+
+#include <isthmus/virtual_memory.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using conformance::driver_calls;
+using conformance::on_every_device;
+using conformance::pinned;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::AddressReservation;
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::ExportKinds;
+using isthmus::Feature;
+using isthmus::LaunchMode;
+using isthmus::LaunchOptions;
+using isthmus::Mapping;
+using isthmus::MemoryPlace;
+using isthmus::PhysicalMemory;
+using isthmus::PhysicalOptions;
+using isthmus::PhysicalProperties;
+using isthmus::RangeAccess;
+using isthmus::Verdict;
+using isthmus::View;
+
+constexpr std::size_t count = 1 << 10;
+constexpr LaunchOptions checked{.mode = LaunchMode::checked};
+
+bool maps_memory(const Device& device) {
+    return device.capabilities().has(Feature::virtual_memory);
+}
+
+// On every GPU that maps memory. The others refuse, and say why: tested once, below.
+template <class Body>
+void on_every_mapping_device(Body body) {
+    on_every_device([&](Device& device) {
+        if (maps_memory(device)) body(device);
+    });
+}
+
+// One granule of the device's own memory at offset 0 of a reservation of four.
+struct Scene {
+    std::size_t granule = 0;
+    AddressReservation reservation;
+    PhysicalMemory memory;
+    Mapping mapping;
+
+    explicit Scene(Device& device, PhysicalOptions options = {})
+        : granule(isthmus::memory_granularity(device, options).value().minimum_bytes),
+          reservation(AddressReservation::reserve(device, 4 * granule).value()),
+          memory(PhysicalMemory::create(device, granule, options).value()),
+          mapping(reservation.map(0, memory).value()) {}
+};
+
+std::int32_t last_of(Device& device, View<std::int32_t> view) {
+    Buffer<std::int32_t> out = pinned(device, view.count, -1);
+    (void)device.stream()
+        .launch(checked, conformance::scale_into, view.count, out, View<const std::int32_t>{view.data, view.count}, 1)
+        .value();
+    return out.read_on_host().value()[view.count - 1];
+}
+
+// keeps V1
+TEST(VirtualMemory, WhatADeviceLacksIsRefusedWithTheReason) {
+    on_every_device([](Device& device) {
+        const auto& can = device.capabilities();
+        const auto reservation = AddressReservation::reserve(device, 1);
+        EXPECT_TRUE(maps_memory(device) ? worked(reservation) : refused_as(reservation, Code::unsupported));
+        struct Case {
+            PhysicalOptions options;
+            bool possible;
+        };
+        PhysicalOptions host, node, fd;
+        host.where = MemoryPlace::Where::host;
+        node.where = MemoryPlace::Where::host_node;
+        fd.exports = ExportKinds::posix_fd;
+        const std::array<Case, 4> cases{{{{}, true},
+                                         {host, can.has(Feature::host_virtual_memory)},
+                                         {node, can.has(Feature::host_numa_virtual_memory)},
+                                         {fd, can.has(Feature::export_posix_fd)}}};
+        for (const Case& one : cases) {
+            const auto made = PhysicalMemory::create(device, 1, one.options);
+            if (maps_memory(device) && one.possible) {
+                EXPECT_TRUE(worked(made));
+            } else {
+                const long before = driver_calls();
+                const auto again = PhysicalMemory::create(device, 1, one.options);
+                ASSERT_TRUE(refused_as(again, Code::unsupported));
+                EXPECT_FALSE(again.error().remedy().empty());
+                EXPECT_EQ(driver_calls(), before);  // the driver was not asked
+            }
+        }
+        EXPECT_TRUE(!maps_memory(device) || refused_as(PhysicalMemory::create(device, 0), Code::invalid_argument));
+        EXPECT_TRUE(!maps_memory(device) || refused_as(AddressReservation::reserve(device, 0), Code::invalid_argument));
+        EXPECT_TRUE(!maps_memory(device) ||
+                    refused_as(AddressReservation::reserve(device, 1, 3), Code::invalid_argument));
+        EXPECT_TRUE(!maps_memory(device) ||
+                    refused_as(PhysicalMemory::create(device, ~std::size_t{0}), Code::invalid_argument));
+    });
+}
+
+// keeps V2, V3
+TEST(VirtualMemory, SizesRoundUpToTheGranularityAndPropertiesReadBack) {
+    on_every_mapping_device([](Device& device) {
+        for (const MemoryPlace::Where where :
+             {MemoryPlace::Where::device, MemoryPlace::Where::host, MemoryPlace::Where::host_node}) {
+            PhysicalOptions options;
+            options.where = where;
+            const auto granularity = isthmus::memory_granularity(device, options);
+            if (granularity.code() == Code::unsupported) continue;  // refused above
+            const std::size_t granule = granularity.value().minimum_bytes;
+            const PhysicalMemory memory = PhysicalMemory::create(device, granule + 1, options).value();
+            EXPECT_EQ(memory.asked_bytes(), granule + 1);
+            EXPECT_EQ(memory.size_bytes(), 2 * granule);
+            const PhysicalProperties properties = memory.properties().value();
+            EXPECT_EQ(properties.place.where, where);
+            EXPECT_TRUE(where != MemoryPlace::Where::device || properties.place.id == device.facts().ordinal);
+            EXPECT_EQ(properties.exports, ExportKinds::none);
+            EXPECT_FALSE(properties.compressible);
+        }
+        const AddressReservation reservation = AddressReservation::reserve(device, 1).value();
+        EXPECT_EQ(reservation.asked_bytes(), 1u);
+        EXPECT_EQ(reservation.size_bytes(), isthmus::memory_granularity(device).value().minimum_bytes);
+    });
+}
+
+// keeps V4
+TEST(VirtualMemory, ExportabilityIsFixedAtCreation) {
+    on_every_mapping_device([](Device& device) {
+        const PhysicalMemory kept = PhysicalMemory::create(device, 1).value();
+        EXPECT_EQ(kept.can_export(ExportKinds::posix_fd).verdict, Verdict::no);
+        EXPECT_TRUE(refused_as(kept.export_posix_fd(), Code::unsupported));
+        if (!device.capabilities().has(Feature::export_posix_fd)) return;
+        PhysicalOptions options;
+        options.exports = ExportKinds::posix_fd;
+        const PhysicalMemory shared = PhysicalMemory::create(device, 1, options).value();
+        EXPECT_EQ(shared.properties().value().exports, ExportKinds::posix_fd);
+        EXPECT_EQ(shared.can_export(ExportKinds::posix_fd).verdict, Verdict::yes);
+        EXPECT_EQ(shared.can_export(ExportKinds::fabric).verdict, Verdict::no);
+        const isthmus::FileDescriptor handle = shared.export_posix_fd().value();
+        EXPECT_GE(handle.get(), 0);
+    });
+}
+
+// keeps V13
+TEST(VirtualMemory, CompressionIsGrantedOrRefusedAndTheMemorySaysWhich) {
+    on_every_mapping_device([](Device& device) {
+        PhysicalOptions options;
+        options.compressible = true;
+        const auto made = PhysicalMemory::create(device, 1, options);
+        if (device.facts().attribute(107).value_or(0) != 1) {
+            EXPECT_TRUE(refused_as(made, Code::unsupported));
+            return;
+        }
+        ASSERT_TRUE(worked(made));
+        EXPECT_TRUE(made->options().compressible);
+        // A wish: a real driver may decline it, and says so here. The simulator grants what the attribute promises.
+        const bool granted = made->properties().value().compressible;
+        EXPECT_TRUE(granted || driver_calls() < 0);
+    });
+}
+
+// keeps V8, V9
+TEST(VirtualMemory, MappedWithoutAccessIsRefusedAndWithAccessUsable) {
+    on_every_mapping_device([](Device& device) {
+        Scene scene(device);
+        const View<std::int32_t> view = scene.mapping.view<std::int32_t>(0, count);
+        EXPECT_EQ(device.can_access(view).verdict, Verdict::no);
+        EXPECT_EQ(scene.mapping.access(device), RangeAccess::none);
+        const auto closed = device.stream().launch(checked, conformance::add_one, count, view);
+        ASSERT_TRUE(refused_as(closed, Code::not_accessible));
+        EXPECT_NE(closed.error().message().find("not let in"), std::string_view::npos) << closed.error().message();
+
+        EXPECT_TRUE(worked(scene.mapping.set_access({&device}, RangeAccess::read)));
+        EXPECT_EQ(scene.mapping.query_access(device).value(), RangeAccess::read);
+        EXPECT_EQ(device.can_access(view).verdict, Verdict::yes);
+        EXPECT_TRUE(
+            refused_as(device.stream().launch(checked, conformance::add_one, count, view), Code::not_accessible));
+        (void)last_of(device, view);  // reading is fine
+
+        EXPECT_TRUE(worked(scene.mapping.set_access({&device})));
+        EXPECT_EQ(scene.mapping.query_access(device).value(), RangeAccess::read_write);
+        (void)device.stream().launch(checked, conformance::add_one, count, view).value();
+        const std::int32_t before = last_of(device, view);
+        (void)device.stream().launch(checked, conformance::add_one, count, view).value();
+        EXPECT_EQ(last_of(device, view), before + 1);
+
+        // Beyond the mapping there is nothing.
+        const View<std::int32_t> beyond = scene.mapping.view<std::int32_t>(0, scene.granule / 4 + 1);
+        EXPECT_EQ(device.can_access(beyond).verdict, Verdict::no);
+        EXPECT_TRUE(refused_as(device.stream().launch(checked, conformance::add_one, beyond.count, beyond),
+                               Code::not_accessible));
+        device.synchronize().value();
+        EXPECT_TRUE(worked(scene.mapping.set_access({&device}, RangeAccess::none)));
+        EXPECT_EQ(device.can_access(view).verdict, Verdict::no);
+    });
+}
+
+// keeps V9: the host, too, is let in, and only where it can be
+TEST(VirtualMemory, TheHostIsLetIntoMemoryOnTheHostOnly) {
+    on_every_mapping_device([](Device& device) {
+        Device& cpu = runtime().cpu();
+        Scene own(device);
+        EXPECT_TRUE(refused_as(own.mapping.set_access({&cpu}), Code::unsupported));
+        EXPECT_EQ(own.mapping.query_access(cpu).value(), RangeAccess::none);
+        if (!device.capabilities().has(Feature::host_numa_virtual_memory)) return;
+        PhysicalOptions options;
+        options.where = MemoryPlace::Where::host_node;
+        Scene scene(device, options);
+        EXPECT_TRUE(refused_as(scene.mapping.set_access({&cpu}, RangeAccess::read), Code::unsupported));
+        EXPECT_TRUE(worked(scene.mapping.set_access({&device, &cpu})));
+        EXPECT_EQ(scene.mapping.query_access(cpu).value(), RangeAccess::read_write);
+        const View<std::int32_t> view = scene.mapping.view<std::int32_t>(0, count);
+        for (std::size_t at = 0; at < count; ++at) view.data[at] = static_cast<std::int32_t>(at);
+        (void)device.stream().launch(checked, conformance::add_one, count, view).value();
+        device.synchronize().value();
+        EXPECT_EQ(view.data[count - 1], static_cast<std::int32_t>(count));
+        (void)cpu.stream().launch(checked, conformance::add_one, count, view).value();
+        EXPECT_EQ(view.data[0], 2);
+    });
+}
+
+template <class M>
+concept unmaps_parts = requires(M& mapping) {
+    mapping.unmap(std::size_t{0}, std::size_t{1});
+};
+
+// keeps V7
+TEST(VirtualMemory, MappingOverAMappingAndFreeingAMappedRangeAreRefused) {
+    // What was mapped as one is unmapped as one: there is no call that names a part.
+    static_assert(!unmaps_parts<Mapping>);
+    on_every_mapping_device([](Device& device) {
+        Scene scene(device);
+        const long before = driver_calls();
+        EXPECT_TRUE(refused_as(scene.reservation.map(0, scene.memory), Code::in_use));
+        EXPECT_TRUE(refused_as(scene.reservation.map(4096, scene.memory), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(scene.reservation.map(4 * scene.granule, scene.memory), Code::invalid_argument));
+        const auto mapped = scene.reservation.release();
+        ASSERT_TRUE(refused_as(mapped, Code::in_use));
+        EXPECT_NE(mapped.error().remedy().find("unmap"), std::string_view::npos);
+        EXPECT_TRUE(unless_fault(driver_calls() == before));
+        EXPECT_EQ(scene.reservation.mapped_bytes(), scene.granule);
+        EXPECT_TRUE(worked(scene.mapping.unmap()));
+        EXPECT_TRUE(refused_as(scene.mapping.unmap(), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(scene.mapping.set_access({&device}), Code::invalid_handle));
+        EXPECT_EQ(scene.mapping.address(), 0u);
+        EXPECT_TRUE(worked(scene.reservation.release()));
+        EXPECT_TRUE(refused_as(scene.reservation.release(), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(scene.reservation.map(0, scene.memory), Code::invalid_handle));
+    });
+}
+
+// keeps V10
+TEST(VirtualMemory, WhateverGoesFirstTheDriverSeesUnmapThenReleaseThenFree) {
+    on_every_mapping_device([](Device& device) {
+        std::optional<Mapping> mapping;
+        {
+            Scene scene(device);
+            scene.mapping.set_access({&device}).value();
+            mapping = std::move(scene.mapping);
+        }  // the memory and the reservation are let go of first: the mapping holds them
+        const View<std::int32_t> view = mapping->view<std::int32_t>(0, count);
+        (void)device.stream().launch(checked, conformance::add_one, count, view).value();
+        device.synchronize().value();
+        const long unmaps = driver_calls("cuMemUnmap");
+        const long releases = driver_calls("cuMemRelease");
+        const long frees = driver_calls("cuMemAddressFree");
+        mapping.reset();
+        if (unmaps >= 0) {
+            EXPECT_TRUE(unless_fault(driver_calls("cuMemUnmap") == unmaps + 1));
+            EXPECT_TRUE(unless_fault(driver_calls("cuMemRelease") == releases + 1));
+            EXPECT_TRUE(unless_fault(driver_calls("cuMemAddressFree") == frees + 1));
+        }
+    });
+}
+
+// keeps V6
+TEST(VirtualMemory, OneReservationHoldsMemoryOfSeveralDevicesAndOfTheHost) {
+    on_every_mapping_device([](Device& device) {
+        const std::size_t granule = isthmus::memory_granularity(device).value().minimum_bytes;
+        std::vector<const Device*> owners;
+        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
+            const Device& other = *runtime().device(at).value();
+            if (maps_memory(other)) owners.push_back(&other);
+        }
+        AddressReservation reservation = AddressReservation::reserve(device, (owners.size() + 1) * granule).value();
+        std::vector<Mapping> mappings;
+        bool reached = true;
+        for (const Device* owner : owners) {
+            const PhysicalMemory memory = PhysicalMemory::create(*owner, granule).value();
+            mappings.push_back(reservation.map(mappings.size() * granule, memory).value());
+            const auto let_in = mappings.back().set_access({&device});
+            reached = reached && let_in.ok();
+            EXPECT_TRUE(let_in.ok() ? worked(let_in) : refused_as(let_in, Code::unsupported));
+        }
+        PhysicalOptions options;
+        options.where = MemoryPlace::Where::host_node;
+        if (device.capabilities().has(Feature::host_numa_virtual_memory)) {
+            const PhysicalMemory memory = PhysicalMemory::create(device, granule, options).value();
+            mappings.push_back(reservation.map(mappings.size() * granule, memory).value());
+            mappings.back().set_access({&device}).value();
+        }
+        if (!reached) return;
+        // As one range.
+        const std::size_t elements = mappings.size() * granule / sizeof(std::int32_t);
+        const View<std::int32_t> all{mappings.front().view<std::int32_t>(0, 1).data, elements};
+        EXPECT_EQ(device.can_access(all).verdict, Verdict::yes);
+        const std::size_t border = granule / sizeof(std::int32_t) - count / 2;
+        if (mappings.size() < 2) return;
+        const View<std::int32_t> across{all.data + border, count};
+        (void)device.stream().launch(checked, conformance::add_one, count, across).value();
+        const std::int32_t before = last_of(device, across);
+        (void)device.stream().launch(checked, conformance::add_one, count, across).value();
+        EXPECT_EQ(last_of(device, across), before + 1);
+        device.synchronize().value();
+    });
+}
+
+// keeps K10, K13: a capture is not disturbed, and what goes while it is open goes behind it
+TEST(VirtualMemory, WhileACaptureIsOpenNothingIsMappedHereAndNothingIsUnmapped) {
+    on_every_mapping_device([](Device& device) {
+        Scene scene(device);
+        std::optional<Mapping> other = scene.reservation.map(scene.granule, scene.memory).value();
+        isthmus::Stream stream = device.create_stream().value();
+        isthmus::Capture capture = stream.begin_capture().value();
+        EXPECT_TRUE(refused_as(PhysicalMemory::create(device, 1), Code::capture_error));
+        EXPECT_TRUE(refused_as(AddressReservation::reserve(device, 1), Code::capture_error));
+        EXPECT_TRUE(refused_as(scene.reservation.map(2 * scene.granule, scene.memory), Code::capture_error));
+        EXPECT_TRUE(refused_as(scene.mapping.set_access({&device}), Code::capture_error));
+        EXPECT_TRUE(refused_as(scene.mapping.unmap(), Code::capture_error));
+        other.reset();
+        EXPECT_TRUE(unless_fault(scene.reservation.mapped_bytes() == 2 * scene.granule));
+        EXPECT_TRUE(worked(capture.end()));
+        EXPECT_TRUE(unless_fault(scene.reservation.mapped_bytes() == scene.granule));
+    });
+}
+
+}  // namespace
