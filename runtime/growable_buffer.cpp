@@ -27,8 +27,8 @@ Error empty_growable(std::string_view what) {
 Result<void> may_change(DeviceState& device, const GrowableMemory& memory, std::string_view what) {
     if (!memory.changes_mappings) return device.barred() ? Result<void>(device.unusable(what)) : Result<void>();
     if (Result<void> now = may_change_memory(device, what); !now) return now;
-    if (!device.services.any()) return {};
-    return device.services.allow(rules::DriverUse::change_mapping, what);
+    // Asked in front, so that nothing is created for nothing; the calls themselves ask again.
+    return device.services.any() ? device.services.allow(rules::DriverUse::change_mapping, what) : Result<void>();
 }
 
 Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {

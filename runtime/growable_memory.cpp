@@ -57,8 +57,9 @@ public:
         Result<void> first;
         while (!mappings_.empty()) {
             Result<void> undone = mappings_.back()->unmap();
-            if (!undone && first) first = std::move(undone);
-            mappings_.pop_back();  // tries again where it failed
+            // Beside a service it is put off behind that by its own end, which also tries again what failed.
+            if (!undone && undone.code() != Code::in_use && first) first = std::move(undone);
+            mappings_.pop_back();
         }
         handles.clear();
         reservation_.reset();

@@ -22,13 +22,6 @@ Result<void> may_create(const DeviceState& device, const PhysicalOptions& option
     return answer ? Result<void>() : detail::refusal(answer, what);
 }
 
-// What may wait for the device would wait for a persistent kernel, too.
-Result<void> may_change_mappings(DeviceState& device, std::string_view what) {
-    if (Result<void> now = detail::may_change_memory(device, what); !now) return now;
-    if (!device.services.any()) return {};
-    return device.services.allow(rules::DriverUse::change_mapping, what);
-}
-
 Error unmapped(std::string_view what) {
     return {Code::invalid_handle, std::string(what) + ": the mapping is empty, moved from or already unmapped",
             "use the Mapping that it was moved to, or map the memory again"};
@@ -153,7 +146,7 @@ Result<Mapping> AddressReservation::map(std::size_t offset_bytes, const Physical
         return Error(Code::wrong_device, "memory of another runtime was to be mapped",
                      "create the memory and reserve the addresses with devices of one runtime");
     }
-    if (Result<void> now = may_change_mappings(device, "mapping memory"); !now) return std::move(now).error();
+    if (Result<void> now = detail::may_change_memory(device, "mapping memory"); !now) return std::move(now).error();
     Result<std::shared_ptr<detail::MappingState>> made = state_->map(offset_bytes, memory.state());
     if (!made) return std::move(made).error();
     return Mapping(std::move(made).value());
@@ -183,7 +176,8 @@ std::size_t Mapping::size_bytes() const noexcept {
 Result<void> Mapping::set_access(std::span<const Device* const> devices, RangeAccess access) {
     if (!*this) return unmapped("letting devices in");
     DeviceState& owner = *state_->memory->device;
-    if (Result<void> now = may_change_mappings(*state_->device, "letting devices into mapped memory"); !now) return now;
+    if (Result<void> now = detail::may_change_memory(*state_->device, "letting devices into mapped memory"); !now)
+        return now;
     std::vector<std::shared_ptr<DeviceState>> let_in;
     for (const Device* device : devices) {
         if (device == nullptr) {
@@ -223,7 +217,7 @@ Result<RangeAccess> Mapping::query_access(const Device& device) const {
 Result<void> Mapping::unmap() {
     if (!*this) return unmapped("unmapping memory");
     DeviceState& device = *state_->device;
-    if (Result<void> now = may_change_mappings(device, "unmapping memory"); !now) return now;
+    if (Result<void> now = detail::may_change_memory(device, "unmapping memory"); !now) return now;
     if (device.books->captures.any()) {
         return Error(Code::capture_error,
                      "unmapping memory was refused: a capture is open, and its graph may be about to use the memory",

@@ -4,9 +4,9 @@
 #include "launch_access.hpp"
 #include "memory_pressure.hpp"
 #include "memory_source.hpp"
-#include "process.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -37,6 +37,19 @@ bool insist(DeviceState& device, std::string_view what, Undo undo) {
     return false;
 }
 
+// Into calls that may wait for these devices: no service of theirs starts meanwhile. in_use: one runs.
+Result<std::vector<CallInFlight>> enter_all(const std::vector<std::shared_ptr<DeviceState>>& devices,
+                                            std::string_view what) {
+    std::vector<CallInFlight> calls;
+    for (const std::shared_ptr<DeviceState>& each : devices) {
+        if (each->synchronous) continue;
+        std::optional<CallInFlight> call = each->services.enter(rules::DriverUse::change_mapping);
+        if (!call) return each->services.refusal(rules::DriverUse::change_mapping, what);
+        calls.push_back(std::move(*call));
+    }
+    return calls;
+}
+
 template <class State>
 std::shared_ptr<State> kept(State* state) {
     return std::shared_ptr<State>(state, end_when_allowed<State>);
@@ -55,9 +68,13 @@ void end_when_allowed(State* state) {
         books.after_host_functions.put_off(again);
     } else if (books.captures.any()) {
         books.captures.when_none_is_open(again);
-    } else if (device.is_lost() || !device.services.any() ||
-               !device.services.put_off(rules::DriverUse::change_mapping, again)) {
+    } else if (device.is_lost()) {
         delete state;
+    } else {
+        const std::shared_ptr<DeviceState> owner = state->device;  // outlives what is entered
+        const std::optional<CallInFlight> call =
+            owner->services.enter_or_put_off(rules::DriverUse::change_mapping, again);
+        if (call) delete state;
     }
 }
 
@@ -127,6 +144,7 @@ Result<std::shared_ptr<PhysicalState>> PhysicalState::create(const std::shared_p
 ReservationState::~ReservationState() {
     if (freed) return;
     if (!device->config->forked()) (void)device->books->addresses.erase(base, id);
+    if (stuck) return;
     (void)insist(*device, "freeing reserved addresses",
                  [this](platform::VirtualMemory& memory) { return memory.free_address(base, bytes); });
 }
@@ -186,23 +204,23 @@ MappingState::MappingState(std::shared_ptr<ReservationState> where, std::shared_
     : device(where->device), reservation(std::move(where)), memory(std::move(what)), offset(at) {}
 
 MappingState::~MappingState() {
-    if (!live()) return;
-    if (device->config->forked()) return;
+    if (!live() || device->config->forked()) return;
     const bool undone = insist(*device, "unmapping memory", [this](platform::VirtualMemory& virtual_memory) {
         return virtual_memory.unmap(address(), memory->bytes);
     });
+    const std::lock_guard lock(reservation->mutex);
     if (!undone) {
-        // It is mapped still: neither the memory nor the addresses may be given to anybody else.
-        process::keep_until_exit(memory);
-        process::keep_until_exit(reservation);
+        // It is mapped still, and the driver keeps the memory for as long: the addresses go to nobody else.
+        reservation->stuck = true;
         return;
     }
-    const std::lock_guard lock(reservation->mutex);
     std::erase_if(reservation->mapped, [this](const rules::MappedSpan& span) { return span.offset == offset; });
     device->books->mapped.remove(address());
 }
 
 Result<void> MappingState::unmap() {
+    Result<std::vector<CallInFlight>> calls = enter_all({device, memory->device}, "unmapping memory");
+    if (!calls) return std::move(calls).error();
     const std::lock_guard lock(reservation->mutex);
     if (!live()) return Error(Code::invalid_handle, "unmapping memory: it was unmapped before", "unmap it once");
     if (!nothing_to_undo(*device)) {
@@ -245,6 +263,10 @@ Result<void> MappingState::set_access(const std::vector<std::shared_ptr<DeviceSt
         grants.push_back({place, access});
     }
     if (grants.empty()) return {};
+    std::vector<std::shared_ptr<DeviceState>> touched{device, memory->device};
+    touched.insert(touched.end(), devices.begin(), devices.end());
+    Result<std::vector<CallInFlight>> calls = enter_all(touched, "letting devices into mapped memory");
+    if (!calls) return std::move(calls).error();
     const std::lock_guard lock(reservation->mutex);
     if (!live()) return Error(Code::invalid_handle, "letting devices into memory that was unmapped", "map it again");
     const platform::Status status =

@@ -84,6 +84,7 @@ struct ReservationState : std::enable_shared_from_this<ReservationState> {
 
     std::mutex mutex;  // guards what follows
     bool freed = false;
+    bool stuck = false;  // a mapping could not be undone: the addresses stay taken until the process ends
     std::vector<rules::MappedSpan> mapped;
 };
 
