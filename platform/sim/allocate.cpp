@@ -104,11 +104,13 @@ Region* add_registered(Driver& d, int device, Context* context, void* host, std:
 }
 
 void release_region(Driver& d, Region* region) {
-    if (region->kind == Kind::device) d.devices[static_cast<std::size_t>(region->device)].used_bytes -= region->bytes;
+    if (region->kind == Kind::device && !region->foreign)
+        d.devices[static_cast<std::size_t>(region->device)].used_bytes -= region->bytes;
     if (region->pool) give_back(d, *region);
     if (region->alias_start) d.protection.unmap(region->alias_start, region->alias_bytes);
     void* const host = region->host;
     const std::size_t mapped_bytes = region->mapped_bytes;
+    if (region->file >= 0) ::close(region->file);
     d.regions.remove(region);
     if (mapped_bytes > 0) d.protection.unmap(host, mapped_bytes);
 }

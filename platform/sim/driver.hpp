@@ -44,7 +44,9 @@ struct Stream {
 struct Event {
     engine::EventId id = engine::EventId::none;
     Context* context = nullptr;
-    unsigned flags = 0;  // 1 blocking wait, 2 no timing, 4 interprocess
+    unsigned flags = 0;                   // 1 blocking wait, 2 no timing, 4 interprocess
+    std::shared_ptr<SharedEvent> shared;  // of interprocess events
+    std::uint64_t own_record = 0;         // the last of its records that this process made
 };
 
 struct Pool {

@@ -1,7 +1,9 @@
 // Events: handles over the engine's events.
 #include "access.hpp"
 #include "call.hpp"
+#include "ipc_events.hpp"
 #include "pools.hpp"
+#include "shared_event.hpp"
 
 namespace isthmus::sim {
 namespace {
@@ -38,10 +40,15 @@ Result check_waiting(Driver& d, const Event& event) {
 Result create(Driver& d, Context& context, Event** event, unsigned flags) {
     if (!event || flags > (blocking_wait | no_timing | interprocess)) return result::invalid_value;
     if ((flags & interprocess) != 0 && (flags & no_timing) == 0) return result::invalid_value;
+    std::shared_ptr<SharedEvent> shared;
+    if ((flags & interprocess) != 0) {
+        shared = SharedEvent::create();
+        if (!shared) return result::out_of_memory;
+    }
     const engine::EventId id = d.engine().create_event((flags & no_timing) == 0);
     const std::lock_guard lock(d.mutex);
     Event* made = d.events.create();
-    *made = {id, &context, flags};
+    *made = {id, &context, flags, std::move(shared), 0};
     *event = made;
     return result::ok;
 }
@@ -53,7 +60,8 @@ Result record(Driver& d, Event* handle, Stream* stream_handle) {
     if (const Result code = resolve_for_work(d, stream_handle, stream)) return code;
     if (event.context != stream.context) return result::invalid_handle;
     const bool captured = d.engine().capture_info(stream.id).state != engine::CaptureState::none;
-    if (captured && (event.flags & interprocess) != 0) return result::capture_unsupported;  // unharmed: observed
+    if (captured && event.shared) return result::capture_unsupported;  // unharmed: observed
+    if (const Result code = announce_record(d, handle, event, stream.id)) return code;
     return d.engine().record(event.id, stream.id);
 }
 
@@ -80,6 +88,10 @@ Result record_context(Driver& d, Context* context, Event* handle) {
     Event event;
     if (const Result code = find(d, handle, event)) return code;
     if (event.context != context) return result::invalid_handle;
+    if (event.shared) {
+        say("cuCtxRecordEvent: interprocess events are not modelled");
+        return result::not_supported;
+    }
     // The legacy stream is one per device here, as are streams that were destroyed: more is waited for, never less.
     return d.engine().record_all(event.id, streams, context->device);
 }
@@ -141,6 +153,8 @@ Result cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {
         if (const Result code = find(d, event, found)) return code;
         StreamTarget target;
         if (const Result code = resolve_for_work(d, stream, target)) return code;
+        std::uint64_t elsewhere = 0;
+        if (recorded_elsewhere(found, elsewhere)) return wait_in_stream(d, found, elsewhere, target);
         return d.engine().wait(target.id, found.id);
     });
 }
@@ -150,7 +164,9 @@ Result cuEventQuery(Event* event) {
         Event found;
         if (const Result code = find_working(d, event, found)) return code;
         if (const Result code = check_waiting(d, found)) return code;
-        const Result code = d.engine().query_event(found.id);
+        std::uint64_t elsewhere = 0;
+        const Result code = recorded_elsewhere(found, elsewhere) ? query_elsewhere(d, found, elsewhere)
+                                                                 : d.engine().query_event(found.id);
         if (code == 0) update_managed_access(d);
         return code;
     });
@@ -161,7 +177,9 @@ Result cuEventSynchronize(Event* event) {
         Event found;
         if (const Result code = find_working(d, event, found)) return code;
         if (const Result code = check_waiting(d, found)) return code;
-        const Result code = d.engine().synchronize_event(found.id);
+        std::uint64_t elsewhere = 0;
+        const Result code = recorded_elsewhere(found, elsewhere) ? wait_elsewhere(d, found, elsewhere)
+                                                                 : d.engine().synchronize_event(found.id);
         update_managed_access(d);
         release_idle_reserves(d);
         return code;

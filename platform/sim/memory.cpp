@@ -180,7 +180,9 @@ Result cuMemFree_v2(Address address) {
         if (const Result code = d.engine().unsafe_call()) return code;
         if (address == 0) return result::ok;
         Region* region = nullptr;
-        const auto fits = [](const Region& r) { return r.kind == Kind::device || r.kind == Kind::managed || r.pool; };
+        const auto fits = [](const Region& r) {
+            return (r.kind == Kind::device && !r.foreign) || r.kind == Kind::managed || r.pool;
+        };
         if (const Result code = claim(d, address, fits, region)) return code;
         return wait_and_release(d, region, context.device);
     });

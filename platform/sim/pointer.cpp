@@ -48,7 +48,7 @@ bool direct_rdma(const Driver& d, const Region& region) {
 Result answer(Driver& d, const Found& found, int id, Address address, const Context* current, void* out) {
     const Region& region = *found.region;
     constexpr unsigned type_host = 1, type_device = 2;
-    const bool plain = region.kind == Kind::device;
+    const bool plain = region.kind == Kind::device && !region.foreign;
     switch (id) {
         case 1: return write<Context*>(out, region.context);
         case 2: return write<unsigned>(out, of_host(region) ? type_host : type_device);

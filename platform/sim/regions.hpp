@@ -68,6 +68,11 @@ struct Region {
     Physical* physical = nullptr;
     std::map<int, int> device_access;
     int host_access = 0;
+    // Of device memory that other processes may open, or that is another process's.
+    int file = -1;
+    bool foreign = false;
+    unsigned opened = 0;  // how often
+    std::uint64_t nonce = 0;
     HintMap hints;
     bool sync_memops = false;
 

@@ -23,6 +23,7 @@ struct Pool;
 struct GraphObject;
 struct GraphExec;
 struct NodeObject;
+class SharedEvent;
 using StreamCallback = void (*)(Stream*, Result, void*);
 
 struct Uuid {

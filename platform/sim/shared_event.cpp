@@ -1,0 +1,121 @@
+// Interprocess events over a file of memory.
+#include "shared_event.hpp"
+
+#include "memory_file.hpp"
+#include "named_file.hpp"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+
+namespace isthmus::sim {
+namespace {
+
+constexpr char event_magic[8] = "simipce";
+constexpr std::uint64_t slots = 128;  // records under way at a time; who falls further behind waits for a later one
+
+// Also of a process that nobody has waited for yet.
+bool has_ended(int process) {
+#ifdef SYS_pidfd_open
+    const int file = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+    if (file >= 0) {
+        pollfd ended = {file, POLLIN, 0};
+        const bool over = ::poll(&ended, 1, 0) == 1;
+        ::close(file);
+        return over;
+    }
+    if (errno == ESRCH) return true;
+#endif
+    return ::kill(process, 0) != 0 && errno == ESRCH;
+}
+
+}  // namespace
+
+struct SharedEvent::State {
+    struct Slot {
+        std::atomic<std::uint64_t> begun, reached;
+        std::atomic<int> process;
+    };
+    std::atomic<std::uint64_t> records;
+    Slot slot[slots];
+    Slot& of(std::uint64_t record) { return slot[record % slots]; }
+};
+
+std::shared_ptr<SharedEvent> SharedEvent::over(int file, std::uint64_t nonce) {
+    static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(State) <= 4096);
+    void* const memory =
+        ::mmap(nullptr, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED, file, memory_file_offset_bytes);
+    if (memory == MAP_FAILED) {
+        ::close(file);
+        return nullptr;
+    }
+    return std::shared_ptr<SharedEvent>(new SharedEvent(file, nonce, static_cast<State*>(memory)));
+}
+
+std::shared_ptr<SharedEvent> SharedEvent::create() {
+    MemoryFileHeader header;
+    header.bytes = sizeof(State);
+    const int file = create_memory_file(header);  // zeros: never recorded
+    return file < 0 ? nullptr : over(file, header.nonce);
+}
+
+std::shared_ptr<SharedEvent> SharedEvent::open(const ShareableBytes& handle) {
+    FileName name;
+    if (!read_name(handle, event_magic, name)) return nullptr;
+    const int file = open_named_file(name);
+    MemoryFileHeader header;
+    if (read_memory_file(file, header) && header.nonce == name.nonce) return over(file, name.nonce);
+    if (file >= 0) ::close(file);
+    return nullptr;
+}
+
+bool SharedEvent::of_this_process(const ShareableBytes& handle) {
+    FileName name;
+    return read_name(handle, event_magic, name) && name.process == ::getpid();
+}
+
+SharedEvent::~SharedEvent() {
+    ::munmap(state_, sizeof(State));
+    ::close(file_);
+}
+
+ShareableBytes SharedEvent::handle() const {
+    return name_file(event_magic, file_, nonce_);
+}
+
+std::uint64_t SharedEvent::last_record() const {
+    return state_->records.load(std::memory_order_acquire);  // pairs with begin_record
+}
+
+std::uint64_t SharedEvent::begin_record() {
+    const std::uint64_t record = state_->records.fetch_add(1, std::memory_order_acq_rel) + 1;
+    State::Slot& slot = state_->of(record);
+    slot.process.store(::getpid(), std::memory_order_relaxed);
+    slot.begun.store(record, std::memory_order_release);  // pairs with abandoned
+    return record;
+}
+
+void SharedEvent::reach(std::uint64_t record) {
+    std::atomic<std::uint64_t>& reached = state_->of(record).reached;
+    std::uint64_t before = reached.load(std::memory_order_relaxed);
+    while (before < record && !reached.compare_exchange_weak(before, record, std::memory_order_release)) {
+    }  // release: pairs with reached()
+}
+
+bool SharedEvent::reached(std::uint64_t record) const {
+    return state_->of(record).reached.load(std::memory_order_acquire) >= record;  // pairs with reach()
+}
+
+bool SharedEvent::abandoned(std::uint64_t record) const {
+    State::Slot& slot = state_->of(record);
+    if (slot.begun.load(std::memory_order_acquire) != record) return false;  // pairs with begin_record
+    if (!has_ended(slot.process.load(std::memory_order_relaxed))) return false;
+    return !reached(record);
+}
+
+}  // namespace isthmus::sim

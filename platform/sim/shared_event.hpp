@@ -1,0 +1,39 @@
+// The state of an interprocess event, in memory that its processes share: how often it was recorded, and which of these
+// records have been reached.
+#pragma once
+
+#include "types.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace isthmus::sim {
+
+class SharedEvent {
+public:
+    static std::shared_ptr<SharedEvent> create();                            // nullptr: the system has none
+    static std::shared_ptr<SharedEvent> open(const ShareableBytes& handle);  // nullptr: gone, or no such handle
+    static bool of_this_process(const ShareableBytes& handle);
+    ~SharedEvent();
+    SharedEvent(const SharedEvent&) = delete;
+    SharedEvent& operator=(const SharedEvent&) = delete;
+
+    ShareableBytes handle() const;
+    // Records are counted from 1 over all processes; 0: never recorded. What waits for one takes the last.
+    std::uint64_t last_record() const;
+    std::uint64_t begin_record();
+    void reach(std::uint64_t record);
+    bool reached(std::uint64_t record) const;
+    // The process that recorded it has ended, and will not reach it any more.
+    bool abandoned(std::uint64_t record) const;
+
+private:
+    struct State;
+    SharedEvent(int file, std::uint64_t nonce, State* state) : file_(file), nonce_(nonce), state_(state) {}
+    static std::shared_ptr<SharedEvent> over(int file, std::uint64_t nonce);
+    int file_;
+    std::uint64_t nonce_;
+    State* state_;
+};
+
+}  // namespace isthmus::sim
