@@ -6,6 +6,8 @@
 #include "litmus_command.hpp"
 #include "run_command.hpp"
 #include "session.hpp"
+#include "share_command.hpp"
+#include "view_command.hpp"
 
 #include <isthmus/version.hpp>
 #include <machines/record.hpp>
@@ -98,6 +100,8 @@ int run(int argc, char** argv) {
     add_doctor_command(app, context);
     add_litmus_command(app, context);
     add_run_command(app, context);
+    add_share_command(app, context);
+    add_view_command(app, context);
     try {
         app.parse(argc, argv);  // runs the subcommand
         return context.exit_code;

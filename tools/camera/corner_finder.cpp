@@ -37,10 +37,12 @@ Result<CornerFinder> CornerFinder::create(Device& device, const FinderOptions& o
 Result<void> CornerFinder::allocate() {
     // The host writes each frame and looks at the places of its corners again; the device reads every pixel once.
     const SharedUse use{.host = Use::reads_and_writes, .device = Use::reads_once, .kind = options_.memory};
-    Result<Frames> frames =
-        Frames::create(*device_, options_.shape.size_bytes, {.frames = options_.in_flight + 1, .use = use});
-    if (!frames) return std::move(frames).error();
-    frames_.emplace(std::move(frames).value());
+    if (options_.own_frames) {
+        Result<Frames> frames =
+            Frames::create(*device_, options_.shape.size_bytes, {.frames = options_.in_flight + 1, .use = use});
+        if (!frames) return std::move(frames).error();
+        frames_.emplace(std::move(frames).value());
+    }
     lanes_.reserve(options_.in_flight);
     for (std::uint32_t at = 0; at < options_.in_flight; ++at) {
         Result<Stream> stream = at == 0 ? Result<Stream>(device_->stream()) : device_->create_stream();
@@ -80,10 +82,16 @@ Result<void> CornerFinder::allocate_shared(Lane& lane) {
 
 Result<void> CornerFinder::submit(ReadyFrame<std::uint8_t> frame) {
     Lane& to = lane(submitted_);
+    to.frame.emplace(std::move(frame));
+    return submit(to.frame->buffer());
+}
+
+Result<void> CornerFinder::submit(const Buffer<std::uint8_t>& frame) {
+    Lane& to = lane(submitted_);
     const Extent2 pixels{plane_.width, plane_.height};
     const Blocks rows(plane_.height);
     const kernels::LumaLayout layout = kernels::luma_layout(options_.shape.format, options_.shape.pitch_bytes);
-    to.frame.emplace(std::move(frame));
+    to.source = &frame;
     to.copied_before = copied(to);
     // Stages in order, each of one or more launches; the first that fails ends it.
     std::optional<Error> failed;
@@ -97,7 +105,7 @@ Result<void> CornerFinder::submit(ReadyFrame<std::uint8_t> frame) {
         if (Result<void> marked = to.stream.record(to.marks[stage]); !marked) failed = std::move(marked).error();
     };
     stage_ends(0);
-    run(kernels::to_gray, pixels, to.gray, plane_, to.frame->buffer(), layout);
+    run(kernels::to_gray, pixels, to.gray, plane_, frame, layout);
     stage_ends(1);
     run(kernels::smooth, pixels, to.smoothed, to.gray, plane_);
     stage_ends(2);
@@ -125,7 +133,7 @@ Result<FoundCorners> CornerFinder::corners() {
     }
     Result<HostView<const kernels::Corner>> list = from.corners.read_on_host();
     if (!list) return std::move(list).error();
-    Result<HostView<const std::uint8_t>> frame = from.frame->buffer().read_on_host();
+    Result<HostView<const std::uint8_t>> frame = from.source->read_on_host();
     if (!frame) return std::move(frame).error();
     if (Result<void> taken = take_times(from); !taken) return std::move(taken).error();
     return FoundCorners{std::move(list).value(), count, std::move(frame).value(), copied(from) - from.copied_before};
@@ -147,7 +155,7 @@ Result<void> CornerFinder::take_times(Lane& lane) {
 }
 
 std::uint64_t CornerFinder::copied(const Lane& lane) noexcept {
-    return lane.frame->buffer().staged_bytes() + lane.corners.staged_bytes() + lane.count.staged_bytes();
+    return lane.source->staged_bytes() + lane.corners.staged_bytes() + lane.count.staged_bytes();
 }
 
 std::array<CornerFinder::SharedBuffer, 3> CornerFinder::shared_buffers() const noexcept {

@@ -24,6 +24,7 @@ struct FinderOptions {
     std::uint32_t most_corners = 4096;   // in one frame
     std::optional<MemoryKind> memory{};  // of what both sides use; nothing: the machine's row decides
     std::uint32_t in_flight = 2;         // frames that the device may have at a time
+    bool own_frames = true;              // false: frames stand in buffers of somebody else, and there is no ring
 };
 
 // What the device made of a frame; the views keep the buffers from being written meanwhile.
@@ -47,6 +48,8 @@ public:
     bool full() const noexcept { return in_flight() == lanes_.size(); }
     // Hands a frame to the device where not full(); returns before the device is done (on the CPU device, when it is).
     Result<void> submit(ReadyFrame<std::uint8_t> frame);
+    // … a frame of shape().size_bytes bytes that stays where it is until finish().
+    Result<void> submit(const Buffer<std::uint8_t>& frame);
     // Waits for the corners of the oldest frame in flight.
     Result<FoundCorners> corners();
     // Lets go of that frame, whose views are closed.
@@ -72,9 +75,10 @@ private:
         Buffer<std::uint32_t> rows{};
         Buffer<kernels::Corner> corners{};
         Buffer<kernels::CornerCount> count{};
-        std::vector<Event> marks{};  // before the first stage and after each
-        std::optional<ReadyFrame<std::uint8_t>> frame{};
-        std::uint64_t copied_before = 0;  // when it was submitted
+        std::vector<Event> marks{};                       // before the first stage and after each
+        std::optional<ReadyFrame<std::uint8_t>> frame{};  // of the ring
+        const Buffer<std::uint8_t>* source = nullptr;     // the frame's buffer, wherever it stands
+        std::uint64_t copied_before = 0;                  // when it was submitted
     };
     CornerFinder(Device& device, const FinderOptions& options);
     Result<void> allocate();

@@ -1,0 +1,51 @@
+// Checksums of frames, and one number for all of them, so that two processes can be compared.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace isthmus::tools::share {
+
+inline std::string hex(std::uint64_t value) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(value));
+    return digits;
+}
+
+// FNV-1a over 64 bits, eight bytes at a step: a checksum against mistakes, not against people.
+class Checksums {
+public:
+    explicit Checksums(bool keep) : keep_(keep) {}
+    void add(std::uint64_t number, std::span<const std::uint8_t> frame) {
+        std::uint64_t value = start;
+        std::size_t at = 0;
+        for (; at + 8 <= frame.size(); at += 8) {
+            std::uint64_t word = 0;
+            for (std::size_t byte = 0; byte < 8; ++byte) word |= std::uint64_t{frame[at + byte]} << (8 * byte);
+            value = (value ^ word) * prime;
+        }
+        for (; at < frame.size(); ++at) value = (value ^ frame[at]) * prime;
+        candidate_ = {number, value};
+    }
+    // What was added last counts: for a reader, when the frame was whole.
+    void accept() {
+        all_ = ((all_ ^ candidate_.first) * prime ^ candidate_.second) * prime;
+        if (keep_) frames_.push_back(candidate_);
+    }
+    std::string digest() const { return hex(all_); }
+    const std::vector<std::pair<std::uint64_t, std::uint64_t>>& frames() const noexcept { return frames_; }
+
+private:
+    static constexpr std::uint64_t start = 0xcbf29ce484222325u;
+    static constexpr std::uint64_t prime = 0x100000001b3u;
+    bool keep_;
+    std::uint64_t all_ = start;
+    std::pair<std::uint64_t, std::uint64_t> candidate_{};
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> frames_;
+};
+
+}  // namespace isthmus::tools::share

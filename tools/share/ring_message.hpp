@@ -1,0 +1,26 @@
+// The one message that `isthmus share` sends to a viewer: the ring's descriptor, and what the frames in it are.
+#pragma once
+
+#include "camera/frame_shape.hpp"
+
+#include <isthmus/result.hpp>
+#include <isthmus/shared_ring_descriptor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace isthmus::tools::share {
+
+inline constexpr std::uint32_t ring_message_kind = 0x676e6972;  // "ring"
+inline constexpr std::size_t shape_bytes = 16;
+using RingMessage = std::array<std::byte, SharedRingDescriptor::size_bytes + shape_bytes>;
+
+RingMessage ring_message(const SharedRingDescriptor& descriptor, const camera::FrameShape& shape);
+
+// The shape behind the descriptor's bytes, which may be anything. Errors: invalid_argument (another length, no such
+// format, sizes that no frame has).
+Result<camera::FrameShape> shape_in(std::span<const std::byte> message);
+
+}  // namespace isthmus::tools::share

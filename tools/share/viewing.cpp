@@ -1,0 +1,166 @@
+// A viewer believes nothing: descriptor, shape and size are checked against each other before a frame is looked at.
+#include "viewing.hpp"
+
+#include "camera/stop_signal.hpp"
+#include "ring_message.hpp"
+
+#include <isthmus/channel.hpp>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace isthmus::tools::share {
+namespace {
+
+using camera::StopSignal;
+using Clock = std::chrono::steady_clock;
+using Reader = SharedFrameReader<std::uint8_t>;
+
+std::chrono::nanoseconds of_seconds(double seconds) {
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+// The producer may come later than its viewers.
+Result<Channel> connect(const ViewOptions& options) {
+    const Clock::time_point until = Clock::now() + of_seconds(options.connect_s);
+    for (;;) {
+        Result<Channel> channel = connect_channel(options.at);
+        const bool may_come = !channel && channel.code() == Code::peer_lost;
+        if (!may_come || Clock::now() >= until || StopSignal::received() != 0) return channel;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+}
+
+Result<Reader> open_ring(Device& device, const ViewOptions& options, camera::FrameShape& shape) {
+    Result<Channel> channel = connect(options);
+    if (!channel) return std::move(channel).error();
+    Result<ChannelMessage> message = channel->receive();
+    if (!message) return std::move(message).error();
+    const auto refused = [](Error&& error) {
+        return Error(Code::peer_broke_rules, std::string(error.message()), std::string(error.remedy()));
+    };
+    if (message->kind != ring_message_kind) {
+        return refused(Error(Code::peer_broke_rules, "the producer's message is not one about a ring",
+                             "an `isthmus share` of this version at the other end"));
+    }
+    Result<camera::FrameShape> told = shape_in(message->bytes);
+    if (!told) return refused(std::move(told).error());
+    shape = *told;
+    Result<SharedRingDescriptor> descriptor = SharedRingDescriptor::received(
+        std::span<const std::byte>(message->bytes).first(SharedRingDescriptor::size_bytes), std::move(message->fds));
+    if (!descriptor) return refused(std::move(descriptor).error());
+    SharedReaderOptions own;
+    own.waiting = options.waiting;
+    Result<Reader> reader = Reader::open(device, std::move(descriptor).value(), own);
+    if (reader && reader->elements() != shape.size_bytes) {
+        return refused(Error(Code::peer_broke_rules, "the producer's frames are not as long as their shape is",
+                             "an `isthmus share` of this version at the other end"));
+    }
+    return reader;
+}
+
+// What the device makes of frames, in place where it can.
+class Corners {
+public:
+    static Result<Corners> create(Device& device, const camera::FrameShape& shape) {
+        camera::FinderOptions options;
+        options.shape = shape;
+        options.rule = {.threshold = 2000, .radius = 5, .border = 8};
+        options.in_flight = 1;
+        options.own_frames = false;
+        Result<camera::CornerFinder> finder = camera::CornerFinder::create(device, options);
+        if (!finder) return std::move(finder).error();
+        return Corners(std::move(finder).value());
+    }
+    Result<void> look(const Buffer<std::uint8_t>& frame) {
+        if (Result<void> submitted = finder_.submit(frame); !submitted) return submitted;
+        {
+            Result<camera::FoundCorners> found = finder_.corners();
+            if (!found) return std::move(found).error();
+            const auto list = found->list.span().first(std::min<std::size_t>(found->count.listed, found->list.size()));
+            found_.assign(list.begin(), list.end());
+        }
+        finder_.finish();
+        return {};
+    }
+    void accept(Viewed& viewed) const {
+        viewed.corners += found_.size();
+        viewed.corners_digest.add_corners(found_);
+    }
+
+private:
+    explicit Corners(camera::CornerFinder finder) : finder_(std::move(finder)) {}
+    camera::CornerFinder finder_;
+    std::vector<kernels::Corner> found_{};
+};
+
+// One frame, as much as is to be done with it; counted where it was whole all the time.
+Result<void> look_at(SharedFrame<std::uint8_t> frame, std::optional<Corners>& corners, const ViewOptions& options,
+                     Viewed& viewed) {
+    viewed.missed += frame.missed();
+    {
+        Result<HostView<const std::uint8_t>> view = frame.buffer().read_on_host();
+        if (!view) return std::move(view).error();
+        viewed.checksums.add(frame.number(), view->span());
+    }
+    if (corners) {
+        if (Result<void> looked = corners->look(frame.buffer()); !looked) return looked;
+    }
+    if (options.work_ms > 0) std::this_thread::sleep_for(of_seconds(options.work_ms / 1e3));
+    Result<void> whole = frame.finish();
+    if (!whole && whole.code() == Code::overtaken) {
+        ++viewed.overtaken;
+        return {};
+    }
+    if (!whole) return whole;
+    ++viewed.frames;
+    viewed.checksums.accept();
+    if (corners) corners->accept(viewed);
+    return {};
+}
+
+Result<void> take_all(Reader& reader, std::optional<Corners>& corners, const ViewOptions& options, Viewed& viewed) {
+    Clock::time_point last = Clock::now();
+    while (StopSignal::received() == 0) {
+        if (options.frames != 0 && viewed.frames >= options.frames) {
+            viewed.end = "frames";
+            return {};
+        }
+        Result<SharedFrame<std::uint8_t>> frame = reader.next_frame(Wait::at_most(std::chrono::milliseconds(100)));
+        if (!frame && frame.code() == Code::invalid_handle) {
+            viewed.end = "closed";
+            return {};
+        }
+        if (!frame && frame.code() == Code::timed_out && Clock::now() - last < of_seconds(options.patience_s)) continue;
+        if (!frame) return std::move(frame).error();
+        last = Clock::now();
+        if (Result<void> looked = look_at(std::move(frame).value(), corners, options, viewed); !looked) return looked;
+    }
+    viewed.end = "signal";
+    return {};
+}
+
+}  // namespace
+
+Result<void> view_frames(Device& device, const ViewOptions& options, Viewed& viewed) {
+    Result<Reader> reader = open_ring(device, options, viewed.shape);
+    if (!reader) return std::move(reader).error();
+    const BufferBase& buffer = reader->buffer(0);
+    viewed.kind = name(buffer.kind());
+    viewed.path = name(buffer.path());
+    viewed.reason = buffer.explain();
+    viewed.policy = reader->policy() == RingPolicy::wait ? "wait" : "drop";
+    std::optional<Corners> corners;
+    if (options.corners) {
+        Result<Corners> made = Corners::create(device, viewed.shape);
+        if (!made) return std::move(made).error();
+        corners.emplace(std::move(made).value());
+    }
+    const Clock::time_point begin = Clock::now();
+    Result<void> taken = take_all(*reader, corners, options, viewed);
+    viewed.wall = Clock::now() - begin;
+    return taken;
+}
+
+}  // namespace isthmus::tools::share

@@ -1,0 +1,45 @@
+// Viewing: connects, opens the ring, and takes frames until there are none.
+#pragma once
+
+#include "camera/corner_finder.hpp"
+#include "camera/digest.hpp"
+#include "checksums.hpp"
+
+#include <isthmus/shared_frame_ring.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace isthmus::tools::share {
+
+struct ViewOptions {
+    std::string at;
+    std::uint64_t frames = 0;  // 0: until the end
+    double connect_s = 5;      // how long to look for a producer
+    double patience_s = 30;    // how long no frame may come
+    double work_ms = 0;        // so long each frame is held, as by slow work
+    WaitPolicy waiting = WaitPolicy::adaptive;
+    bool corners = false;
+    bool checksums = false;
+};
+
+struct Viewed {
+    explicit Viewed(bool keep) : checksums(keep) {}
+    camera::FrameShape shape{};
+    std::string kind{}, path{}, reason{}, policy{};
+    std::uint64_t frames = 0;     // whole
+    std::uint64_t missed = 0;     // overwritten before they were taken
+    std::uint64_t overtaken = 0;  // … while they were read
+    std::chrono::nanoseconds wall{0};
+    Checksums checksums;
+    std::uint64_t corners = 0;
+    camera::Digest corners_digest{};
+    std::string end{};  // why it ended
+};
+
+// Until the ring's end, so many frames, or a signal. Errors: those of the channel, the ring and the device; timed_out.
+Result<void> view_frames(Device& device, const ViewOptions& options, Viewed& viewed);
+
+}  // namespace isthmus::tools::share

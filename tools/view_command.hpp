@@ -1,0 +1,13 @@
+// `isthmus view`: reads along in another process what `isthmus share` gives.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace isthmus::tools {
+
+struct CommandContext;
+void add_view_command(CLI::App& app, CommandContext& context);
+
+}  // namespace isthmus::tools
