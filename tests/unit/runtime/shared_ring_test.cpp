@@ -274,6 +274,28 @@ TEST(SharedRingDescriptors, FilesThatAreNotWhatTheBytesSayAreRefusedAndClosed) {
     EXPECT_EQ(open_descriptors(), before);
 }
 
+// keeps I5
+TEST(SharedRingDescriptors, NobodyButTheProducerWritesFramesUnlessItSaysSo) {
+    for (const ReaderRights rights : {ReaderRights::read_only, ReaderRights::read_write}) {
+        SharedRingOptions options = options_of(RingPolicy::drop);
+        options.rights = rights;
+        Producer producer(options);
+        const SharedRingDescriptor descriptor = producer.core->admit().value();
+        const int frames = descriptor.fds()[0];
+        const auto bytes = static_cast<std::size_t>(producer.core->files()->shape().file_bytes);
+        const bool may = rights == ReaderRights::read_write;
+        void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, frames, 0);
+        EXPECT_EQ(mapped != MAP_FAILED, may);
+        if (mapped != MAP_FAILED) ::munmap(mapped, bytes);
+        const char byte = 1;
+        EXPECT_EQ(::pwrite(frames, &byte, 1, 8192), may ? 1 : -1);
+        EXPECT_EQ(::fallocate(frames, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), may ? 0 : -1);
+        EXPECT_EQ(::ftruncate(frames, 4096), -1);
+        EXPECT_EQ(::ftruncate(frames, static_cast<off_t>(bytes) * 2), -1);
+        EXPECT_EQ(::fcntl(frames, F_ADD_SEALS, F_SEAL_WRITE), -1);
+    }
+}
+
 // Accesses of a process that is killed at the n-th of them.
 struct DeadlyAtomics : protocol::ProcessAtomics {
     explicit DeadlyAtomics(int at) : left(std::make_shared<int>(at)) {}
