@@ -19,6 +19,7 @@ constexpr int frames = 20;
 using Ring = isthmus::SharedFrameRing<std::uint8_t>;
 using Reader = isthmus::SharedFrameReader<std::uint8_t>;
 
+// show: producing
 void produce(isthmus::Channel channel) {
     isthmus::Runtime runtime = isthmus::Runtime::open().value();
     isthmus::SharedRingOptions options;
@@ -38,7 +39,9 @@ void produce(isthmus::Channel channel) {
     }
     ring.close();
 }
+// end
 
+// show: reading
 int consume(isthmus::Channel channel) {
     isthmus::Runtime runtime = isthmus::Runtime::open().value();
     isthmus::Device& device = runtime.default_device();
@@ -61,6 +64,7 @@ int consume(isthmus::Channel channel) {
     std::printf("%d of %d frames were right\n", right, frames);
     return right == frames ? 0 : 1;
 }
+// end
 
 }  // namespace
 
