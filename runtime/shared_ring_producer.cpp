@@ -76,14 +76,16 @@ Result<std::array<std::byte, 16>> drawn_id(const ProcessCalls& calls) {
 }  // namespace
 
 struct RingProducerCore::Parts {
-    Parts(std::shared_ptr<RingFiles> made, const SharedRingOptions& asked, std::chrono::nanoseconds timeout,
+    Parts(std::shared_ptr<DeviceState> owner, std::shared_ptr<RingFiles> made, const SharedRingOptions& asked,
           const ProcessCalls& used)
-        : files(std::move(made)),
+        : device(std::move(owner)),
+          files(std::move(made)),
           options(asked),
-          wait_timeout(timeout),
+          wait_timeout(device->config->wait_timeout),
           calls(used),
           stamper(atomics, files->published()),
           readers(asked.most_readers) {}
+    const std::shared_ptr<DeviceState> device;
     const std::shared_ptr<RingFiles> files;
     const SharedRingOptions options;
     const std::chrono::nanoseconds wait_timeout;
@@ -212,7 +214,7 @@ Result<std::shared_ptr<RingProducerCore>> RingProducerCore::create(const Device&
     auto files = std::make_shared<RingFiles>(std::move(memory).value(), *shape);
     const rules::RingHeader header = rules::ring_header(*shape);
     std::memcpy(files->header(), header.data(), header.size());
-    auto parts = std::make_unique<Parts>(std::move(files), options, device.state()->config->wait_timeout, calls);
+    auto parts = std::make_unique<Parts>(device.state(), std::move(files), options, calls);
     parts->polled.reserve(options.most_readers);
     return std::shared_ptr<RingProducerCore>(new RingProducerCore(std::move(parts)));
 }
@@ -229,6 +231,7 @@ std::uint64_t RingProducerCore::published() const noexcept {
 
 Result<SharedRingDescriptor> RingProducerCore::admit() {
     Parts& parts = *parts_;
+    if (parts.device->config->forked()) return parts.device->unusable("admitting a reader to a shared frame ring");
     if (parts.closed) {
         return Error(Code::invalid_handle, "the shared frame ring is closed", "open another one for further frames");
     }
@@ -266,6 +269,7 @@ Result<SharedRingDescriptor> RingProducerCore::admit() {
 
 Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
     Parts& parts = *parts_;
+    if (parts.device->config->forked()) return parts.device->unusable("beginning a frame of a shared ring");
     if (parts.closed) {
         return Error(Code::invalid_handle, "the shared frame ring is closed", "open another one for further frames");
     }
@@ -329,6 +333,7 @@ void RingProducerCore::abandon() noexcept {
 
 void RingProducerCore::close() noexcept {
     Parts& parts = *parts_;
+    if (parts.device->config->forked()) return;  // the parent's ring goes on (R3)
     if (std::exchange(parts.closed, true)) return;
     parts.stamper.close(parts.published);
     parts.wake_readers(true);

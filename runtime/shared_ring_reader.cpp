@@ -40,18 +40,20 @@ Result<void> check_line(const ProcessCalls& calls, int line) {
 }  // namespace
 
 struct RingReaderCore::Parts {
-    Parts(std::shared_ptr<RingFiles> opened, SealedMemory own, FileDescriptor end, std::uint64_t first,
-          WaitPolicy policy, std::chrono::nanoseconds timeout, const ProcessCalls& used)
-        : files(std::move(opened)),
+    Parts(std::shared_ptr<DeviceState> owner, std::shared_ptr<RingFiles> opened, SealedMemory own, FileDescriptor end,
+          std::uint64_t first, WaitPolicy policy, const ProcessCalls& used)
+        : device(std::move(owner)),
+          files(std::move(opened)),
           page(std::move(own)),
           line(std::move(end)),
           waiting(policy),
-          wait_timeout(timeout),
+          wait_timeout(device->config->wait_timeout),
           calls(used),
           follower(atomics, files->published(), RingFiles::cursor(page)),
           next(first) {
         held.reserve(files->shape().slots);
     }
+    const std::shared_ptr<DeviceState> device;
     const std::shared_ptr<RingFiles> files;
     const SealedMemory page;
     const FileDescriptor line;
@@ -146,9 +148,8 @@ Result<std::shared_ptr<RingReaderCore>> RingReaderCore::open(const Device& devic
     std::memcpy(found.data(), frames->data(), found.size());
     if (found != wanted) return broke_rules("the header of its file is not what the descriptor says");
     auto files = std::make_shared<RingFiles>(std::move(frames).value(), shape);
-    auto parts =
-        std::make_unique<Parts>(std::move(files), std::move(page).value(), std::move(fds[2]), ring->place.first,
-                                options.waiting, device.state()->config->wait_timeout, calls);
+    auto parts = std::make_unique<Parts>(device.state(), std::move(files), std::move(page).value(), std::move(fds[2]),
+                                         ring->place.first, options.waiting, calls);
     return std::shared_ptr<RingReaderCore>(new RingReaderCore(std::move(parts)));
 }
 
@@ -212,6 +213,7 @@ Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& o
 
 Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
     Parts& parts = *parts_;
+    if (parts.device->config->forked()) return parts.device->unusable("taking a frame of a shared ring");
     if (parts.broken) return *parts.broken;
     const RingDeadline deadline(wait, parts.wait_timeout);
     const std::chrono::nanoseconds spins = ring_spin_time(parts.waiting);
@@ -260,6 +262,7 @@ void RingReaderCore::arrived(BufferState& buffer) noexcept {
 
 Result<void> RingReaderCore::finish(std::uint64_t frame, BufferState& buffer, Wait wait) {
     Parts& parts = *parts_;
+    if (parts.device->config->forked()) return parts.device->unusable("finishing a frame of a shared ring");
     {
         const std::lock_guard lock(buffer.mutex);
         if (buffer.open_against(ArgumentUse::write)) {

@@ -188,7 +188,7 @@ private:
 
 // The producer. One thread at a time. No call waits for a reader longer than its Wait and the deadline of the ring: a
 // reader that dies, hangs or writes nonsense into its words is given up, and the others go on.
-// begin_frame() and publish() allocate nothing; where the host fills frames they call no driver (I7).
+// Where the host fills the frames, begin_frame() and publish() allocate nothing and call no driver (I7).
 template <class T>
 class SharedFrameRing {
     using State = detail::SharedRingState<T, detail::RingProducerCore>;
@@ -274,8 +274,8 @@ private:
 };
 
 // A reader. One thread at a time. It believes nothing that the producer writes: whatever comes is a frame or a typed
-// error. next_frame() and finish() allocate nothing, import nothing and call no driver for frames that the device did
-// not use (I7).
+// error. For frames that the device did not use, next_frame() and finish() allocate nothing and call no driver; nothing is
+// ever imported there (I7).
 template <class T>
 class SharedFrameReader {
     using State = detail::SharedRingState<T, detail::RingReaderCore>;

@@ -1,6 +1,7 @@
 // The ring of frames without a device: two threads at full speed, and no allocation once it is made.
 #include <isthmus/frame_ring.hpp>
 #include <isthmus/runtime.hpp>
+#include <isthmus/shared_frame_ring.hpp>
 
 #include <gtest/gtest.h>
 
@@ -160,6 +161,34 @@ TEST(FrameRing, GoingRoundAllocatesNothing) {
         if (round % 3 != 0) ring.next_frame().value().give_back();
     }
     EXPECT_EQ(allocations.load(), before);
+}
+
+// keeps I7, R9
+TEST(SharedFrames, GoingRoundBetweenTwoEndsAllocatesNothing) {
+    RuntimeOptions options;
+    options.cuda_library = "/nonexistent/libcuda.so.1";
+    Runtime runtime = Runtime::open(options).value();
+    Device& device = runtime.default_device();
+    for (const RingPolicy policy : {RingPolicy::drop, RingPolicy::wait}) {
+        SharedRingOptions shared;
+        shared.policy = policy;
+        auto ring = SharedFrameRing<std::uint32_t>::create(device, 64, shared).value();
+        auto reader = SharedFrameReader<std::uint32_t>::open(device, ring.admit().value()).value();
+        const auto go_round = [&](std::uint32_t number) {
+            auto frame = ring.begin_frame().value();
+            (*frame.buffer().write_on_host())[63] = number;
+            const bool published = frame.publish().ok();
+            auto taken = reader.next_frame().value();
+            const bool right = (*taken.buffer().read_on_host())[63] == number;
+            return published && right && taken.finish().ok();
+        };
+        ASSERT_TRUE(go_round(0));
+        bool right = true;
+        const long before = allocations.load();
+        for (std::uint32_t number = 1; number < 100; ++number) right = go_round(number) && right;
+        EXPECT_EQ(allocations.load(), before);
+        EXPECT_TRUE(right);
+    }
 }
 
 }  // namespace

@@ -374,6 +374,30 @@ TEST(SharedRingDeaths, AReaderKilledAtAnyAccessNeitherStopsTheProducerNorHarmsAn
     }
 }
 
+// keeps R3
+TEST(SharedRingDeaths, AForkedChildEndsNobodysRing) {
+    Producer producer(options_of(RingPolicy::wait));
+    Consumer reader(producer);
+    ASSERT_TRUE(producer.produce(1));
+    const RingReaderCore::Taken taken = reader.take().value();
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        const bool refused = producer.core->begin({}).code() == Code::forked &&
+                             producer.core->admit().code() == Code::forked && reader.take().code() == Code::forked &&
+                             reader.finish(taken).code() == Code::forked;
+        producer.core.reset();
+        reader.core.reset();
+        ::_exit(refused ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT_TRUE(reader.finish(taken));
+    ASSERT_TRUE(producer.produce(2));
+    EXPECT_EQ(reader.value(reader.take().value()), 2u) << "neither closed nor let go by the child";
+}
+
 // keeps I6
 TEST(SharedRingDeaths, ALineThatIsFullOrFloodedOrBlockingStopsNobody) {
     Producer producer(options_of(RingPolicy::wait, 2));
