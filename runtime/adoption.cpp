@@ -65,14 +65,15 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
     if (known.kind != MemoryKind::unknown) {
         const std::uint64_t offset = address - known.base;
         if (known.base == 0 || (offset <= known.bytes && bytes <= known.bytes - offset)) {
-            // Other code may have registered a mapping for reading. What the driver allocated is its own mapping and
-            // looks the same to it, so that what that says of pages says nothing here.
+            // Other code may have registered a mapping for reading, or a device's. What the driver allocated is its own
+            // mapping and looks the same to it, so that without pages it is a device's only where a file says so.
             if (memory.kind != MemoryKind::pinned && memory.kind != MemoryKind::write_combined) return memory;
             const platform::os::MappingFacts mapping =
                 platform::os::mapping_facts(reinterpret_cast<const void*>(address), bytes);
             if (!mapping.known || !mapping.mapped) return memory;
             memory.readable = mapping.readable;
             memory.writable = mapping.writable;
+            memory.io_memory = mapping.device_mapping;
             return memory;
         }
         return refused(Code::not_accessible, "it leaves the allocation that it begins in",
@@ -208,6 +209,7 @@ Untyped adopt(const std::shared_ptr<DeviceState>& device, void* pointer, std::si
     buffer->adopted = true;
     buffer->registered_here = registered;
     buffer->read_only = !memory->writable;
+    buffer->io_memory = as->io_memory;
     be_of_kind(*buffer, as->kind);
     buffer->path = as->path;
     buffer->host_touched = true;

@@ -61,6 +61,13 @@ Result<AdoptionPlan> known_to_the_driver(const Capabilities& device, const Forei
     if (path.path != LaunchPath::pass && path.path != LaunchPath::prefetch) {
         return refused(Code::not_accessible, path.reason, "copy it into a buffer of this device");
     }
+    if (memory.io_memory) {
+        AdoptionPlan plan = as_it_is(memory.kind, path.path,
+                                     "other code registered it as memory of a device (IOMEMORY): used in place, and "
+                                     "never by CPU and GPU at the same time");
+        plan.otherwise.io_memory = true;
+        return plan;
+    }
     return as_it_is(memory.kind, path.path, "other code allocated it with the driver: used in place as what it is");
 }
 
@@ -144,7 +151,9 @@ Result<AdoptionPlan> plan_adoption(const Capabilities& device, const ForeignMemo
     if (Result<void> usable = may_be_used(memory, use); !usable) return std::move(usable).error();
     if (memory.kind != MemoryKind::unknown) return known_to_the_driver(device, memory, use);
     if (device.memory == MemoryModel::host) {
-        return as_it_is(MemoryKind::host, LaunchPath::pass, "the CPU device: kernels run on host memory");
+        AdoptionPlan plan = as_it_is(MemoryKind::host, LaunchPath::pass, "the CPU device: kernels run on host memory");
+        plan.otherwise.io_memory = memory.driver_mapping;
+        return plan;
     }
     const bool can_register = !memory.driver_mapping && device.has(Feature::host_register) &&
                               static_cast<bool>(device_access(device, MemoryKind::registered)) &&

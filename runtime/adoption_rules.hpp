@@ -18,12 +18,14 @@ struct ForeignMemory {
     bool readable = true;                   // by the CPU; ordinary and page-locked memory only
     bool writable = true;
     bool driver_mapping = false;  // VM_IO or VM_PFNMAP: there are no pages to pin or to fault in
+    bool io_memory = false;       // … and other code registered it with the driver, as memory of a device (IOMEMORY)
 };
 
 struct AdoptedAs {
     MemoryKind kind = MemoryKind::host;  // what the device is given
     LaunchPath path = LaunchPath::pass;  // stage: `kind` is device memory
     std::string_view reason;             // one sentence, static storage
+    bool io_memory = false;              // of a device: nobody may rely on its loads and stores, nor on atomics
 };
 
 struct AdoptionPlan {

@@ -71,6 +71,7 @@ std::string what_works(const Capabilities& device, const AtomicQuestion& questio
         other.kind = kind;
         other.address = 0;
         other.file_mapped = false;
+        other.io_memory = false;
         if (kind == question.kind || !rules::shared_atomics(device, other, operations)) continue;
         return "ask allocate_shared for " + std::string(name(kind)) +
                " memory (.kind = MemoryKind::" + std::string(name(kind)) +
@@ -107,7 +108,8 @@ Result<void> check_buffer(const DeviceState& device, const KernelInfo& kernel, s
         return of_another_device(kernel, at, device);
     }
     if (buffer.bytes == 0) return {};
-    if (own && device.atomics.all_of(wish.operations, buffer.kind, wish.width_bytes, wish.is_signed) &&
+    if (own && !buffer.io_memory &&
+        device.atomics.all_of(wish.operations, buffer.kind, wish.width_bytes, wish.is_signed) &&
         buffer.device_address % wish.width_bytes == 0) {
         return {};
     }
@@ -115,6 +117,7 @@ Result<void> check_buffer(const DeviceState& device, const KernelInfo& kernel, s
     if (device.synchronous && buffer.staged()) return {};
     const Capabilities& decides = who_decides(device, buffer.device.get());
     AtomicQuestion question = question_of(wish, buffer.kind, buffer_address(device, buffer));
+    question.io_memory = buffer.io_memory;
     if (is_pageable(buffer.kind) && decides.translation == Translation::hmm) question.file_mapped = is_of_file(buffer);
     const AccessAnswer answer = rules::kernel_atomics(decides, question, wish.operations, own);
     if (answer) return {};
@@ -138,7 +141,13 @@ Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std:
     if (is_pageable(memory.kind) && decides.translation == Translation::hmm) {
         question.file_mapped = platform::os::may_be_file_mapped(address, given.raw_count * wish.width_bytes);
     }
-    const AccessAnswer answer = rules::kernel_atomics(decides, question, wish.operations, own);
+    AccessAnswer answer = rules::kernel_atomics(decides, question, wish.operations, own);
+    // Of what other code registered the driver tells nobody whether it is a device's.
+    if (answer && memory.foreign && memory.kind == MemoryKind::pinned && !device.synchronous) {
+        const void* const first = given.raw;
+        question.io_memory = platform::os::mapping_facts(first, given.raw_count * wish.width_bytes).device_mapping;
+        answer = rules::kernel_atomics(decides, question, wish.operations, own);
+    }
     if (answer) return {};
     return refusal(decides, question, answer,
                    argument_text(kernel, at) + " asks for " + in_words(wish, answer.part, described(memory)),
@@ -179,13 +188,16 @@ Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish) {
     const Capabilities& decides = buffer.device->capabilities;
     const std::string memory = described(buffer);
     AtomicQuestion question = question_of(wish, buffer.kind, reinterpret_cast<std::uintptr_t>(buffer.host));
-    if (const AccessAnswer together = rules::concurrent_view(decides, buffer.kind, buffer.path); !together) {
+    question.io_memory = buffer.io_memory;
+    const AccessAnswer together = rules::concurrent_view(decides, buffer.kind, buffer.path, buffer.io_memory);
+    if (!together) {
         const Code code = together.verdict == Verdict::not_verified ? Code::unverified : Code::not_accessible;
         return Error(code, in_words(wish, -1, memory) + ": " + std::string(together.reason),
                      updates_nothing ? std::string(together.remedy) : what_works(decides, question, wish.operations));
     }
     if (is_pageable(buffer.kind) && decides.translation == Translation::hmm) question.file_mapped = is_of_file(buffer);
-    const rules::LoadStoreQuestion whole{buffer.kind, question.width_bytes, false, question.address, host_has_pairs()};
+    const rules::LoadStoreQuestion whole{buffer.kind, question.width_bytes, question.io_memory, question.address,
+                                         host_has_pairs()};
     const AccessAnswer answer = updates_nothing ? rules::shared_load_store(decides, whole)
                                                 : rules::shared_atomics(decides, question, wish.operations);
     if (answer) return {};

@@ -66,6 +66,7 @@ public:
     bool adopted = false;
     bool registered_here = false;           // this runtime registered it, and unregisters it
     bool read_only = false;                 // nobody may write it
+    bool io_memory = false;                 // of a device: no atomics, and no concurrent use
     MemoryBlock adopted_block;              // where it is staged; else `block` is it
     void* relay = nullptr;                  // of host_block; nullptr: copies go from and to `host`
     std::uint64_t users_id = 0;             // in the ledger, where a user's allocator gave no identity

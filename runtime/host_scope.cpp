@@ -49,7 +49,8 @@ HostClaim claim_of(const OpenUse& wanted) {
 
 // What keeps to atomics needs memory that both sides may touch at the same time.
 Result<void> refuse_unshared(const BufferState& buffer) {
-    const AccessAnswer answer = rules::concurrent_view(buffer.device->capabilities, buffer.kind, buffer.path);
+    const AccessAnswer answer =
+        rules::concurrent_view(buffer.device->capabilities, buffer.kind, buffer.path, buffer.io_memory);
     if (answer) return {};
     return Error(Code::not_accessible,
                  "the CPU may not use this " + std::string(name(buffer.kind)) + " memory of " +
@@ -141,8 +142,8 @@ Result<ViewScope> open_salvage(const std::shared_ptr<BufferState>& state) {
 
 Result<ViewScope> open_for_launch(const std::shared_ptr<BufferState>& state, ArgumentUse use,
                                   const rules::ByteSpan& span) {
-    const bool shared =
-        use != ArgumentUse::concurrent || rules::concurrent_view(state->device->capabilities, state->kind, state->path);
+    const bool shared = use != ArgumentUse::concurrent ||
+                        rules::concurrent_view(state->device->capabilities, state->kind, state->path, state->io_memory);
     return open_scope(state, shared ? use : ArgumentUse::read_write, Wait{}, span);
 }
 

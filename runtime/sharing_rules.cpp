@@ -6,13 +6,13 @@
 
 namespace isthmus::rules {
 
-AccessAnswer concurrent_view(const Capabilities& owner, MemoryKind kind, LaunchPath path) {
+AccessAnswer concurrent_view(const Capabilities& owner, MemoryKind kind, LaunchPath path, bool io_memory) {
     if (path == LaunchPath::stage) {
         return {Verdict::no,
                 "the buffer is staged: the host and the device each have a side of their own, copied between launches",
                 "ask allocate_shared for pinned memory (.kind = MemoryKind::pinned), which both sides use in place"};
     }
-    AccessAnswer answer = shared_load_store(owner, kind, 8);
+    AccessAnswer answer = shared_load_store(owner, {.kind = kind, .width_bytes = 8, .io_memory = io_memory});
     // A view between launches, which the rule for plain access recommends, is what was not asked for.
     const bool managed = kind == MemoryKind::managed || kind == MemoryKind::managed_pool;
     if (managed && !answer) answer.remedy = "use pinned memory, or a plain host view between launches";

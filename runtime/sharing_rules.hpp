@@ -53,8 +53,8 @@ struct SpanUse {
 void join(std::vector<SpanUse>& uses);
 
 // May the CPU touch memory of this kind, owned by a device with these capabilities, while that device does? `path`:
-// what a launch of the owner's does with it.
-AccessAnswer concurrent_view(const Capabilities& owner, MemoryKind kind, LaunchPath path);
+// what a launch of the owner's does with it. `io_memory`: it is a device's (IOMEMORY).
+AccessAnswer concurrent_view(const Capabilities& owner, MemoryKind kind, LaunchPath path, bool io_memory = false);
 // Does such memory belong to one side as a whole, so that no part of it is by itself and nobody shares it?
 constexpr bool by_turns(LaunchPath path) noexcept {
     return path == LaunchPath::stage || path == LaunchPath::attach;

@@ -177,6 +177,7 @@ struct MappingLine {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::string_view permissions;
+    std::string_view path;  // empty: anonymous
 };
 // "7f28-7f29 rw-p 00000000 fe:00 332383   /usr/lib/x" begins a mapping; other lines describe the one before.
 std::optional<MappingLine> mapping_line(std::string_view line) {
@@ -184,7 +185,21 @@ std::optional<MappingLine> mapping_line(std::string_view line) {
     const std::optional<std::uint64_t> begin = number<std::uint64_t>(next(range, '-'), 16);
     const std::optional<std::uint64_t> end = number<std::uint64_t>(range, 16);
     if (!begin || !end) return std::nullopt;
-    return MappingLine{*begin, *end, next(line, ' ')};
+    MappingLine mapping{*begin, *end, next(line, ' '), {}};
+    for (int field = 0; field < 3; ++field) (void)next(line, ' ');  // offset, device, inode
+    mapping.path = trim(line);
+    return mapping;
+}
+
+// What drivers of GPUs map what they pin from: files of NVIDIA's, of Tegra's and of WSL's, shared anonymous memory, and
+// buffers of the dma-buf framework.
+bool may_be_of_gpu_driver(std::string_view path) {
+    if (path.empty()) return true;
+    for (const std::string_view begin :
+         {"/dev/nvidia", "/dev/nvhost", "/dev/nvmap", "/dev/dxg", "/dev/zero", "/dmabuf", "anon_inode:"}) {
+        if (path.substr(0, begin.size()) == begin) return true;
+    }
+    return false;
 }
 
 bool has_flag(std::string_view flags, std::string_view wanted) {
@@ -200,9 +215,10 @@ bool has_flag(std::string_view flags, std::string_view wanted) {
 MappingFacts parse_mapping(std::string_view smaps, std::uint64_t address, std::uint64_t bytes) {
     const std::uint64_t end = address + bytes;
     if (bytes == 0 || end < address || smaps.empty()) return {};
-    MappingFacts facts{true, false, true, true, false};
+    MappingFacts facts{true, false, true, true, false, false};
     std::uint64_t reached = address;
     bool inside = false;
+    bool of_gpu_driver = false;
     while (!smaps.empty()) {
         std::string_view line = next(smaps, '\n');
         if (const std::optional<MappingLine> mapping = mapping_line(line)) {
@@ -211,9 +227,12 @@ MappingFacts parse_mapping(std::string_view smaps, std::uint64_t address, std::u
             if (!inside) continue;
             facts.readable = facts.readable && mapping->permissions.find('r') != std::string_view::npos;
             facts.writable = facts.writable && mapping->permissions.find('w') != std::string_view::npos;
+            of_gpu_driver = may_be_of_gpu_driver(mapping->path);
             reached = mapping->end;
         } else if (inside && next(line, ':') == "VmFlags") {
-            facts.driver_mapping = facts.driver_mapping || has_flag(line, "io") || has_flag(line, "pf");
+            const bool pageless = has_flag(line, "io") || has_flag(line, "pf");
+            facts.driver_mapping = facts.driver_mapping || pageless;
+            facts.device_mapping = facts.device_mapping || (pageless && !of_gpu_driver);
             inside = false;
         }
     }

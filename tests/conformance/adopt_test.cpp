@@ -1,5 +1,6 @@
 // Memory that somebody else allocated, as a buffer: whatever it is, and given back once.
 #include "conformance.hpp"
+#include "foreign_driver.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -209,6 +210,55 @@ TEST(Adopt, MappingsOfDriversAreCopiedByTheCpu) {  // keeps G11
             options.use.kind = MemoryKind::registered;
             (void)buffer.release().value();
             EXPECT_TRUE(refused_as(device.adopt<std::int32_t>(clock, words, options), Code::not_accessible));
+        }
+    });
+}
+
+// A page of a device's memory, registered by other code.
+class RegisteredElsewhere {
+public:
+    RegisteredElsewhere(const Device& device, void* page) : context_(device), page_(page) {
+        auto* const call = conformance::driver_function<int(void*, std::size_t, unsigned)>("cuMemHostRegister_v2");
+        constexpr unsigned io_memory = 4, read_only = 8;
+        done_ = call != nullptr && call(page, 4096, io_memory | read_only) == 0;
+    }
+    RegisteredElsewhere(const RegisteredElsewhere&) = delete;
+    RegisteredElsewhere& operator=(const RegisteredElsewhere&) = delete;
+    ~RegisteredElsewhere() {
+        if (done_) (void)conformance::driver_function<int(void*)>("cuMemHostUnregister")(page_);
+    }
+    bool done() const { return done_; }
+
+private:
+    const conformance::ForeignContext context_;
+    void* const page_;
+    bool done_ = false;
+};
+
+TEST(Adopt, MemoryOfADeviceIsNeverForBothSidesAtTheSameTime) {  // keeps G7
+    const std::optional<std::uintptr_t> page = clock_page();
+    if (!page) GTEST_SKIP() << "this system shows no mapping without pages";
+    constexpr std::size_t words = 512;
+    auto* const clock = reinterpret_cast<std::int32_t*>(*page);
+    AdoptOptions options;
+    options.use = {Use::reads_once, Use::reads_once};
+    on_every_device([&](Device& device) {
+        std::optional<RegisteredElsewhere> registered;
+        if (!device.is_cpu()) {
+            registered.emplace(device, clock);
+            if (!registered->done()) return;  // the driver does not take it: there is nothing to adopt
+        }
+        {
+            Buffer<std::int32_t> buffer = device.adopt<std::int32_t>(clock, words, options).value();
+            EXPECT_EQ(buffer.path(), LaunchPath::pass) << buffer.explain();
+            EXPECT_EQ(buffer.read_on_host().value().size(), words);
+            const auto refused = buffer.concurrent_on_host();
+            EXPECT_TRUE(refused_as(refused, Code::not_accessible));
+            if (refused.code() == Code::not_accessible) {
+                EXPECT_NE(refused.error().message().find("IOMEMORY"), std::string_view::npos) << refused.error().text();
+            }
+            const auto atomics = buffer.atomics_on_host<isthmus::AtomicSet::add>();
+            EXPECT_FALSE(atomics.ok());
         }
     });
 }

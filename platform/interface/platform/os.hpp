@@ -55,6 +55,7 @@ struct MappingFacts {
     bool readable = false;        // … of which may be read
     bool writable = false;        // … and written
     bool driver_mapping = false;  // some of it is a driver's own (VM_IO, VM_PFNMAP): no pages that could be pinned
+    bool device_mapping = false;  // … and not the GPU driver's, whose pinned memory looks the same
 };
 // Reads /proc/self/smaps once: as long as the process has mappings, some 0.1 ms to milliseconds. Never fails.
 MappingFacts mapping_facts(const void* address, std::size_t bytes);

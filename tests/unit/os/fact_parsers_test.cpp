@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+
 namespace isthmus::platform::os {
 namespace {
 
@@ -122,6 +125,29 @@ TEST(Mappings, SayWhatHoldsForAllOfARange) {
     EXPECT_TRUE(parse_mapping(mixed_smaps, 0x4100, 16).driver_mapping);
     EXPECT_TRUE(parse_mapping(mixed_smaps, 0x1000, 0x4000).driver_mapping) << "a part of it is";
     EXPECT_FALSE(parse_mapping(mixed_smaps, 0x9000, 0x1000).readable);
+}
+
+TEST(Mappings, OfADeviceAreThoseWithoutPagesOfAFileThatNoGpuDriverHas) {  // keeps G7
+    const auto is_of_device = [](const std::string& path, const std::string& flags) {
+        const std::string text =
+            "4000-5000 rw-s 00000000 00:06 7          " + path + "\nSize: 4 kB\nVmFlags: rd wr " + flags + " \n";
+        const MappingFacts facts = parse_mapping(text, 0x4000, 0x1000);
+        EXPECT_EQ(facts.driver_mapping, flags != "sh") << path;
+        return facts.device_mapping;
+    };
+    for (const char* const flags : {"pf io", "io", "pf", "sh"}) {
+        const bool pageless = std::string_view(flags) != "sh";
+        for (const char* const path :
+             {"/dev/video0", "/dev/mem", "/sys/bus/pci/devices/0000:01:00.0/resource0", "[vvar]"}) {
+            EXPECT_EQ(is_of_device(path, flags), pageless) << path << ' ' << flags;
+        }
+        for (const char* const path : {"", "/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm", "/dev/zero (deleted)",
+                                       "/dev/nvmap", "/dev/nvhost-gpu", "/dev/dxg", "/dmabuf:", "anon_inode:dmabuf"}) {
+            EXPECT_FALSE(is_of_device(path, flags)) << path << ' ' << flags;
+        }
+    }
+    EXPECT_TRUE(parse_mapping(mixed_smaps, 0x1000, 0x4000).device_mapping) << "a part of it is";
+    EXPECT_FALSE(parse_mapping(mixed_smaps, 0x1000, 0x2000).device_mapping);
 }
 
 TEST(Mappings, WithGapsOrWithoutFlagsAreSaidToBeSo) {

@@ -102,6 +102,30 @@ TEST(Adoption, FollowsTheRowForACamerasFrame) {  // keeps G11
     EXPECT_EQ(text("orin", often), "registered pass, else device stage");
 }
 
+// keeps G7
+TEST(Adoption, MemoryOfADeviceThatOtherCodeRegisteredStaysInPlaceAndOutOfConcurrentUse) {
+    for (unsigned bits = 0; bits < combinations; ++bits) {
+        const Capabilities c = of_bits(bits);
+        for (const K kind : {K::pinned, K::write_combined}) {
+            for (const bool io : {false, true}) {
+                for_every_use([&](const SharedUse& use) {
+                    const auto plan = plan_adoption(c, {.kind = kind, .io_memory = io}, use, bytes);
+                    if (!plan) return;
+                    EXPECT_EQ(plan->otherwise.kind, kind);
+                    EXPECT_EQ(plan->otherwise.io_memory, io);
+                    EXPECT_EQ(plan->otherwise.reason.find("IOMEMORY") != std::string_view::npos, io);
+                    EXPECT_FALSE(plan->registers);
+                });
+            }
+        }
+    }
+    for (const bool pageless : {false, true}) {
+        const auto plan = plan_adoption(cpu(), {.driver_mapping = pageless}, {}, bytes);
+        EXPECT_EQ(plan->otherwise.io_memory, pageless);
+        EXPECT_EQ(plan->otherwise.path, LaunchPath::pass);
+    }
+}
+
 Code code(const Capabilities& c, const ForeignMemory& memory, std::optional<K> kind) {
     return plan_adoption(c, memory, {.kind = kind}, bytes).code();
 }
