@@ -98,18 +98,19 @@ Result<std::shared_ptr<StreamState>> BufferState::part_for_good() {
 }
 
 Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
+    const Deadline deadline(wait, device->config->wait_timeout);
     if (is_pooled(block.kind) && !adopted) {  // its owner frees it in an order that nobody here knows
-        Result<std::shared_ptr<StreamState>> gathered = gather_uses(wait);
+        Result<std::shared_ptr<StreamState>> gathered = gather_uses(deadline);
         const bool stands = gathered.code() == Code::timed_out || gathered.code() == Code::not_ready;
         if (stands || (gathered && *gathered)) return gathered;
     }
-    if (Result<void> waited = wait_until_unused(wait); !waited) return std::move(waited).error();
+    if (Result<void> waited = wait_until_unused(deadline); !waited) return std::move(waited).error();
     return std::shared_ptr<StreamState>();
 }
 
 // One stream of this device behind which nothing uses the memory: a stream that still does, waiting for the others.
 // nullptr: there is none.
-Result<std::shared_ptr<StreamState>> BufferState::gather_uses(Wait& wait) {
+Result<std::shared_ptr<StreamState>> BufferState::gather_uses(const Deadline& deadline) {
     const std::vector<Use> running = conflicting(ArgumentUse::write);
     std::shared_ptr<StreamState> last;
     for (const Use& use : running.empty() ? uses : running) {
@@ -118,15 +119,16 @@ Result<std::shared_ptr<StreamState>> BufferState::gather_uses(Wait& wait) {
     if (!last) return last;
     for (const Use& use : running) {
         if (use.stream == last || use.stream->device->is_lost()) continue;
-        Result<FenceEvent*> fence = use.stream->fence_behind(use.last, wait);
+        Result<FenceEvent*> fence = use.stream->fence_behind(use.last, deadline.left());
         if (!fence) return std::move(fence).error();
         if (*fence == nullptr) continue;
-        Result<void> ordered = last->wait_behind((*fence)->handle, *use.stream, use.last, wait);
+        Result<void> ordered = last->wait_behind((*fence)->handle, *use.stream, use.last, deadline.left());
         use.stream->device->drop_event(*fence);
         if (!ordered) return std::move(ordered).error();
     }
     if (!last) return last;
     // The release will be given to it: not where another thread stands.
+    Wait wait = deadline.left();
     const Result<std::unique_lock<std::mutex>> lock = last->lock_within(wait, "releasing a buffer");
     return lock ? Result<std::shared_ptr<StreamState>>(last) : lock.error();
 }
@@ -174,10 +176,10 @@ Result<BufferState::Making> BufferState::making_before_use(StreamState& stream) 
     return making;
 }
 
-Result<void> BufferState::wait_until_unused(Wait wait) {
+Result<void> BufferState::wait_until_unused(const Deadline& deadline) {
     for (const Use& use : conflicting(ArgumentUse::write)) {
         if (use.stream->device->is_lost()) continue;
-        Result<void> waited = use.stream->wait_until(use.last, wait);
+        Result<void> waited = use.stream->wait_until(use.last, deadline.left());
         if (!waited && !use.stream->device->is_lost()) return waited;
     }
     return {};

@@ -27,6 +27,7 @@
 
 namespace isthmus::inline v0::detail {
 
+class Deadline;
 struct DeviceState;
 struct FenceEvent;
 struct PoolState;
@@ -177,7 +178,7 @@ public:
     std::vector<Use> conflicting(ArgumentUse host_use, const rules::ByteSpan& span = {});
     Result<void> wait_for_uses(ArgumentUse host_use, Wait wait, const rules::ByteSpan& span = {});
     // As wait_for_uses(write), past what was lost with its device: a lost device runs nothing any more.
-    Result<void> wait_until_unused(Wait wait);
+    Result<void> wait_until_unused(const Deadline& deadline);
     // Was the owner, or a device that used the buffer, lost?
     bool touched_by_loss();
     // Copies the device's side to the host's where it is newer, and waits for the copy.
@@ -191,7 +192,7 @@ public:
 private:
     void touch_locked(StreamState& stream, std::uint64_t position);
     void forget_ended_uses();
-    Result<std::shared_ptr<StreamState>> gather_uses(Wait& wait);
+    Result<std::shared_ptr<StreamState>> gather_uses(const Deadline& deadline);
     Result<std::shared_ptr<StreamState>> part_for_good();
 };
 

@@ -168,10 +168,10 @@ Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
         for (FenceEvent* work : works) work->keep();
     }
     platform::Status status;
-    const std::chrono::nanoseconds timeout =
-        wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(config->wait_timeout);
+    const Deadline deadline(wait, config->wait_timeout);
     for (FenceEvent* work : works) {
-        if (status.ok() && usable()) status = poll_event(*this, work->handle, timeout);
+        const std::chrono::nanoseconds left = deadline.left().timeout.value_or(std::chrono::nanoseconds(0));
+        if (status.ok() && usable()) status = poll_event(*this, work->handle, left);
         drop_event(work);
     }
     if (status.ok()) {

@@ -26,9 +26,10 @@ struct FakeWorld {
     std::vector<std::string> calls;
     int fail_at = 0;  // 1: the first call fails; 0: none
     Code fail_code = Code::driver_error;
-    bool sticky = false;             // every later call fails too
-    bool stuck = false;              // work never finishes
-    std::set<std::uint64_t> memory;  // live allocations by address
+    bool sticky = false;                     // every later call fails too
+    bool stuck = false;                      // work never finishes
+    std::set<std::uintptr_t> stuck_streams;  // … of these
+    std::set<std::uint64_t> memory;          // live allocations by address
     std::set<void*> registrations;
     std::set<std::uintptr_t> streams;
     std::set<std::uintptr_t> events;
@@ -55,7 +56,7 @@ struct FakeWorld {
     void run_until(std::uintptr_t event) {
         while (!stuck && pending.count(event) != 0) {
             auto& work = queue[pending[event]];
-            if (work.empty()) break;
+            if (work.empty() || stuck_streams.count(pending[event]) != 0) break;
             const std::function<void()> first = std::move(work.front());
             work.pop_front();
             first();

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -239,6 +240,21 @@ TEST_F(Pools, APoolThatGoesBesideAServiceIsDestroyedWhenThatStops) {  // keeps G
         services.end(service);
         EXPECT_EQ(world.count("destroy pool"), 1u);
     }
+}
+
+TEST_F(Pools, AReleaseThatWaitsForSeveralStreamsHasOneDeadline) {  // keeps R5
+    const isthmus::Wait wait = isthmus::Wait::at_most(std::chrono::milliseconds(20));
+    Buffer<int> buffer = device.allocate<int>(8).value();
+    (void)device.stream().launch(add_one, 8, buffer).value();
+    (void)other.launch(add_one, 8, buffer).value();
+    world.stuck_streams = {static_cast<std::uintptr_t>(other.state()->handle)};
+    const Result<void> released = buffer.release(wait);
+    EXPECT_EQ(released.code(), Code::timed_out);
+    // Some of it went into the first stream, which ended.
+    EXPECT_NE(released.error().message().find("has not finished within"), std::string_view::npos);
+    EXPECT_EQ(released.error().message().find("within 20000"), std::string_view::npos) << released.error().text();
+    world.stuck_streams.clear();
+    EXPECT_TRUE(buffer.release().ok());
 }
 
 }  // namespace
