@@ -23,4 +23,7 @@
 #include <thread>
 #include <utility>
 #include <vector>
+#ifdef ISTHMUS_TEST_PUBLIC
+#include <isthmus/isthmus.hpp>
+#endif
 #endif
