@@ -163,6 +163,7 @@ void measure(const char* name, Way way, std::size_t bytes, std::uint64_t rounds)
     }
     ChannelPair pair = make_channel_pair().value();
     const bool ring = way != Way::pipe && way != Way::socket;
+    std::fflush(stdout);
     const pid_t child = ::fork();  // before a runtime is opened: each process has its own
     std::optional<Runtime> runtime;
     if (ring) runtime.emplace(Runtime::open().value());

@@ -280,21 +280,29 @@ Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
     const RingDeadline deadline(wait, parts.wait_timeout);
     const std::chrono::nanoseconds spins = ring_spin_time(parts.options.waiting);
     std::chrono::nanoseconds looked{0};
+    bool last_look = false;
     for (std::uint32_t looks = 0; !parts.may_write(); ++looks) {
-        if (deadline.refuses()) {
-            (void)parts.give_up_slow_readers();
-            if (parts.may_write()) break;
+        if (deadline.refuses() && last_look) {
             return Error(Code::not_ready,
                          "a reader has not finished the frame that would be overwritten, and waiting "
                          "was ruled out",
                          "allow a wait, or more slots");
         }
+        if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
+            ring_relax();
+            continue;
+        }
         const std::chrono::nanoseconds passed = deadline.passed();
         const std::chrono::nanoseconds slow = parts.give_up_slow_readers();
-        if (parts.may_write()) break;
         if (deadline.left() == std::chrono::nanoseconds(0)) {
-            return Error(Code::timed_out, "no reader finished the frame that would be overwritten before the deadline",
-                         "allow more time or more slots, or give the ring a shorter reader_deadline");
+            if (last_look) {
+                return Error(Code::timed_out,
+                             "no reader finished the frame that would be overwritten before the deadline",
+                             "allow more time or more slots, or give the ring a shorter reader_deadline");
+            }
+            last_look = true;  // however short the wait was: a dead reader is told from a slow one
+            for (Reader& reader : parts.readers) parts.note_end(reader);
+            continue;
         }
         if (passed >= spins) {
             parts.sleep(std::min({slow, deadline.left(), ring_longest_sleep}));

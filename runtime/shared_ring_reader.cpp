@@ -218,6 +218,7 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
     const RingDeadline deadline(wait, parts.wait_timeout);
     const std::chrono::nanoseconds spins = ring_spin_time(parts.waiting);
     std::chrono::nanoseconds looked{0};
+    bool last_look = false;
     for (std::uint32_t looks = 0;; ++looks) {
         bool over = false;
         const bool gone = parts.producer_gone;  // before the look: what it published before its end counts
@@ -229,15 +230,21 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
                          "connect to another one for further frames");
         }
         if (gone) return parts.lost();
-        if (deadline.refuses()) {
-            if (looks > 0)
-                return Error(Code::not_ready, "no frame was published, and waiting was ruled out", "allow a wait");
-            parts.look_at_line();
+        if (deadline.refuses() && last_look) {
+            return Error(Code::not_ready, "no frame was published, and waiting was ruled out", "allow a wait");
+        }
+        if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
+            ring_relax();
             continue;
         }
         const std::chrono::nanoseconds passed = deadline.passed();
         if (deadline.left() == std::chrono::nanoseconds(0)) {
-            return Error(Code::timed_out, "no frame was published before the deadline", "allow more time");
+            // However short the wait was: a dead producer is told from a slow one.
+            if (last_look)
+                return Error(Code::timed_out, "no frame was published before the deadline", "allow more time");
+            last_look = true;
+            parts.look_at_line();
+            continue;
         }
         if (passed >= spins) {
             parts.sleep(std::min(deadline.left(), ring_longest_sleep));
