@@ -8,6 +8,7 @@
 #include "growable_memory.hpp"
 #include "memory_source.hpp"
 #include "virtual_memory_state.hpp"
+#include "wait_pause.hpp"
 
 #include <algorithm>
 #include <string>
@@ -109,7 +110,7 @@ Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMe
         return Error(Code::in_use, "the buffer cannot be trimmed while a host view of it is open",
                      "let the view go out of scope first");
     }
-    Result<void> trimmed = buffer.wait_until_unused(wait);
+    Result<void> trimmed = buffer.wait_until_unused(Deadline(wait, buffer.device->config->wait_timeout));
     while (trimmed && memory->handles.size() > kept) trimmed = memory->give_back_last();
     buffer.releasing.store(false, std::memory_order_release);
     return trimmed;
