@@ -30,8 +30,7 @@ isthmus::Result<void> offer(isthmus::FileDescriptor socket, int pipe_end) {
         isthmus::Channel::over(std::move(socket), isthmus::ChannelSide::offering, options);
     if (!channel) return channel.error();
     const std::string_view name = "a pipe";
-    const isthmus::Result<void> sent =
-        channel->send(here_is_a_pipe, std::as_bytes(std::span(name)), std::span(&pipe_end, 1));
+    isthmus::Result<void> sent = channel->send(here_is_a_pipe, std::as_bytes(std::span(name)), std::span(&pipe_end, 1));
     if (!sent) return sent;
     return channel->wait_received();  // from here on the child has it, and nobody can take it back
 }

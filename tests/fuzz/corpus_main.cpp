@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
         LLVMFuzzerTestOneInput(exact.data(), exact.size());
     }
     std::printf("%llu executions: %zu of the corpus, %llu from seed %llu\n",
-                static_cast<unsigned long long>(count + corpus.size()), corpus.size(),
+                static_cast<unsigned long long>(count) + corpus.size(), corpus.size(),
                 static_cast<unsigned long long>(count), static_cast<unsigned long long>(seed));
     return 0;
 }

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <string>
@@ -141,7 +142,7 @@ TEST(Channel, AnEndThatIsClosedIsKnownAtOnceAndForGood) {
 
 TEST(Channel, OptionsAndSocketsThatCannotBeAreRefused) {
     const NothingLeft nothing_left;
-    const auto refused = [](ChannelOptions options, FileDescriptor socket) {
+    const auto refused = [](const ChannelOptions& options, FileDescriptor socket) {
         const Result<Channel> channel = Channel::over(std::move(socket), ChannelSide::offering, options);
         EXPECT_EQ(channel.code(), Code::invalid_argument);
     };
@@ -158,6 +159,44 @@ TEST(Channel, OptionsAndSocketsThatCannotBeAreRefused) {
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     refused({}, FileDescriptor(ends[0]));
     refused({}, FileDescriptor(ends[1]));
+}
+
+void speak_over(int number) {
+    Channel channel = Channel::over(FileDescriptor(number), ChannelSide::receiving).value();
+    EXPECT_NE(::fcntl(channel.descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+    const ChannelMessage message = channel.receive().value();
+    EXPECT_TRUE(channel.send(message.kind + 1, message.bytes).ok());
+    EXPECT_TRUE(channel.wait_received().ok());
+}
+
+// keeps I4
+TEST(Channel, AChildInheritsItsEndThroughExec) {
+    // In the child this program runs again, and is given the number.
+    if (const char* number = std::getenv("ISTHMUS_TEST_FD")) return speak_over(std::atoi(number));
+    const NothingLeft nothing_left;
+    ChannelPair pair = make_channel_pair().value();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::fcntl(pair.childs.get(), F_SETFD, 0);
+        ::setenv("ISTHMUS_TEST_FD", std::to_string(pair.childs.get()).c_str(), 1);
+        ::execl("/proc/self/exe", "test_channel", "--gtest_filter=Channel.AChildInheritsItsEndThroughExec", nullptr);
+        ::_exit(2);
+    }
+    pair.childs.close();
+    ChannelOptions patient;
+    patient.step_timeout = 20s;
+    {
+        Result<Channel> channel = Channel::over(std::move(pair.ours), ChannelSide::offering, patient);
+        ASSERT_TRUE(channel.ok()) << channel.error().text();
+        ASSERT_TRUE(channel->send(5, bytes_of("to be sent back")).ok());
+        const ChannelMessage message = channel->receive().value();
+        EXPECT_EQ(message.kind, 6u);
+        EXPECT_EQ(message.bytes.size(), 15u);
+        EXPECT_EQ(channel->receive().code(), Code::peer_lost);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
 }
 
 // keeps I4: one that comes from elsewhere is refused by default, root's as well as anybody's.
@@ -226,6 +265,35 @@ TEST(Listener, MeetsInADirectoryAndLeavesNoName) {
     EXPECT_EQ(connect_channel(directory).code(), Code::peer_lost);
     EXPECT_EQ(connect_channel(directory + "/none").code(), Code::peer_lost);
     ::rmdir(directory.c_str());
+}
+
+// keeps I4
+TEST(Listener, NothingOfItSurvivesExec) {
+    OwnDirectory directory;
+    const int kept = files_kept_by_exec();
+    Listener listener = Listener::create(directory.path()).value();
+    auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path()); });
+    EXPECT_TRUE(listener.wait_for_connection(5s).value());
+    const Channel ours = listener.accept().value();
+    const Channel theirs = other.get().value();
+    const ChannelPair pair = make_channel_pair().value();
+    EXPECT_EQ(files_kept_by_exec(), kept);
+}
+
+// keeps I3
+TEST(Listener, GoesOnAfterSomebodyWhoIsNotAdmitted) {
+    OwnDirectory directory;
+    bool admits = false;
+    ChannelOptions options;
+    options.allow = [&admits](const PeerCredentials&) { return admits; };
+    Listener listener = Listener::create(directory.path(), options).value();
+    for (const bool admitted : {false, true}) {
+        auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path()); });
+        EXPECT_TRUE(listener.wait_for_connection(5s).value());
+        admits = admitted;
+        EXPECT_EQ(listener.accept().code(), admitted ? Code::ok : Code::not_permitted);
+        EXPECT_EQ(other.get().code(), admitted ? Code::ok : Code::peer_lost);
+    }
 }
 
 // keeps I4

@@ -1,5 +1,5 @@
-// Every system call of meeting, handshake, transfer and end fails once, on either side and either way: a typed error or
-// none, never a wrong value, nothing left, and the other side is over as well.
+// Every system call of meeting, handshake, transfer and end fails once, or from there on, on either side and either
+// way: a typed error or none, never a wrong value, nothing left, and the other side is over as well.
 #include "process_state.hpp"
 #include "transfer.hpp"
 #include "wrapped_calls.hpp"
@@ -22,8 +22,8 @@ const std::set<std::string> interruptible = {"ppoll", "sendmsg", "recvmsg", "acc
 
 using Role = Result<void> (*)(Meeting, const ProcessCalls&);
 
-// How many calls the role makes whose call number `nth` fails; 0: none does.
-long play(Role faulty, Role other, bool listens, long nth, int code) {
+// How many calls the role makes whose call number `nth` fails, or all from there on; 0: none does.
+long play(Role faulty, Role other, bool listens, long nth, int code, bool persistent = false) {
     OwnDirectory directory;
     long calls = 0;
     std::string failed;
@@ -42,7 +42,7 @@ long play(Role faulty, Role other, bool listens, long nth, int code) {
         });
         call_hooks = {};
         call_hooks.before = [&](const char* name) {
-            if (++calls != nth) return 0;
+            if (++calls < nth || nth == 0 || (calls > nth && !persistent)) return 0;
             failed = name;
             return code;
         };
@@ -82,8 +82,8 @@ TEST(FailingCalls, NoneOfThemLeavesAnythingBehind) {
             const long calls = play(faulty, other, listens, 0, 0);
             ASSERT_GT(calls, 10);
             for (long nth = 1; nth <= calls; ++nth) {
-                for (const int code : {EIO, EMFILE, ENOMEM, EINTR}) {
-                    play(faulty, other, listens, nth, code);
+                for (const int code : {EIO, EMFILE, ENOMEM, EINTR, 0}) {
+                    play(faulty, other, listens, nth, code == 0 ? EIO : code, code == 0);
                     ++tries;
                     if (HasFailure())
                         FAIL() << "call " << nth << " with errno " << code << ", offering " << offering << ", listens "

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,6 +16,15 @@ inline int open_files() {
     DIR* directory = ::opendir("/proc/self/fd");
     while (::readdir(directory) != nullptr) ++count;
     ::closedir(directory);
+    return count;
+}
+
+inline int files_kept_by_exec() {
+    int count = 0;
+    for (int fd = 0; fd < 1024; ++fd) {
+        const int flags = ::fcntl(fd, F_GETFD);
+        count += flags >= 0 && (flags & FD_CLOEXEC) == 0 ? 1 : 0;
+    }
     return count;
 }
 
