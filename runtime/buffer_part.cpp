@@ -30,7 +30,7 @@ MemoryKind PartBase::kind() const noexcept {
 }
 
 bool PartBase::independent() const noexcept {
-    return !rules::by_turns(buffer_->path);
+    return !buffer_->aliased && !rules::by_turns(buffer_->path);
 }
 
 Result<PartBase::OpenedView> PartBase::open_view(ArgumentUse use, Wait wait) const {

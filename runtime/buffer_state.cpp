@@ -262,7 +262,7 @@ void BufferState::fill_relay() {
 
 void BufferState::make_parted() {
     has_parts.store(true, std::memory_order_release);
-    if (host == nullptr || rules::by_turns(path)) return;
+    if (!views_of_parts()) return;
     const std::lock_guard lock(mutex);
     if (parts != nullptr) return;
     parts = std::make_unique<PartBook>();

@@ -68,6 +68,7 @@ public:
     bool registered_here = false;           // this runtime registered it, and unregisters it
     bool read_only = false;                 // nobody may write it
     bool io_memory = false;                 // of a device: no atomics, and no concurrent use
+    bool aliased = false;                   // the same memory stands at two of its addresses: its parts are not apart
     MemoryBlock adopted_block;              // where it is staged; else `block` is it
     void* relay = nullptr;                  // of host_block; nullptr: copies go from and to `host`
     std::uint64_t users_id = 0;             // in the ledger, where a user's allocator gave no identity
@@ -106,7 +107,7 @@ public:
     bool staged() const noexcept { return path == LaunchPath::stage; }
     void* copied_side() const noexcept { return relay != nullptr ? relay : host; }  // of copies between the two sides
     // May the host have a part of it open while the rest is used? Only then must the parts of launches be told apart.
-    bool views_of_parts() const noexcept { return host != nullptr && !rules::by_turns(path); }
+    bool views_of_parts() const noexcept { return host != nullptr && !aliased && !rules::by_turns(path); }
     // Would a claim of these bytes draw the pages to the device? Of a part: its neighbours would have to wait for that.
     // Expects `mutex`.
     bool prefetched_for(ArgumentUse use, const rules::ByteSpan& span) const noexcept {

@@ -110,7 +110,7 @@ Result<CopyJob> check_copy(StreamState& stream, const CopyRequest& request) {
     rules::CopyShape shape{box.width * bytes, box.height, box.depth, in_bytes(to, bytes), in_bytes(from, bytes)};
     const bool same =
         request.to.buffer != nullptr && request.from.buffer != nullptr && *request.to.buffer == *request.from.buffer;
-    if (same && rules::overlaps(shape)) return overlapping();
+    if (same && ((*request.to.buffer)->aliased || rules::overlaps(shape))) return overlapping();
     if (request.from.buffer == nullptr && shares_memory(request.from, **request.to.buffer, bytes)) return overlapping();
     if (request.to.buffer == nullptr && shares_memory(request.to, **request.from.buffer, bytes)) return overlapping();
     job.to = side_of(stream, request.to, bytes);

@@ -3,7 +3,6 @@
 
 #include <isthmus/device.hpp>
 
-#include "allocation.hpp"
 #include "buffer_state.hpp"
 #include "growable_memory.hpp"
 #include "memory_source.hpp"
@@ -67,15 +66,7 @@ Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes,
     }
     Result<std::shared_ptr<GrowableMemory>> reserved = reserve_growable(owner, most_bytes, options);
     if (!reserved) return std::move(reserved).error();
-    GrowableMemory& memory = **reserved;
-    std::shared_ptr<BufferState> state = BufferState::make(owner);
-    be_of_kind(*state, memory.kind);
-    state->reason = memory.reason;
-    state->block = memory.block();
-    state->host = state->block.host;
-    state->device_address = state->block.device;
-    if (state->host == nullptr) state->host_kind = MemoryKind::unknown;
-    state->allocator = GrowableSource(*reserved);
+    std::shared_ptr<BufferState> state = buffer_over(owner, *reserved);
     return MadeGrowable{std::move(state), std::move(reserved).value()};
 }
 

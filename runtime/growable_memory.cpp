@@ -8,7 +8,6 @@
 
 #include "memory_pressure.hpp"
 #include "memory_source.hpp"
-#include "process.hpp"
 #include "virtual_memory_state.hpp"
 
 #include <numeric>
@@ -167,35 +166,20 @@ Result<std::shared_ptr<GrowableMemory>> reserve_mapped(const std::shared_ptr<Dev
                                                        const GrowableOptions& options) {
     const PhysicalOptions physical = physical_options(options);
     const MemoryPlace place = request_of(*device, 0, physical).place;
-    std::vector<std::shared_ptr<DeviceState>> let_in{device};
-    for (const Device* other : options.also) {
-        if (other->state() == device || (other->is_cpu() && place.on_host())) continue;
-        Result<void> fine = may_let_in(*other->state(), *device, place, RangeAccess::read_write);
-        if (!fine) return std::move(fine).error();
-        let_in.push_back(other->state());
-    }
-    if (place.on_host()) {
-        std::shared_ptr<DeviceState> cpu =
-            device->books->launches.devices.first([](const DeviceState& each) { return each.synchronous; });
-        if (cpu) let_in.push_back(std::move(cpu));
-    }
+    Result<std::vector<std::shared_ptr<DeviceState>>> let_in = let_into(device, place, options.also);
+    if (!let_in) return std::move(let_in).error();
     Result<platform::Granularity> granularity = ask_granularity(*device, physical);
     if (!granularity) return std::move(granularity).error();
     Result<std::shared_ptr<ReservationState>> where =
         ReservationState::reserve(device, bytes, 0, granularity->minimum_bytes);
     if (!where) return std::move(where).error();
     return std::shared_ptr<GrowableMemory>(
-        std::make_shared<MappedGrowable>(std::move(where).value(), physical, std::move(let_in)));
+        std::make_shared<MappedGrowable>(std::move(where).value(), physical, std::move(let_in).value()));
 }
 
 Result<std::shared_ptr<GrowableMemory>> reserve_host(const std::shared_ptr<DeviceState>& device, std::size_t bytes,
                                                      const GrowableOptions& options) {
-    for (const Device* other : options.also) {
-        if (other->is_cpu() || other->state()->reaches(MemoryKind::host)) continue;
-        return Error(Code::unsupported,
-                     std::string(other->name()) + " does not reach the host memory that the buffer would grow in",
-                     "copy into memory of that device");
-    }
+    if (Result<void> reached = check_host_reach(options.also); !reached) return std::move(reached).error();
     const std::optional<std::size_t> rounded = rules::round_up(bytes, host_granularity);
     Result<platform::os::ReservedPages> pages = platform::os::ReservedPages::reserve(rounded.value_or(0));
     if (!pages) return std::move(pages).error();
@@ -208,16 +192,50 @@ std::size_t GrowableMemory::mapped_bytes() const noexcept {
     return std::accumulate(handles.begin(), handles.end(), std::size_t{0});
 }
 
+Result<std::vector<std::shared_ptr<DeviceState>>> let_into(const std::shared_ptr<DeviceState>& device,
+                                                           const MemoryPlace& place,
+                                                           const std::vector<const Device*>& also) {
+    std::vector<std::shared_ptr<DeviceState>> let_in{device};
+    for (const Device* other : also) {
+        if (other->state() == device || (other->is_cpu() && place.on_host())) continue;
+        Result<void> fine = may_let_in(*other->state(), *device, place, RangeAccess::read_write);
+        if (!fine) return std::move(fine).error();
+        let_in.push_back(other->state());
+    }
+    if (!place.on_host()) return let_in;
+    std::shared_ptr<DeviceState> cpu =
+        device->books->launches.devices.first([](const DeviceState& each) { return each.synchronous; });
+    if (cpu) let_in.push_back(std::move(cpu));
+    return let_in;
+}
+
+Result<void> check_also(const DeviceState& device, const std::vector<const Device*>& also, const char* what) {
+    for (const Device* other : also) {
+        if (other == nullptr) {
+            return Error(Code::invalid_argument, "a null Device was to be let into " + std::string(what),
+                         "name devices");
+        }
+        if (other->state()->books == device.books) continue;
+        return Error(Code::wrong_device, "a device of another runtime was to be let into " + std::string(what),
+                     "name devices of the runtime that it is made in");
+    }
+    return {};
+}
+
+Result<void> check_host_reach(const std::vector<const Device*>& also) {
+    for (const Device* other : also) {
+        if (other->is_cpu() || other->state()->reaches(MemoryKind::host)) continue;
+        return Error(Code::unsupported,
+                     std::string(other->name()) + " does not reach the host memory that the buffer would lie in",
+                     "copy into memory of that device");
+    }
+    return {};
+}
+
 Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<DeviceState>& device,
                                                          std::size_t most_bytes, const GrowableOptions& options) {
-    for (const Device* other : options.also) {
-        if (other == nullptr) {
-            return Error(Code::invalid_argument, "a null Device was to be let into a growable buffer", "name devices");
-        }
-        if (other->state()->books == device->books) continue;
-        return Error(Code::wrong_device, "a device of another runtime was to be let into a growable buffer",
-                     "name devices of the runtime that the buffer is made in");
-    }
+    Result<void> named = check_also(*device, options.also, "a growable buffer");
+    if (!named) return std::move(named).error();
     const rules::GrowableAnswer base =
         rules::growable_base(device->capabilities, creation_facts(*device), creation_wish(physical_options(options)));
     if (base.base == rules::GrowableBase::refused) {
@@ -231,31 +249,6 @@ Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<D
     (*made)->steps = options.growth == Growth::exact ? rules::GrowthSteps::exact : rules::GrowthSteps::doubling;
     (*made)->reason = base.reason;
     return made;
-}
-
-struct GrowableSource::Guard {
-    explicit Guard(std::shared_ptr<GrowableMemory> guarded) : memory(std::move(guarded)) {}
-    Guard(const Guard&) = delete;
-    Guard& operator=(const Guard&) = delete;
-    ~Guard() {
-        if (!memory->ended) process::keep_until_exit(memory);
-    }
-    std::shared_ptr<GrowableMemory> memory;
-};
-
-GrowableSource::GrowableSource(std::shared_ptr<GrowableMemory> memory)
-    : guard_(std::make_shared<Guard>(std::move(memory))) {}
-
-MemoryKind GrowableSource::kind() const noexcept {
-    return guard_->memory->kind;
-}
-
-Result<MemoryBlock> GrowableSource::allocate(const AllocationRequest&) {
-    return Error(Code::unsupported, "a growable buffer's addresses are one block", "grow the buffer");
-}
-
-Result<void> GrowableSource::release(const MemoryBlock&, Stream*) {
-    return guard_->memory->end();
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -47,6 +47,11 @@ struct Belongings {
             pooled = device.stream().allocate<std::int32_t>(count).value();
             device.stream().fill_bytes(pooled, 1).value();
         }
+        if (device.capabilities().has(Feature::virtual_memory)) {
+            grown = isthmus::GrowableBuffer<std::int32_t>::make(device, 2 * count).value();
+            grown.resize(count).value();
+            device.stream().fill(grown, 1).value();
+        }
         device.stream().fill_bytes(device_memory, 0).value();
         device.stream().launch(add_one, count, device_memory).value();
         device.synchronize().value();
@@ -56,6 +61,7 @@ struct Belongings {
     Buffer<std::int32_t> managed;
     Buffer<std::int32_t> registered;
     Buffer<std::int32_t> pooled;
+    isthmus::GrowableBuffer<std::int32_t> grown;
 };
 
 void expect_a_working_device() {
@@ -102,6 +108,9 @@ void outlive(const std::function<void(int)>& kill, Found found = Found::by_a_lau
         if (have.pooled) {
             EXPECT_TRUE(worked(have.pooled.release()));
         }
+        if (have.grown) {  // mapped memory survives its context, too
+            EXPECT_TRUE(worked(have.grown.release()));
+        }
         EXPECT_TRUE(worked(have.device_memory.release()));
         EXPECT_TRUE(worked(have.pinned.release()));
     }
@@ -109,6 +118,9 @@ void outlive(const std::function<void(int)>& kill, Found found = Found::by_a_lau
     if (const auto live = driver<Live>("isthmus_sim_live")) {
         EXPECT_EQ(live("allocations"), 0);
         EXPECT_EQ(live("pools"), 0);
+        EXPECT_EQ(live("mappings"), 0);
+        EXPECT_EQ(live("physical"), 0);
+        EXPECT_EQ(live("reservations"), 0);
         EXPECT_EQ(live("contexts"), 0);
     }
     expect_a_working_device();

@@ -25,7 +25,7 @@ public:
     std::size_t first_byte() const noexcept { return first_byte_; }  // within the buffer
     MemoryKind kind() const noexcept;
     // Do parts of this memory go by themselves? Not where it is staged, or managed and shared by phases (89=0): there
-    // it goes from side to side as a whole, and using a part is using the buffer.
+    // it goes from side to side as a whole, and using a part is using the buffer. Nor in a MirroredRing.
     bool independent() const noexcept;
     const std::shared_ptr<BufferState>& state() const noexcept { return buffer_; }
 

@@ -3,6 +3,7 @@
 
 #include <isthmus/access.hpp>
 #include <isthmus/adopt.hpp>
+#include <isthmus/alias_fence.hpp>
 #include <isthmus/allocator.hpp>
 #include <isthmus/allocator_adaptors.hpp>
 #include <isthmus/atomic_pair.hpp>
@@ -33,6 +34,7 @@
 #include <isthmus/mailbox.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/memory_pool.hpp>
+#include <isthmus/mirrored_ring.hpp>
 #include <isthmus/order_check.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/read_back.hpp>

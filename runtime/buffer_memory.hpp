@@ -1,0 +1,40 @@
+// BufferMemory: memory that was put together for one buffer, as the allocator of its one block.
+#pragma once
+
+#include <isthmus/allocator.hpp>
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/result.hpp>
+
+#include <memory>
+#include <string_view>
+
+namespace isthmus::inline v0::detail {
+
+struct BufferState;
+struct DeviceState;
+
+// Its end gives everything back.
+class BufferMemory {
+public:
+    virtual ~BufferMemory() = default;
+    BufferMemory(const BufferMemory&) = delete;
+    BufferMemory& operator=(const BufferMemory&) = delete;
+
+    // Everything, which nobody uses any more. Tries all, and answers with the first failure.
+    virtual Result<void> end() = 0;
+    virtual MemoryBlock block() const = 0;  // all of the addresses
+
+    MemoryKind kind = MemoryKind::unknown;
+    std::string_view reason;
+    bool ended = false;
+
+protected:
+    BufferMemory() = default;
+};
+
+// A buffer of it, empty yet. What ends buffers ends the memory, too. Given up with its buffer (a kernel may still write
+// to it), it is kept until the process ends.
+std::shared_ptr<BufferState> buffer_over(const std::shared_ptr<DeviceState>& device,
+                                         std::shared_ptr<BufferMemory> memory);
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,78 @@
+// MirroredRing<T>: a ring without a seam. The same memory stands twice in a row, so that any capacity() elements that
+// follow each other in the ring follow each other in memory, too: kernels, copies and camera drivers need not split
+// what crosses the end.
+//
+// Element i and element capacity() + i are the same memory at two addresses. Operations in the order of a stream, host
+// views and graphs see one through the other: ordering at operation boundaries. Within one kernel they do so only
+// behind alias_fence() (alias_fence.hpp says the rule). An operation that uses any of the ring uses all of it: parts
+// are not independent.
+#pragma once
+
+#include <isthmus/alias_fence.hpp>
+#include <isthmus/buffer.hpp>
+#include <isthmus/export.hpp>
+#include <isthmus/launch_argument.hpp>
+#include <isthmus/memory_place.hpp>
+#include <isthmus/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace isthmus::inline v0 {
+
+class Device;
+
+struct MirroredOptions {
+    MemoryPlace::Where where = MemoryPlace::Where::device;  // as GrowableOptions
+    int node = -1;
+    std::vector<const Device*> also = {};
+};
+
+namespace detail {
+// Both copies together; their bytes are a multiple of twice `element_bytes`.
+ISTHMUS_API Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::size_t least_bytes,
+                                                               std::size_t element_bytes,
+                                                               const MirroredOptions& options);
+}  // namespace detail
+
+// A Buffer of 2 · capacity() elements, usable wherever a Buffer is; size() counts both copies. Movable. Released as a
+// Buffer. On a GPU it is mapped memory, on the CPU device, and where a GPU uses ordinary host memory, a memory file
+// that is mapped twice; explain() says which.
+template <class T>
+class MirroredRing : public Buffer<T> {
+public:
+    MirroredRing() = default;
+    // At least `least` elements; capacity() says how many, because memory is mapped in granules that elements have to
+    // fill. Errors as GrowableBuffer::make; system_limit (no file descriptor).
+    static Result<MirroredRing> make(const Device& device, std::size_t least, const MirroredOptions& options = {}) {
+        constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+        Result<std::shared_ptr<detail::BufferState>> made =
+            detail::make_mirrored(device, least > most / sizeof(T) ? most : least * sizeof(T), sizeof(T), options);
+        if (!made) return std::move(made).error();
+        return MirroredRing(std::move(made).value());
+    }
+
+    std::size_t capacity() const noexcept { return this->size() / 2; }
+    // Where the element with this running number stands: the `count` ≤ capacity() that follow it are behind it.
+    std::size_t place(std::uint64_t number) const noexcept {
+        return capacity() == 0 ? 0 : static_cast<std::size_t>(number % capacity());
+    }
+
+private:
+    explicit MirroredRing(std::shared_ptr<detail::BufferState> state) : Buffer<T>(std::move(state)) {}
+};
+
+namespace detail {
+template <class T>
+inline constexpr bool is_buffer<MirroredRing<T>> = true;
+template <class T>
+struct ArgumentElement<MirroredRing<T>> {
+    using type = T;
+};
+}  // namespace detail
+
+}  // namespace isthmus::inline v0
