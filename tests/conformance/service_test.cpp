@@ -95,6 +95,39 @@ TEST_F(Services, AServiceIsRefusedWhereNoKernelMayRunForLong) {
     });
 }
 
+// keeps G10, V10
+TEST_F(Services, NothingIsMappedOrUnmappedBesideOneAndWhatGoesMeanwhileGoesWhenItStops) {
+    on_every_server([](Device& device) {
+        if (!device.capabilities().has(Feature::virtual_memory)) return;
+        const std::size_t granule = memory_granularity(device).value().minimum_bytes;
+        auto grown = GrowableBuffer<std::byte>::make(device, 4 * granule).value();
+        grown.resize(granule).value();
+        grown.resize(2 * granule).value();
+        grown.resize(granule).value();
+        auto dropped = GrowableBuffer<std::byte>::make(device, granule).value();
+        dropped.resize(granule).value();
+        Answering service = Answering::start(device, answer_until_stopped).value();
+        const auto refused = [&](const auto& result) {
+            EXPECT_TRUE(refused_as(result, Code::in_use));
+            if (result.code() == Code::in_use) {
+                EXPECT_TRUE(names_the_kernel(result, "answer_until_stopped")) << result.error().text();
+            }
+        };
+        refused(grown.resize(3 * granule));
+        refused(grown.trim());
+        refused(grown.release());
+        EXPECT_EQ(grown.capacity(), 2 * granule);
+        const long before = driver_calls("cuMemUnmap");
+        { const auto gone = std::move(dropped); }
+        EXPECT_TRUE(before < 0 || unless_fault(driver_calls("cuMemUnmap") == before));
+        EXPECT_EQ(service.call(question_of(3), soon()).value().square, 9u);
+        EXPECT_TRUE(worked(service.stop(soon())));
+        EXPECT_TRUE(before < 0 || unless_fault(driver_calls("cuMemUnmap") == before + 1));
+        EXPECT_TRUE(worked(grown.trim()));
+        EXPECT_EQ(grown.capacity(), granule);
+    });
+}
+
 // keeps G10
 TEST_F(Services, CallsThatWouldWaitForTheServiceAreRefusedAndNameIt) {
     on_every_server([](Device& device) {
