@@ -52,7 +52,8 @@ LineState drain_line(const platform::os::ProcessCalls& calls, int line) noexcept
         message.msg_iov = &into;
         message.msg_iovlen = 1;
         const ssize_t got = calls.recvmsg(line, &message, MSG_DONTWAIT);
-        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+        const bool passes = got < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM || errno == ENOBUFS);
+        if (got <= 0 && !passes) {
             state.ended = true;
             return state;
         }

@@ -16,13 +16,13 @@
 
 namespace isthmus::inline v0::detail {
 
-// The frames' mapping; held by every buffer that stands in it.
+// The frames' mapping; held by every buffer that stands in it, and without a descriptor: what a device may still use
+// when everybody else has gone keeps memory and nothing else.
 class RingFiles {
 public:
     RingFiles(SealedMemory memory, const rules::RingShape& shape) noexcept
         : memory_(std::move(memory)), shape_(shape) {}
     const rules::RingShape& shape() const noexcept { return shape_; }
-    int fd() const noexcept { return memory_.fd(); }
     std::byte* frame(std::size_t slot) const noexcept { return memory_.data() + shape_.frame_at(slot); }
     std::byte* header() const noexcept { return memory_.data(); }
     std::uint32_t* published() const noexcept { return word(memory_, rules::ring_published_at); }

@@ -7,6 +7,7 @@
 #include <platform/process_calls.hpp>
 
 #include <cstddef>
+#include <utility>
 
 namespace isthmus::inline v0::detail {
 
@@ -40,7 +41,8 @@ public:
 
     std::byte* data() const noexcept { return data_; }  // page-aligned; null: empty
     std::size_t bytes() const noexcept { return bytes_; }
-    int fd() const noexcept { return fd_.get(); }  // to be sent; stays ours
+    int fd() const noexcept { return fd_.get(); }                 // to be sent; stays ours
+    FileDescriptor take_fd() noexcept { return std::move(fd_); }  // the mapping needs it no more
 
 private:
     Result<void> map(FileDescriptor fd, std::size_t bytes, const platform::os::ProcessCalls& calls,

@@ -76,10 +76,11 @@ Result<std::array<std::byte, 16>> drawn_id(const ProcessCalls& calls) {
 }  // namespace
 
 struct RingProducerCore::Parts {
-    Parts(std::shared_ptr<DeviceState> owner, std::shared_ptr<RingFiles> made, const SharedRingOptions& asked,
-          const ProcessCalls& used)
+    Parts(std::shared_ptr<DeviceState> owner, std::shared_ptr<RingFiles> made, FileDescriptor file,
+          const SharedRingOptions& asked, const ProcessCalls& used)
         : device(std::move(owner)),
           files(std::move(made)),
+          frames_fd(std::move(file)),
           options(asked),
           wait_timeout(device->config->wait_timeout),
           calls(used),
@@ -87,6 +88,7 @@ struct RingProducerCore::Parts {
           readers(asked.most_readers) {}
     const std::shared_ptr<DeviceState> device;
     const std::shared_ptr<RingFiles> files;
+    const FileDescriptor frames_fd;  // to be sent
     const SharedRingOptions options;
     const std::chrono::nanoseconds wait_timeout;
     const ProcessCalls& calls;
@@ -211,10 +213,11 @@ Result<std::shared_ptr<RingProducerCore>> RingProducerCore::create(const Device&
     Result<SealedMemory> memory =
         SealedMemory::create(static_cast<std::size_t>(shape->file_bytes), "isthmus-ring", calls, writers);
     if (!memory) return std::move(memory).error();
+    FileDescriptor frames_fd = memory->take_fd();
     auto files = std::make_shared<RingFiles>(std::move(memory).value(), *shape);
     const rules::RingHeader header = rules::ring_header(*shape);
     std::memcpy(files->header(), header.data(), header.size());
-    auto parts = std::make_unique<Parts>(device.state(), std::move(files), options, calls);
+    auto parts = std::make_unique<Parts>(device.state(), std::move(files), std::move(frames_fd), options, calls);
     parts->polled.reserve(options.most_readers);
     return std::shared_ptr<RingProducerCore>(new RingProducerCore(std::move(parts)));
 }
@@ -254,11 +257,11 @@ Result<SharedRingDescriptor> RingProducerCore::admit() {
         return of_system("socketpair", "no line to a reader could be made");
     }
     FileDescriptor ours(ends[0]), theirs(ends[1]);
-    FileDescriptor frames(parts.calls.fcntl(parts.files->fd(), F_DUPFD_CLOEXEC, 0));
-    FileDescriptor cursor(parts.calls.fcntl(page->fd(), F_DUPFD_CLOEXEC, 0));
-    if (!frames || !cursor) return of_system("fcntl(F_DUPFD_CLOEXEC)", "no descriptors for a reader could be made");
+    FileDescriptor frames(parts.calls.fcntl(parts.frames_fd.get(), F_DUPFD_CLOEXEC, 0));
+    if (!frames) return of_system("fcntl(F_DUPFD_CLOEXEC)", "no descriptor for a reader could be made");
     parts.atomics.store_stamped_relaxed(RingFiles::cursor(*page), parts.published);
     place->info = {parts.admitted++, ReaderState::live, {}};
+    FileDescriptor cursor = page->take_fd();
     place->page = std::move(page).value();
     place->line = std::move(ours);
     place->cursor = parts.published;

@@ -147,6 +147,8 @@ Result<std::shared_ptr<RingReaderCore>> RingReaderCore::open(const Device& devic
     rules::RingHeader found{};
     std::memcpy(found.data(), frames->data(), found.size());
     if (found != wanted) return broke_rules("the header of its file is not what the descriptor says");
+    frames->take_fd().close();
+    page->take_fd().close();
     auto files = std::make_shared<RingFiles>(std::move(frames).value(), shape);
     auto parts = std::make_unique<Parts>(device.state(), std::move(files), std::move(page).value(), std::move(fds[2]),
                                          ring->place.first, options.waiting, calls);
