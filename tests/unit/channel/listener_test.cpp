@@ -1,0 +1,187 @@
+// Listeners and the directories in which they live, and a whole transfer both ways.
+#include <isthmus/channel.hpp>
+
+#include "process_state.hpp"
+#include "transfer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstring>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace isthmus;
+using platform::os::ProcessCalls;
+using namespace std::chrono_literals;
+
+// keeps I4
+TEST(Listener, MeetsInADirectoryAndLeavesNoName) {
+    const NothingLeft nothing_left;
+    OwnDirectory parent;
+    const std::string directory = parent.path() + "/" + std::string(150, 'd');  // longer than a socket's address
+    {
+        Listener listener = Listener::create(directory).value();
+        struct stat facts {};
+        ASSERT_EQ(::stat(directory.c_str(), &facts), 0);
+        EXPECT_EQ(facts.st_mode & 0777, 0700u);
+        EXPECT_FALSE(listener.wait_for_connection(0s).value());
+        for (int times = 0; times < 3; ++times) {
+            auto other = std::async(std::launch::async, [&] { return connect_channel(directory); });
+            EXPECT_TRUE(listener.wait_for_connection(5s).value());
+            Channel ours = listener.accept().value();
+            Channel theirs = other.get().value();
+            ASSERT_TRUE(ours.send(7, {}).ok());
+            EXPECT_EQ(theirs.receive().value().kind, 7u);
+            EXPECT_EQ(theirs.peer().pid, ::getpid());
+        }
+        EXPECT_EQ(Listener::create(directory).code(), Code::in_use);
+        EXPECT_EQ(::access((directory + "/channel").c_str(), F_OK), 0);
+    }
+    EXPECT_NE(::access((directory + "/channel").c_str(), F_OK), 0);
+    EXPECT_EQ(connect_channel(directory).code(), Code::peer_lost);
+    EXPECT_EQ(connect_channel(directory + "/none").code(), Code::peer_lost);
+    ::rmdir(directory.c_str());
+}
+
+// keeps I4
+TEST(Listener, NothingOfItSurvivesExec) {
+    OwnDirectory directory;
+    const int kept = files_kept_by_exec();
+    Listener listener = Listener::create(directory.path()).value();
+    auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path()); });
+    EXPECT_TRUE(listener.wait_for_connection(5s).value());
+    const Channel ours = listener.accept().value();
+    const Channel theirs = other.get().value();
+    const ChannelPair pair = make_channel_pair().value();
+    EXPECT_EQ(files_kept_by_exec(), kept);
+}
+
+// keeps I3
+TEST(Listener, GoesOnAfterSomebodyWhoIsNotAdmitted) {
+    OwnDirectory directory;
+    bool admits = false;
+    ChannelOptions options;
+    options.allow = [&admits](const PeerCredentials&) { return admits; };
+    Listener listener = Listener::create(directory.path(), options).value();
+    for (const bool admitted : {false, true}) {
+        auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path()); });
+        EXPECT_TRUE(listener.wait_for_connection(5s).value());
+        admits = admitted;
+        EXPECT_EQ(listener.accept().code(), admitted ? Code::ok : Code::not_permitted);
+        EXPECT_EQ(other.get().code(), admitted ? Code::ok : Code::peer_lost);
+    }
+}
+
+// keeps I4
+TEST(Listener, DirectoriesThatOthersCouldUseAreRefused) {
+    const NothingLeft nothing_left;
+    OwnDirectory directory;
+    const auto refused = [](const std::string& path) {
+        const Result<Listener> listener = Listener::create(path);
+        ASSERT_FALSE(listener.ok());
+        EXPECT_EQ(listener.code(), Code::not_permitted) << listener.error().text();
+        EXPECT_FALSE(listener.error().remedy().empty());
+    };
+    for (const unsigned mode : {0701u, 0710u, 0702u, 0720u, 0704u, 0740u, 0777u}) {
+        ASSERT_EQ(::chmod(directory.path().c_str(), mode), 0);
+        refused(directory.path());
+        if ((mode & 022) != 0) {
+            EXPECT_EQ(connect_channel(directory.path()).code(), Code::not_permitted);
+        }
+    }
+    ASSERT_EQ(::chmod(directory.path().c_str(), 0700), 0);
+    const std::string link = directory.path() + "/channel";
+    ASSERT_EQ(::symlink(directory.path().c_str(), link.c_str()), 0);
+    refused(link);
+    EXPECT_EQ(connect_channel(link).code(), Code::not_permitted);
+    // A name that is a link, or no socket, leads nowhere.
+    EXPECT_EQ(connect_channel(directory.path()).code(), Code::not_permitted);
+    ASSERT_EQ(::unlink(link.c_str()), 0);
+    FileDescriptor file(::open(link.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    file.close();
+    EXPECT_EQ(connect_channel(directory.path()).code(), Code::not_permitted);
+    refused(link);
+    EXPECT_EQ(Listener::create("").code(), Code::invalid_argument);
+    if (::geteuid() == 0) {
+        ASSERT_EQ(::chown(directory.path().c_str(), 65534, 65534), 0);
+        refused(directory.path());
+    }
+}
+
+// keeps I6
+TEST(Listener, TheNameOfOneThatWasKilledIsRemoved) {
+    OwnDirectory directory;
+    for (const bool by_connecting : {true, false}) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            Result<Listener> listener = Listener::create(directory.path());
+            ::kill(::getpid(), SIGKILL);
+        }
+        int status = 0;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        ASSERT_TRUE(WIFSIGNALED(status));
+        ASSERT_EQ(directory.entries(), 1);
+        if (by_connecting) {
+            EXPECT_EQ(connect_channel(directory.path()).code(), Code::peer_lost);
+            EXPECT_EQ(directory.entries(), 0);
+        } else {
+            EXPECT_TRUE(Listener::create(directory.path()).ok());
+            EXPECT_EQ(directory.entries(), 0);
+        }
+    }
+}
+
+TEST(Listener, GoesOnAfterSomebodyWhoSaysNothing) {
+    const NothingLeft nothing_left;
+    OwnDirectory directory;
+    ChannelOptions options;
+    options.step_timeout = 5ms;
+    Listener listener = Listener::create(directory.path(), options).value();
+    EXPECT_EQ(listener.accept().code(), Code::timed_out);  // nobody at all
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, (directory.path() + "/channel").c_str());
+    std::vector<FileDescriptor> silent;
+    for (int at = 0; at < 12; ++at) {  // more than there is room for
+        silent.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        (void)::connect(silent.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+    }
+    EXPECT_EQ(connect_channel(directory.path(), options).code(), Code::timed_out);
+    EXPECT_EQ(listener.accept().code(), Code::timed_out);
+    silent.clear();
+    while (listener.wait_for_connection(0s).value()) EXPECT_EQ(listener.accept().code(), Code::peer_lost);
+    auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path()); });
+    EXPECT_TRUE(listener.wait_for_connection(5s).value());
+    const bool met = listener.accept().ok();  // 5 ms may be too short for a busy machine
+    EXPECT_EQ(other.get().ok(), met);
+}
+
+TEST(Transfer, RunsWholeOverBothWays) {
+    for (const bool listens : {true, false}) {
+        const NothingLeft nothing_left;
+        OwnDirectory directory;
+        ChannelPair pair = make_channel_pair().value();
+        Meeting offering{listens ? directory.path() : "", std::move(pair.ours), [] { return false; }};
+        Meeting receiving{listens ? directory.path() : "", std::move(pair.childs), [] { return false; }};
+        auto other = std::async(std::launch::async, [meeting = std::move(receiving)]() mutable {
+            return play_receiving(std::move(meeting), ProcessCalls::real());
+        });
+        const Result<void> offered = play_offering(std::move(offering), ProcessCalls::real());
+        const Result<void> received = other.get();
+        EXPECT_TRUE(offered.ok()) << offered.error().text();
+        EXPECT_TRUE(received.ok()) << received.error().text();
+    }
+}
+
+}  // namespace
