@@ -62,20 +62,17 @@ void end_when_allowed(State* state) {
     DeviceState& device = *state->device;
     Books& books = *device.books;
     const auto again = [state] { end_when_allowed(state); };
-    if (device.config->forked()) {
-        delete state;
-    } else if (in_host_function) {
-        books.after_host_functions.put_off(again);
-    } else if (books.captures.any()) {
-        books.captures.when_none_is_open(again);
-    } else if (device.is_lost()) {
-        delete state;
-    } else {
-        const std::shared_ptr<DeviceState> owner = state->device;  // outlives what is entered
-        const std::optional<CallInFlight> call =
-            owner->services.enter_or_put_off(rules::DriverUse::change_mapping, again);
-        if (call) delete state;
+    if (!device.config->forked()) {
+        if (in_host_function) return books.after_host_functions.put_off(again);
+        if (books.captures.any()) return books.captures.when_none_is_open(again);
     }
+    const std::shared_ptr<DeviceState> owner = state->device;  // outlives what is entered
+    std::optional<CallInFlight> call;
+    if (!owner->config->forked() && !owner->is_lost()) {
+        call = owner->services.enter_or_put_off(rules::DriverUse::change_mapping, again);
+        if (!call) return;
+    }
+    delete state;
 }
 
 Error refusal(const rules::MappingAnswer& answer, std::string_view what) {

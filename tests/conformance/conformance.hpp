@@ -59,6 +59,9 @@ ISTHMUS_DECLARE_KERNEL(update_words, isthmus::Index i, UpdatedWords words);
 inline constexpr int gate_line = 32;
 ISTHMUS_DECLARE_KERNEL(when_raised, isthmus::Index i, isthmus::AtomicView<std::int32_t> gate,
                        isthmus::View<std::int32_t> data, std::int32_t by);
+// Writes i + 1 to ring[i], and what it reads of ring[capacity + i], the same memory, to seen[i].
+ISTHMUS_DECLARE_KERNEL(write_and_read_alias, isthmus::Index i, isthmus::View<std::int32_t> ring, std::uint64_t capacity,
+                       isthmus::Out<std::int32_t> seen);
 // words[0] = 1.
 ISTHMUS_DECLARE_KERNEL(leave_mark, isthmus::Index i, isthmus::AtomicView<std::int32_t> words);
 

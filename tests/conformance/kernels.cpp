@@ -1,6 +1,7 @@
 // The kernels that the conformance tests launch.
 #include "atomic_words.hpp"
 
+#include <isthmus/alias_fence.hpp>
 #include <isthmus/kernel.hpp>
 
 #include <cstdint>
@@ -154,6 +155,12 @@ ISTHMUS_KERNEL(when_raised, Index, AtomicView<std::int32_t> gate, View<std::int3
     }
     for (std::uint64_t at = 0; at < data.size(); ++at) data[at] += by;
     raise_flag(gate.data[line]);
+}
+
+ISTHMUS_KERNEL(write_and_read_alias, Index i, View<std::int32_t> ring, std::uint64_t capacity, Out<std::int32_t> seen) {
+    ring[i] = static_cast<std::int32_t>(i) + 1;
+    isthmus::alias_fence();
+    seen[i] = ring[capacity + i];
 }
 
 ISTHMUS_KERNEL(leave_mark, Index, AtomicView<std::int32_t> words) {

@@ -62,6 +62,21 @@ TEST(MirroredRing, WhatIsWrittenThroughOneCopyIsReadThroughTheOther) {
     });
 }
 
+// keeps V12
+TEST(MirroredRing, AKernelReadsWhatItWroteThroughTheOtherCopyBehindTheFence) {
+    on_every_device([](Device& device) {
+        Result<Ring> made = Ring::make(device, 1000);
+        if (!made) return;  // refused, as above
+        Buffer<std::int32_t> seen = pinned(device, 1000, 0);
+        device.stream().fill(*made, 0).value();
+        const auto launched = device.stream().launch(checked, conformance::write_and_read_alias, 1000, *made,
+                                                     std::uint64_t{made->capacity()}, seen);
+        ASSERT_TRUE(worked(launched));
+        auto view = seen.read_on_host().value();
+        for (std::size_t at = 0; at < 1000; ++at) ASSERT_EQ(view[at], static_cast<std::int32_t>(at) + 1);
+    });
+}
+
 // keeps V12, G8
 TEST(MirroredRing, TheHostSeesBothCopiesWhereTheMemoryLiesThere) {
     on_every_device([](Device& device) {
