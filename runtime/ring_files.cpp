@@ -52,8 +52,9 @@ LineState drain_line(const platform::os::ProcessCalls& calls, int line) noexcept
         message.msg_iov = &into;
         message.msg_iovlen = 1;
         const ssize_t got = calls.recvmsg(line, &message, MSG_DONTWAIT);
-        const bool passes = got < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM || errno == ENOBUFS);
-        if (got <= 0 && !passes) {
+        // Other errors are not the other end's doing: where they last, deadlines decide.
+        const bool reset = got < 0 && (errno == ECONNRESET || errno == ENOTCONN || errno == EPIPE);
+        if (got == 0 || reset) {
             state.ended = true;
             return state;
         }
