@@ -30,7 +30,7 @@ struct Two {
     Channel offering;
     Channel receiving;
 };
-Two meet(const ChannelOptions& offering = {}, const ChannelOptions& receiving = {}) {
+Two meet(const ChannelOptions& offering = patient(), const ChannelOptions& receiving = patient()) {
     ChannelPair pair = make_channel_pair().value();
     auto other = std::async(std::launch::async, [end = std::move(pair.childs), &receiving]() mutable {
         return Channel::over(std::move(end), ChannelSide::receiving, receiving);
@@ -107,9 +107,9 @@ TEST(Channel, LargeMessagesWaitForRoom) {
 
 TEST(Channel, RefusalsOfMessagesLeaveItOpen) {
     const NothingLeft nothing_left;
-    ChannelOptions small;
+    ChannelOptions small = patient();
     small.quota = {10, 1, 2};
-    Two two = meet({}, small);
+    Two two = meet(patient(), small);
     EXPECT_EQ(two.offering.send(1, bytes_of("12345678901")).code(), Code::invalid_argument);
     const int fds[2] = {0, 1};
     EXPECT_EQ(two.offering.send(1, {}, fds).code(), Code::invalid_argument);
@@ -157,7 +157,7 @@ TEST(Channel, OptionsAndSocketsThatCannotBeAreRefused) {
 }
 
 void speak_over(int number) {
-    Channel channel = Channel::over(FileDescriptor(number), ChannelSide::receiving).value();
+    Channel channel = Channel::over(FileDescriptor(number), ChannelSide::receiving, patient()).value();
     EXPECT_NE(::fcntl(channel.descriptor(), F_GETFD) & FD_CLOEXEC, 0);
     const ChannelMessage message = channel.receive().value();
     EXPECT_TRUE(channel.send(message.kind + 1, message.bytes).ok());
@@ -178,10 +178,8 @@ TEST(Channel, AChildInheritsItsEndThroughExec) {
         ::_exit(2);
     }
     pair.childs.close();
-    ChannelOptions patient;
-    patient.step_timeout = 20s;
     {
-        Result<Channel> channel = Channel::over(std::move(pair.ours), ChannelSide::offering, patient);
+        Result<Channel> channel = Channel::over(std::move(pair.ours), ChannelSide::offering, patient());
         ASSERT_TRUE(channel.ok()) << channel.error().text();
         ASSERT_TRUE(channel->send(5, bytes_of("to be sent back")).ok());
         const ChannelMessage message = channel->receive().value();

@@ -31,14 +31,14 @@ TEST(Listener, MeetsInADirectoryAndLeavesNoName) {
     OwnDirectory parent;
     const std::string directory = parent.path() + "/" + std::string(150, 'd');  // longer than a socket's address
     {
-        Listener listener = Listener::create(directory).value();
+        Listener listener = Listener::create(directory, patient()).value();
         struct stat facts {};
         ASSERT_EQ(::stat(directory.c_str(), &facts), 0);
         EXPECT_EQ(facts.st_mode & 0777, 0700u);
         EXPECT_FALSE(listener.wait_for_connection(0s).value());
         for (int times = 0; times < 3; ++times) {
-            auto other = std::async(std::launch::async, [&] { return connect_channel(directory); });
-            EXPECT_TRUE(listener.wait_for_connection(5s).value());
+            auto other = std::async(std::launch::async, [&] { return connect_channel(directory, patient()); });
+            EXPECT_TRUE(listener.wait_for_connection(20s).value());
             Channel ours = listener.accept().value();
             Channel theirs = other.get().value();
             ASSERT_TRUE(ours.send(7, {}).ok());
@@ -58,9 +58,9 @@ TEST(Listener, MeetsInADirectoryAndLeavesNoName) {
 TEST(Listener, NothingOfItSurvivesExec) {
     OwnDirectory directory;
     const int kept = files_kept_by_exec();
-    Listener listener = Listener::create(directory.path()).value();
-    auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path()); });
-    EXPECT_TRUE(listener.wait_for_connection(5s).value());
+    Listener listener = Listener::create(directory.path(), patient()).value();
+    auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path(), patient()); });
+    EXPECT_TRUE(listener.wait_for_connection(20s).value());
     const Channel ours = listener.accept().value();
     const Channel theirs = other.get().value();
     const ChannelPair pair = make_channel_pair().value();
@@ -71,12 +71,12 @@ TEST(Listener, NothingOfItSurvivesExec) {
 TEST(Listener, GoesOnAfterSomebodyWhoIsNotAdmitted) {
     OwnDirectory directory;
     bool admits = false;
-    ChannelOptions options;
+    ChannelOptions options = patient();
     options.allow = [&admits](const PeerCredentials&) { return admits; };
     Listener listener = Listener::create(directory.path(), options).value();
     for (const bool admitted : {false, true}) {
-        auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path()); });
-        EXPECT_TRUE(listener.wait_for_connection(5s).value());
+        auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path(), patient()); });
+        EXPECT_TRUE(listener.wait_for_connection(20s).value());
         admits = admitted;
         EXPECT_EQ(listener.accept().code(), admitted ? Code::ok : Code::not_permitted);
         EXPECT_EQ(other.get().code(), admitted ? Code::ok : Code::peer_lost);
@@ -161,10 +161,15 @@ TEST(Listener, GoesOnAfterSomebodyWhoSaysNothing) {
     EXPECT_EQ(listener.accept().code(), Code::timed_out);
     silent.clear();
     while (listener.wait_for_connection(0s).value()) EXPECT_EQ(listener.accept().code(), Code::peer_lost);
-    auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path()); });
-    EXPECT_TRUE(listener.wait_for_connection(5s).value());
-    const bool met = listener.accept().ok();  // 5 ms may be too short for a busy machine
-    EXPECT_EQ(other.get().ok(), met);
+    // 5 ms may be too short for a busy machine, but not always.
+    bool met = false;
+    for (int tries = 0; tries < 200 && !met; ++tries) {
+        auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path(), patient()); });
+        EXPECT_TRUE(listener.wait_for_connection(20s).value());
+        met = listener.accept().ok();
+        (void)other.get();
+    }
+    EXPECT_TRUE(met);
 }
 
 TEST(Transfer, RunsWholeOverBothWays) {

@@ -1,5 +1,8 @@
-// What a process holds: open files and mapped shared memory, counted before and after.
+// What tests of channels share: what a process holds (open files, mapped shared memory), counted before and after; a
+// directory; patience.
 #pragma once
+
+#include <isthmus/channel.hpp>
 
 #include <gtest/gtest.h>
 
@@ -8,8 +11,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <string>
+
+// Steps that a busy machine makes in time, too.
+inline isthmus::ChannelOptions patient() {
+    isthmus::ChannelOptions options;
+    options.step_timeout = std::chrono::seconds(20);
+    return options;
+}
 
 inline int open_files() {
     int count = 0;
