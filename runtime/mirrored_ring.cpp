@@ -107,12 +107,16 @@ private:
     std::uint64_t id_ = 0;
 };
 
+Error wrong_size(std::size_t least) {
+    return {Code::invalid_argument, "a ring of " + std::to_string(least) + " bytes cannot be made",
+            "check the number of elements for zero, an overflow or a negative number"};
+}
+
 // A whole number of granules, and of elements.
 Result<std::size_t> ring_bytes(std::size_t least, std::size_t element_bytes, std::size_t granularity) {
     const std::optional<std::size_t> rounded = rules::round_up(least, std::lcm(granularity, element_bytes));
-    if (least != 0 && rounded && *rounded <= most_ring_bytes) return *rounded;
-    return Error(Code::invalid_argument, "a ring of " + std::to_string(least) + " bytes cannot be made",
-                 "check the number of elements for zero, an overflow or a negative number");
+    if (rounded && *rounded <= most_ring_bytes) return *rounded;
+    return wrong_size(least);
 }
 
 Result<std::shared_ptr<BufferMemory>> map_twice(const std::shared_ptr<DeviceState>& device, std::size_t least,
@@ -157,6 +161,7 @@ Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::si
     if (!owner->synchronous) {
         if (Result<void> now = may_change_memory(*owner, what); !now) return std::move(now).error();
     }
+    if (least_bytes == 0 || least_bytes > most_ring_bytes) return wrong_size(least_bytes);
     if (Result<void> named = check_also(*owner, options.also, "a mirrored ring"); !named) {
         return std::move(named).error();
     }

@@ -45,11 +45,24 @@ GrowableOptions on_the_host() {
     return options;
 }
 
-// In the device's own memory, or where that is what the device uses, the host's. Every machine on record has one.
+// Does it grow in memory that the driver maps? Else at reserved host addresses.
+bool maps_memory(const Device& device) {
+    return device.capabilities().has(Feature::virtual_memory);
+}
+
+// In the device's own memory, or, where that is what the device uses, the host's.
 template <class Body>
 void on_every_growing_device(Body body) {
     on_every_device([&](Device& device) {
-        if (device.is_cpu() || device.capabilities().has(Feature::virtual_memory)) body(device);
+        const auto& can = device.capabilities();
+        const bool uses_host = can.memory == isthmus::MemoryModel::shared_dram && can.has(Feature::pageable_access);
+        if (device.is_cpu() || maps_memory(device) || uses_host) {
+            body(device);
+        } else {
+            const auto refused = Numbers::make(device, 1);
+            ASSERT_TRUE(refused_as(refused, Code::unsupported));
+            EXPECT_FALSE(refused.error().remedy().empty());
+        }
     });
 }
 
@@ -66,7 +79,7 @@ void expect_filled(Device& device, const Numbers& buffer, std::size_t first, std
 TEST(Growable, GrowsWhereItIsAndKeepsWhatItHolds) {
     on_every_growing_device([](Device& device) {
         Numbers buffer = Numbers::make(device, 16 * granule).value();
-        EXPECT_EQ(buffer.kind(), device.is_cpu() ? MemoryKind::host : MemoryKind::vmm);
+        EXPECT_EQ(buffer.kind(), maps_memory(device) ? MemoryKind::vmm : MemoryKind::host);
         EXPECT_EQ(buffer.size(), 0u);
         EXPECT_EQ(buffer.capacity(), 0u);
         EXPECT_FALSE(buffer.explain().empty());
@@ -97,7 +110,7 @@ TEST(Growable, GrowsWhereItIsAndKeepsWhatItHolds) {
 TEST(Growable, AStepIsThreeDriverCallsHoweverLargeTheBufferAndHoweverManyDevices) {
     if (driver_calls() < 0) GTEST_SKIP() << "driver calls are counted on the simulator";
     on_every_device([](Device& device) {
-        if (!device.capabilities().has(Feature::virtual_memory)) return;
+        if (!maps_memory(device)) return;
         GrowableOptions options;
         options.growth = Growth::exact;
         for (std::size_t at = 0; at < runtime().device_count(); ++at) {
@@ -158,7 +171,7 @@ TEST(Growable, TheHostLooksWhereTheMemoryIsItsOwnAndNowhereElse) {
         Numbers own = Numbers::make(device, granule).value();
         own.resize(10).value();
         const auto view = own.read_on_host();
-        EXPECT_TRUE(device.is_cpu() ? worked(view) : refused_as(view, Code::not_accessible));
+        EXPECT_TRUE(maps_memory(device) ? refused_as(view, Code::not_accessible) : worked(view));
 
         const Result<Numbers> made = Numbers::make(device, 4 * granule, on_the_host());
         const auto& can = device.capabilities();
@@ -242,7 +255,7 @@ TEST(Growable, AGraphGoesOnWithTheElementsThatItWasCapturedWith) {
         Stream stream = device.create_stream().value();
         isthmus::Capture capture = stream.begin_capture().value();
         (void)stream.launch(conformance::add_one, 100, buffer).value();
-        if (!device.is_cpu()) {
+        if (maps_memory(device)) {
             EXPECT_TRUE(refused_as(buffer.resize(2 * granule), Code::capture_error));
         }
         std::optional<isthmus::Graph> graph = capture.end().value();
