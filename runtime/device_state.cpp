@@ -127,7 +127,7 @@ constexpr char beside_a_service[] = "resolve";  // known by its address
 
 platform::Status DeviceState::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
     if (execution.is_resolved(kernel)) return execution.resolve(kernel, out);
-    const std::optional<CallInFlight> loading = services.enter(rules::DriverUse::load_code);
+    const std::optional<CallInFlight> loading = services.try_enter(rules::DriverUse::load_code);
     if (!loading) return {Code::in_use, 0, beside_a_service};
     return execution.resolve(kernel, out);
 }

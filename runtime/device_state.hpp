@@ -80,6 +80,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
     // The typed error for a Status; latches a sticky one.
     Error failure(const platform::Status& status, std::string_view what);
     // Finds the kernel's code; loads it where no service runs on the device, else a Status that failure() explains.
+    // Locks may be held.
     platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
 
     // Is what the context owned gone, with it or with a fault? One cheap driver call while the device is well (K11).

@@ -30,14 +30,18 @@ Error RunningServices::refusal(rules::DriverUse use, std::string_view what) {
 
 // A call counts itself, then looks for services; a service counts itself, then looks for calls. Sequentially consistent
 // all four, so that not both look before the other counts.
-std::optional<CallInFlight> RunningServices::enter(rules::DriverUse use) {
+std::optional<CallInFlight> RunningServices::try_enter(rules::DriverUse use) {
     if (!rules::while_serving(use).waits) return CallInFlight();
+    std::atomic<int>& count = in_flight_[static_cast<std::size_t>(use)];
+    count.fetch_add(1, std::memory_order_seq_cst);
+    CallInFlight call(count);
+    if (running_.load(std::memory_order_seq_cst) == 0) return call;
+    return std::nullopt;
+}
+
+std::optional<CallInFlight> RunningServices::enter(rules::DriverUse use) {
     for (;;) {
-        std::atomic<int>& count = in_flight_[static_cast<std::size_t>(use)];
-        count.fetch_add(1, std::memory_order_seq_cst);
-        CallInFlight call(count);
-        if (running_.load(std::memory_order_seq_cst) == 0) return call;
-        call.leave();
+        if (std::optional<CallInFlight> call = try_enter(use)) return call;
         forget_ended();
         if (any()) return std::nullopt;
     }

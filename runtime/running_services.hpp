@@ -53,8 +53,11 @@ public:
     Result<void> allow(rules::DriverUse use, std::string_view what);
     // … as the error of a call that could not enter.
     Error refusal(rules::DriverUse use, std::string_view what);
-    // Nothing: the call would wait for a service that runs, or is about to.
+    // Nothing: the call would wait for a service that runs, or is about to. Expects no lock: where the last service has
+    // ended unseen, what was put off is done.
     std::optional<CallInFlight> enter(rules::DriverUse use);
+    // … with locks held: a service that has ended and that nobody looked after counts as running.
+    std::optional<CallInFlight> try_enter(rules::DriverUse use);
     // … and then `work` is kept until no service runs.
     std::optional<CallInFlight> enter_or_put_off(rules::DriverUse use, const std::function<void()>& work);
     // From now on a service of this name counts as running. Waits until no call is in flight that would wait for it;

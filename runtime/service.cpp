@@ -17,6 +17,7 @@ Result<void> prepare(Device& device, const KernelInfo& kernel) {
     detail::DeviceState& state = *device.state();
     const std::string what = "loading kernel '" + std::string(kernel.name) + "'";
     if (!state.usable()) return state.unusable(what);
+    if (state.services.any()) state.services.forget_ended();
     platform::FunctionHandle function = platform::FunctionHandle::none;
     const platform::Status status = state.resolve(kernel, function);
     if (!status.ok()) return state.failure(status, what);
