@@ -7,6 +7,7 @@
 #include "launch_judge.hpp"
 #include "stream_state.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -105,6 +106,7 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
                                        const LaunchArgument* arguments, std::size_t count) {
     InstanceState& instance = *state_;
     if (!instance.device->usable()) return instance.device->unusable("setting the arguments of a graph's kernel");
+    if (instance.device->services.any()) instance.device->services.forget_ended();
     std::vector<detail::RecordedUse> let_go;  // without the lock: the end of a buffer may wait for streams
     const std::lock_guard lock(instance.mutex);
     if (node.graph != instance.as_of->id || node.operation >= instance.operations.size()) return node_of_another();
@@ -125,6 +127,16 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     if (!lawful) return lawful;
     platform::Captures& captures = *device.driver->captures();
     if (operation.function == platform::FunctionHandle::none) {
+        // Loaded apart from what launches use, on the first change of a kernel of its image.
+        constexpr rules::DriverUse use = rules::DriverUse::load_code;
+        std::optional<detail::CallInFlight> loading;
+        if (!captures.is_resolved_for_nodes(kernel)) {
+            loading = device.services.try_enter(use);
+            if (!loading) {
+                return device.services.refusal(use, "setting the arguments of kernel '" + std::string(kernel.name) +
+                                                        "', whose code for nodes is not loaded yet,");
+            }
+        }
         const platform::Status found = captures.resolve_for_nodes(kernel, operation.function);
         if (!found.ok()) return device.failure(found, kernel.name);
     }

@@ -26,6 +26,7 @@ public:
     Status instantiate(GraphHandle graph, GraphInstanceHandle& out) override;
     Status launch(GraphInstanceHandle instance, StreamHandle stream) override;
     Status resolve_for_nodes(const KernelInfo& kernel, FunctionHandle& out) override;
+    bool is_resolved_for_nodes(const KernelInfo& kernel) override { return modules_.knows_free_of_context(kernel); }
     Status set_kernel_arguments(GraphInstanceHandle instance, NodeHandle node, const LaunchRequest& request) override;
     Status update(GraphInstanceHandle instance, GraphHandle graph, const char*& why) override;
     Status destroy(GraphHandle graph) override;

@@ -108,6 +108,11 @@ Status KernelModules::load(const KernelImage& image, CUmodule& module) {
     return loaded;
 }
 
+bool KernelModules::knows_free_of_context(const KernelInfo& kernel) {
+    const std::lock_guard lock(mutex_);
+    return kernels_.count(&kernel) != 0;
+}
+
 Status KernelModules::free_of_context(const KernelInfo& kernel, CUkernel& out) {
     const std::lock_guard lock(mutex_);
     if (const auto known = kernels_.find(&kernel); known != kernels_.end()) {

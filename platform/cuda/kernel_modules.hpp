@@ -23,6 +23,7 @@ public:
     // The same code without a context, of a kernel that resolve() has found: what a node of a graph can be given on
     // any thread. Loaded apart, on the first use of a kernel of its image.
     Status free_of_context(const KernelInfo& kernel, CUkernel& out);
+    bool knows_free_of_context(const KernelInfo& kernel);
 
 private:
     Status load(const KernelImage& image, CUmodule& module);

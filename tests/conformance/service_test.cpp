@@ -2,6 +2,7 @@
 #include "conformance.hpp"
 #include "mailbox_kernels.hpp"
 
+#include <isthmus/graph.hpp>
 #include <isthmus/service.hpp>
 
 #include <chrono>
@@ -206,6 +207,34 @@ TEST_F(Services, CodeIsLoadedBeforeAServiceAndNotBesideIt) {
         EXPECT_TRUE(worked(prepare(fresh, add_one)));
         EXPECT_TRUE(worked(fresh.stream().launch(add_one, 4, data)));
         EXPECT_EQ(data.read_on_host().value()[0], 2);
+    });
+}
+
+// keeps G10, S16
+TEST_F(Services, ANodeOfAGraphIsChangedBesideAServiceWhereItsCodeIsThere) {
+    on_every_server([](Device& device) {
+        Runtime own = Runtime::open().value();  // nothing is loaded there yet
+        Device& fresh = *own.device(device.index()).value();
+        auto data = fresh.allocate<std::int32_t>(4, MemoryKind::pinned).value();
+        auto other = fresh.allocate<std::int32_t>(4, MemoryKind::pinned).value();
+        Stream stream = fresh.create_stream().value();
+        Capture capture = stream.begin_capture().value();
+        const auto node = capture.launch(add_one, 4, data).value();
+        Graph graph = capture.end().value();
+        GraphInstance instance = graph.instantiate().value();
+        {
+            Answering service = Answering::start(fresh, answer_until_stopped).value();
+            const auto early = instance.set_arguments(node, 4, other);
+            EXPECT_TRUE(refused_as(early, Code::in_use));
+            if (early.code() == Code::in_use) {
+                EXPECT_TRUE(names_the_kernel(early, "answer_until_stopped")) << early.error().text();
+            }
+            EXPECT_TRUE(worked(service.stop(soon())));
+        }
+        EXPECT_TRUE(worked(instance.set_arguments(node, 4, other)));
+        Answering service = Answering::start(fresh, answer_until_stopped).value();
+        EXPECT_TRUE(worked(instance.set_arguments(node, 4, data)));
+        EXPECT_TRUE(worked(service.stop(soon())));
     });
 }
 

@@ -61,6 +61,8 @@ public:
     // The handle by which set_kernel_arguments() knows a kernel, good for as long as the driver lives; what Execution
     // resolves is for launches.
     virtual Status resolve_for_nodes(const KernelInfo& kernel, FunctionHandle& out) = 0;
+    // Would it find that without asking the driver?
+    virtual bool is_resolved_for_nodes(const KernelInfo&) { return true; }
     // Gives a kernel's node another extent and pack, for launches of this instance from now on; those that were given
     // to a stream before are not touched. `node` is of the graph that the instance was made from, which still lives,
     // and `request` names the node's own kernel, by the handle for nodes; its stream does not matter. One driver call,
