@@ -267,6 +267,7 @@ void BufferState::make_parted() {
     if (parts != nullptr) return;
     parts = std::make_unique<PartBook>();
     for (const Use& use : uses) parts->touched(use.stream.get(), use);
+    if (host_touched) parts->at_host.add({});
     parted.store(true, std::memory_order_release);
 }
 

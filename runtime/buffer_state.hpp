@@ -86,8 +86,8 @@ public:
     bool host_newer = false;    // stage: the host wrote, the device's side is stale
     bool device_newer = false;  // stage: the device wrote, the host's side is stale
     bool relay_stale = false;   // the host wrote since the relay was filled
-    bool host_touched =
-        false;                 // prefetch: the host had it open since the device's last use, so that pages may be there
+    bool host_touched = false;  // prefetch: the host had it open since the device's last use, so that pages may be
+                                // there; where there are parts they know
     std::uint64_t claims = 0;  // stage: operations that looked at the two, so that only the last one undoes itself
     StreamState* attached_to = nullptr;
     std::atomic<std::uint64_t> staged_bytes{0};
@@ -108,11 +108,10 @@ public:
     void* copied_side() const noexcept { return relay != nullptr ? relay : host; }  // of copies between the two sides
     // May the host have a part of it open while the rest is used? Only then must the parts of launches be told apart.
     bool views_of_parts() const noexcept { return host != nullptr && !aliased && !rules::by_turns(path); }
-    // Would a claim of these bytes draw the pages to the device? Of a part: its neighbours would have to wait for that.
-    // Expects `mutex`.
+    // Would a claim of these bytes draw their pages to the device? Expects `mutex`.
     bool prefetched_for(ArgumentUse use, const rules::ByteSpan& span) const noexcept {
-        const bool alone = parts == nullptr || (span.whole() && !parts->any_open());
-        return path == LaunchPath::prefetch && host_touched && use != ArgumentUse::concurrent && alone;
+        if (path != LaunchPath::prefetch || use == ArgumentUse::concurrent) return false;
+        return parts == nullptr ? host_touched : parts->at_host.meets(span) && !parts->any_open(span);
     }
     void fill_relay();  // expects `mutex` to be held, and nothing to copy from it
     // Set for good by the first part of memory whose parts can be used by themselves: from then on `parts` knows who

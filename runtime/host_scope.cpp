@@ -31,6 +31,7 @@ Result<void> mark_open(BufferState& buffer, const OpenUse& wanted) {
     if (buffer.released()) return buffer.refuse_released("opening a host view");
     if (const OpenUse open = buffer.open_against(wanted.use, wanted.span)) return already_open(open, wanted);
     buffer.host_touched = true;
+    if (buffer.parts != nullptr && buffer.path == LaunchPath::prefetch) buffer.parts->at_host.add(wanted.span);
     if (buffer.parts != nullptr && !wanted.span.whole()) {
         buffer.parts->opened(wanted);
     } else if (wanted.use == ArgumentUse::concurrent) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isthmus::inline v0 {
@@ -170,6 +171,7 @@ private:
 int Explainer::calls_for_buffers() {
     int calls = 0;
     std::vector<const BufferState*> prepared;
+    std::vector<std::pair<const BufferState*, rules::SpanSet>> at_host;  // of those whose parts are drawn by themselves
     for (const Used& used : buffers_) {
         BufferState& buffer = *used.buffer;
         if (buffer.host == nullptr) continue;
@@ -196,7 +198,15 @@ int Explainer::calls_for_buffers() {
             calls += buffer.attached_to != &stream_ ? (elsewhere ? 2 : 1) : 0;
         } else if (!used.staged && buffer.path == LaunchPath::prefetch) {
             if (!buffer.prefetched_for(used.use, used.span)) continue;  // a later argument may be all of it
+            if (buffer.parts != nullptr) {
+                auto known =
+                    std::find_if(at_host.begin(), at_host.end(), [&](const auto& one) { return one.first == &buffer; });
+                if (known == at_host.end()) known = at_host.insert(known, {&buffer, buffer.parts->at_host});
+                if (!known->second.meets(used.span)) continue;
+                known->second.remove(used.span);
+            }
             calls += device_.driver->transfers() != nullptr ? 1 : 0;
+            if (buffer.parts != nullptr) continue;
         }
         prepared.push_back(&buffer);
     }

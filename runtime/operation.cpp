@@ -328,7 +328,7 @@ Result<bool> Operation::claim() {
             Result<bool> attached = claim_attached(buffer, lock);
             if (!attached || !*attached) return attached;
         } else if (buffer.prefetched_for(use, span)) {  // else both sides want the pages: the driver places them
-            prefetch(buffer, use, lock);
+            prefetch(buffer, use, span, lock);
         }
         if (!lock.owns_lock()) lock.lock();
         buffer.touch(stream_, stream_.issued + 1, use, span);
@@ -429,15 +429,18 @@ Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<std
 
 // Managed pages that the host may have drawn to itself: one prefetch instead of a fault for each (H200: 51 GB/s
 // against 7.8). A hint: where it fails, the kernel fetches what it touches.
-void Operation::prefetch(BufferState& buffer, ArgumentUse use, std::unique_lock<std::mutex>& held) {
+void Operation::prefetch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span,
+                         std::unique_lock<std::mutex>& held) {
     platform::Transfers* transfers = device_.driver->transfers();
     if (transfers == nullptr) return;
     buffer.host_touched = false;
-    buffer.touch(stream_, stream_.issued + 1, use);  // before anybody sees it
+    if (buffer.parts != nullptr) buffer.parts->at_host.remove(span);
+    buffer.touch(stream_, stream_.issued + 1, use, span);  // before anybody sees it
     held.unlock();
     stream_.gives("a prefetch of managed memory");
     const platform::Status status =
-        transfers->prefetch(buffer.device_address, buffer.bytes, {device_.driver->facts().ordinal, -1}, stream_.handle);
+        transfers->prefetch(buffer.device_address + span.begin, std::min(span.end, buffer.bytes) - span.begin,
+                            {device_.driver->facts().ordinal, -1}, stream_.handle);
     LaunchBooks& books = device_.books->launches;
     (status.ok() ? books.prefetches : books.failed_hints).fetch_add(1, std::memory_order_relaxed);
     if (!status.ok()) {
@@ -447,7 +450,7 @@ void Operation::prefetch(BufferState& buffer, ArgumentUse use, std::unique_lock<
     // An operation of its own: a release waits for it even where ours is refused.
     const std::uint64_t position = stream_.advance("a prefetch of managed memory");
     held.lock();
-    buffer.touch(stream_, position, ArgumentUse::write);
+    buffer.touch(stream_, position, ArgumentUse::write, span);
 }
 
 // An operation that did not happen changed neither side; what was uploaded for it is uploaded again next time.

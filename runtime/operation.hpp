@@ -112,7 +112,8 @@ private:
     ArgumentUse use_of_all(const BufferState& staged) const noexcept;
     Result<bool> wait_for_upload(const BufferState& buffer);
     Result<bool> claim_attached(BufferState& buffer, std::unique_lock<std::mutex>& held);
-    void prefetch(BufferState& buffer, ArgumentUse use, std::unique_lock<std::mutex>& held);
+    void prefetch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span,
+                  std::unique_lock<std::mutex>& held);
     void restore_sides();
     void drop_waits();
     std::string who(std::uint32_t argument) const;

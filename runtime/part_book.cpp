@@ -24,6 +24,10 @@ void PartBook::closed(const OpenUse& scope) noexcept {
     if (found != open_.end()) open_.erase(found);
 }
 
+bool PartBook::any_open(const rules::ByteSpan& span) const noexcept {
+    return std::any_of(open_.begin(), open_.end(), [&](const OpenUse& one) { return overlap(one.span, span); });
+}
+
 OpenUse PartBook::open_against(ArgumentUse use, const rules::ByteSpan& span) const noexcept {
     for (const OpenUse& one : open_) {
         if (!rules::together(one.use, use) && rules::overlap(one.span, span)) return one;

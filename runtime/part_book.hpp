@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sharing_rules.hpp"
+#include "span_set.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -36,8 +37,10 @@ class PartBook {
 public:
     // Host scopes of parts; those of the whole buffer are its own to count.
     void opened(const OpenUse& scope) { open_.push_back(scope); }
+    bool any_open(const rules::ByteSpan& span) const noexcept;  // in these bytes
+    // What the host had open since the device's last use of it, so that pages of managed memory may be there.
+    rules::SpanSet at_host;
     void closed(const OpenUse& scope) noexcept;
-    bool any_open() const noexcept { return !open_.empty(); }
     // A scope that may not go together with this use of these bytes.
     OpenUse open_against(ArgumentUse use, const rules::ByteSpan& span) const noexcept;
 

@@ -4,8 +4,10 @@
 #include <atomic_rules.hpp>
 #include <part_book.hpp>
 #include <sharing_rules.hpp>
+#include <span_set.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -154,9 +156,9 @@ TEST(Parts, OpenScopesRefuseWhatOverlapsThemAndNothingElse) {  // keeps G9, G14
             EXPECT_FALSE(book.open_against(use, {20, 30}));
             EXPECT_FALSE(book.open_against(use, {0, 10}));
         }
-        EXPECT_TRUE(book.any_open());
+        EXPECT_TRUE(book.any_open({}));
         book.closed({open, {10, 20}});
-        EXPECT_FALSE(book.any_open());
+        EXPECT_FALSE(book.any_open({}));
         EXPECT_FALSE(book.open_against(U::read_write, {}));
     }
 }
@@ -222,6 +224,50 @@ TEST(Parts, TheBookStaysSmallHoweverManyRangesThereAre) {  // keeps G8
         ASSERT_EQ(ending.last_use(&stream, {begin, begin + 1}).last_write, position);
         ASSERT_GE(running.last_use(&stream, {begin / 2, begin / 2 + 1}).last_write, position / 2) << "never too early";
     }
+}
+
+// A set of bytes against one flag for each byte, over all short sequences of two operations on top of each other.
+TEST(SpanSets, HoldWhatWasAddedAndNotRemoved) {  // keeps G8
+    constexpr std::size_t bytes = 6;
+    std::vector<rules::ByteSpan> spans;
+    for (std::size_t begin = 0; begin < bytes; ++begin) {
+        for (std::size_t end = begin + 1; end <= bytes; ++end) spans.push_back({begin, end});
+    }
+    for (const rules::ByteSpan& first : spans) {
+        for (const rules::ByteSpan& second : spans) {
+            for (const rules::ByteSpan& third : spans) {
+                for (const bool removes : {false, true}) {
+                    rules::SpanSet set;
+                    std::array<bool, bytes> flags{};
+                    const auto apply = [&](const rules::ByteSpan& span, bool add) {
+                        add ? set.add(span) : set.remove(span);
+                        for (std::size_t at = span.begin; at < span.end; ++at) flags[at] = add;
+                    };
+                    apply(first, true);
+                    apply(second, !removes);
+                    apply(third, removes);
+                    for (std::size_t at = 0; at < bytes; ++at) ASSERT_EQ(set.meets({at, at + 1}), flags[at]);
+                    for (std::size_t at = 1; at < set.spans().size(); ++at) {
+                        ASSERT_LT(set.spans()[at - 1].end, set.spans()[at].begin);
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(SpanSets, OfManyPiecesHoldTooMuchRatherThanTooLittle) {  // keeps G8
+    rules::SpanSet set;
+    for (std::size_t at = 0; at < 1000; ++at) set.add({at * 10, at * 10 + 1});
+    EXPECT_LE(set.spans().size(), rules::SpanSet::most);
+    for (std::size_t at = 0; at < 1000; ++at) EXPECT_TRUE(set.meets({at * 10, at * 10 + 1}));
+    EXPECT_FALSE(set.meets({9992, 20000}));
+    set.remove({});
+    EXPECT_TRUE(set.spans().empty());
+    set.add({});
+    for (std::size_t at = 0; at < 1000; ++at) set.remove({at * 10, at * 10 + 1});
+    EXPECT_LE(set.spans().size(), rules::SpanSet::most);
+    EXPECT_TRUE(set.meets({5, 6}) && set.meets({20000, 20001}));
 }
 
 }  // namespace

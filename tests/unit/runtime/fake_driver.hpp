@@ -92,12 +92,13 @@ struct FakeWorld {
     int failing_ends = 0;                                                         // so many leave the capture open
     std::map<std::uintptr_t, Work> graphs;
     std::map<std::uintptr_t, Work> instances;
-    std::set<int> reachable = {0, 1};               // devices that others can be given access to
-    std::set<int> peers;                            // devices whose memory this one was given access to
-    std::uintptr_t released_on = 0;                 // the stream of the last release
-    std::uint64_t free_bytes = 0, total_bytes = 0;  // what memory_info() answers; 0: it does not say
-    bool hints = true;                              // false: prefetch and advise answer Code::unsupported
-    bool died = false;                              // what context_died() answers
+    std::set<int> reachable = {0, 1};                  // devices that others can be given access to
+    std::set<int> peers;                               // devices whose memory this one was given access to
+    std::uintptr_t released_on = 0;                    // the stream of the last release
+    std::uint64_t free_bytes = 0, total_bytes = 0;     // what memory_info() answers; 0: it does not say
+    bool hints = true;                                 // false: prefetch and advise answer Code::unsupported
+    bool died = false;                                 // what context_died() answers
+    std::pair<std::uint64_t, std::size_t> prefetched;  // the last
     std::function<void(std::uint64_t, platform::PointerFacts&)> foreign;  // what the driver says of an address
     bool has_pools = true, has_transfers = true, has_captures = true;
 
@@ -357,9 +358,10 @@ public:
                                  const platform::CopyExtent& extent, platform::StreamHandle stream) override {
         return enqueue("fill shaped", stream, [=] { fill_rows(to, value, element_bytes, extent); });
     }
-    platform::Status prefetch(std::uint64_t, std::size_t, const platform::Place& place,
+    platform::Status prefetch(std::uint64_t address, std::size_t bytes, const platform::Place& place,
                               platform::StreamHandle stream) override {
         if (!world_.hints) return {Code::unsupported, 801, "prefetch"};
+        world_.prefetched = {address, bytes};
         return enqueue(place.ordinal >= 0 ? "prefetch up" : "prefetch down", stream, [] {});
     }
     platform::Status advise(std::uint64_t, std::size_t, platform::Advice advice, const platform::Place&) override {

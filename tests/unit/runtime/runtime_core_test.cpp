@@ -309,7 +309,7 @@ TEST(Core, ARefusedLaunchKeepsNobodyFromItsOtherBuffers) {  // keeps G8, G9
     world.stuck = false;
 }
 
-TEST(Core, AKernelOnAPartOfManagedMemoryDrawsNoPagesOfTheOthers) {  // keeps G8
+TEST(Core, AKernelOnAPartOfManagedMemoryDrawsThePagesOfThatPartAlone) {  // keeps G8
     FakeWorld world;
     Device device = open(world);
     Buffer<int> a = shared(device, 8, MemoryKind::managed);
@@ -317,16 +317,27 @@ TEST(Core, AKernelOnAPartOfManagedMemoryDrawsNoPagesOfTheOthers) {  // keeps G8
     const auto first = a.part(0, 4).value();
     const auto second = a.part(4, 4).value();
     number(a, 1);
-    EXPECT_EQ(device.stream().explain(add_one, 4, first).driver_calls, 1);
+    EXPECT_EQ(device.stream().explain(add_one, 4, first).driver_calls, 2);
+    EXPECT_EQ(device.stream().explain(copy_over, 4, first, second).driver_calls, 3) << "each part by itself";
     world.stuck = true;
     (void)device.stream().launch(add_one, 4, first).value();
+    EXPECT_EQ(world.count("prefetch"), 1u);
+    EXPECT_EQ(world.prefetched, std::make_pair(a.device_address(), std::size_t{16}));
     EXPECT_TRUE(second.write_on_host(Wait::never()).ok());
     EXPECT_EQ(first.read_on_host(Wait::never()).code(), Code::not_ready);
     world.stuck = false;
     EXPECT_EQ(a.read_on_host().value()[0], 2);
-    EXPECT_EQ(world.count("prefetch"), 0u);
     (void)device.stream().launch(add_one, 8, a).value();
-    EXPECT_EQ(world.count("prefetch"), 1u) << "all of it is drawn as before";
+    EXPECT_EQ(world.prefetched.second, 32u) << "all of it is drawn as before";
+    world.calls.clear();
+    (void)device.stream().launch(add_one, 4, first).value();
+    EXPECT_EQ(world.count("prefetch"), 0u) << "nobody had it open since";
+    second.write_on_host().value()[0] = 5;
+    (void)device.stream().launch(add_one, 4, first).value();
+    EXPECT_EQ(world.count("prefetch"), 0u) << "another part was open";
+    (void)device.stream().launch(add_one, 4, second).value();
+    EXPECT_EQ(world.count("prefetch"), 1u);
+    EXPECT_EQ(world.prefetched, std::make_pair(a.device_address() + 16, std::size_t{16}));
 }
 
 TEST(Core, PartsOfWhatNobodyViewsInPartsCostNoEvents) {  // keeps L7

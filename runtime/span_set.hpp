@@ -1,0 +1,61 @@
+// SpanSet: some bytes of a buffer. Pure.
+#pragma once
+
+#include "sharing_rules.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace isthmus::rules {
+
+// Ascending, without overlaps. Bounded: beyond `most` pieces what lies between two of them counts as in it, too, so
+// that it may hold more bytes than were added, and never fewer.
+class SpanSet {
+public:
+    static constexpr std::size_t most = 64;
+
+    bool meets(const ByteSpan& span) const noexcept {
+        return std::any_of(spans_.begin(), spans_.end(), [&](const ByteSpan& one) { return overlap(one, span); });
+    }
+    void add(ByteSpan span) {
+        if (span.begin >= span.end) return;
+        std::erase_if(spans_, [&](const ByteSpan& one) {
+            if (one.end < span.begin || span.end < one.begin) return false;  // those that touch become one
+            span = {std::min(one.begin, span.begin), std::max(one.end, span.end)};
+            return true;
+        });
+        const auto behind =
+            std::find_if(spans_.begin(), spans_.end(), [&](const ByteSpan& one) { return one.begin > span.begin; });
+        spans_.insert(behind, span);
+        if (spans_.size() > most) join_nearest();
+    }
+    void remove(const ByteSpan& span) {
+        std::vector<ByteSpan> left;
+        for (const ByteSpan& one : spans_) {
+            if (!overlap(one, span)) {
+                left.push_back(one);
+                continue;
+            }
+            if (one.begin < span.begin) left.push_back({one.begin, span.begin});
+            if (span.end < one.end) left.push_back({span.end, one.end});
+        }
+        spans_.swap(left);
+        while (spans_.size() > most) join_nearest();
+    }
+    const std::vector<ByteSpan>& spans() const noexcept { return spans_; }
+
+private:
+    void join_nearest() {
+        std::size_t nearest = 0;
+        for (std::size_t at = 1; at + 1 < spans_.size(); ++at) {
+            const auto gap = [&](std::size_t first) { return spans_[first + 1].begin - spans_[first].end; };
+            if (gap(at) < gap(nearest)) nearest = at;
+        }
+        spans_[nearest].end = spans_[nearest + 1].end;
+        spans_.erase(spans_.begin() + static_cast<std::ptrdiff_t>(nearest) + 1);
+    }
+    std::vector<ByteSpan> spans_;
+};
+
+}  // namespace isthmus::rules
