@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <utility>
+
 namespace isthmus::tools {
 
 namespace {
@@ -76,6 +78,7 @@ std::vector<Section> machine_sections(const MachineView& view) {
     }
     sections.push_back(who_section(columns));
     sections.push_back(atomics_section(columns));
+    if (Section trials = trials_section(columns); !trials.rows.empty()) sections.push_back(std::move(trials));
     sections.push_back(paths_section(columns));
     sections.push_back(path_reasons_section(columns));
     sections.push_back(policy_section(columns));
@@ -89,6 +92,10 @@ Json kinds_json(const Capabilities& c) {
                                  {"atomics", atomics(c, kind)},
                                  {"launch", path(c, kind)},
                                  {"launch_reason", path_reason(c, kind)}};
+        for (const Narrowing& each : narrowings(c, kind)) {
+            out[text(name(kind))]["trials"].push_back(
+                {{"refused", each.refused}, {"reason", each.reason}, {"remedy", each.remedy}});
+        }
     }
     return out;
 }
@@ -195,9 +202,11 @@ std::string render_machines(const std::vector<MachineView>& views, CapsFormat fo
         return dumped(Json{{"machines", std::move(machines)}});
     }
     const std::vector<Column> columns = columns_of(views);
-    const std::vector<Section> sections = {axes_section(columns),  features_section(columns),
-                                           who_section(columns),   atomics_section(columns),
-                                           paths_section(columns), policy_section(columns)};
+    std::vector<Section> sections = {axes_section(columns), features_section(columns), who_section(columns),
+                                     atomics_section(columns)};
+    if (Section trials = trials_section(columns); !trials.rows.empty()) sections.push_back(std::move(trials));
+    sections.push_back(paths_section(columns));
+    sections.push_back(policy_section(columns));
     return format == CapsFormat::markdown ? as_markdown(sections) : as_text(sections);
 }
 

@@ -5,6 +5,7 @@
 #include <allocation_policy.hpp>
 #include <atomic_rules.hpp>
 #include <launch_path.hpp>
+#include <litmus_rules.hpp>
 
 namespace isthmus::tools {
 
@@ -20,7 +21,8 @@ bool same(const Capabilities& a, const Capabilities& b) {
         if (a.features[i].state != b.features[i].state || a.features[i].origin != b.features[i].origin) return false;
     }
     return a.translation == b.translation && a.memory == b.memory && a.managed == b.managed &&
-           a.link_atomics == b.link_atomics;
+           a.link_atomics == b.link_atomics && a.disordered_kinds == b.disordered_kinds &&
+           a.torn_kinds == b.torn_kinds && a.lossy_kinds == b.lossy_kinds;
 }
 
 std::vector<std::string> header(std::string_view first, const std::vector<Column>& columns) {
@@ -112,6 +114,33 @@ std::string path(const Capabilities& capabilities, MemoryKind kind) {
 
 std::string path_reason(const Capabilities& capabilities, MemoryKind kind) {
     return text(rules::launch_path(capabilities, kind).reason);
+}
+
+std::vector<Narrowing> narrowings(const Capabilities& capabilities, MemoryKind kind) {
+    std::vector<Narrowing> found;
+    const auto add = [&](std::string_view refused, const AccessAnswer& trials) {
+        if (!trials) found.push_back({text(refused), text(trials.reason), text(trials.remedy)});
+    };
+    const AccessAnswer words = rules::load_store_trials(capabilities, kind, 8);
+    add("concurrent loads and stores, and atomics", words);
+    if (!words) return found;
+    add("loads and stores of 16 bytes", rules::load_store_trials(capabilities, kind, 16));
+    add("atomics", rules::update_trials(capabilities, kind));
+    return found;
+}
+
+Section trials_section(const std::vector<Column>& columns) {
+    Section section{"What trials took away",
+                    "Findings of `isthmus litmus` on these very devices. What the other tables grant is what they left.",
+                    {"memory", "device", "refused", "because", "what works instead"}};
+    for (const MemoryKind kind : listed_kinds) {
+        for (const Column& column : columns) {
+            for (const Narrowing& each : narrowings(column.device->capabilities, kind)) {
+                section.rows.push_back({text(name(kind)), column.title, each.refused, each.reason, each.remedy});
+            }
+        }
+    }
+    return section;
 }
 
 Section axes_section(const std::vector<Column>& columns) {

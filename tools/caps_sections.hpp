@@ -31,10 +31,20 @@ std::string atomics(const Capabilities& capabilities, MemoryKind kind);  // "yes
 std::string path(const Capabilities& capabilities, MemoryKind kind);
 std::string path_reason(const Capabilities& capabilities, MemoryKind kind);
 
+// What trials (`isthmus litmus`) took away from this kind, and what they saw; empty where nothing.
+struct Narrowing {
+    std::string refused;
+    std::string reason;
+    std::string remedy;
+};
+std::vector<Narrowing> narrowings(const Capabilities& capabilities, MemoryKind kind);
+
 Section axes_section(const std::vector<Column>& columns);
 Section features_section(const std::vector<Column>& columns);
 Section who_section(const std::vector<Column>& columns);
 Section atomics_section(const std::vector<Column>& columns);
+// Without rows where no trial took anything away.
+Section trials_section(const std::vector<Column>& columns);
 Section paths_section(const std::vector<Column>& columns);
 // Each path with its reason, for one machine.
 Section path_reasons_section(const std::vector<Column>& columns);

@@ -147,4 +147,34 @@ TEST(Render, TablesAreSplitIntoBlocksThatRepeatTheirFirstColumn) {
     EXPECT_EQ(as_text({section}), "t\n  k  aaaa  bbbb\n  1  x     y\n");
 }
 
+// keeps G13
+TEST(Caps, ShowWhatTrialsTookAwayAndWhatTheySaw) {
+    MachineView shown = view("gh200-numa");
+    const std::string title = "What trials took away";
+    for (const CapsFormat format : {CapsFormat::text, CapsFormat::markdown}) {
+        EXPECT_EQ(render_machine(shown, format).find(title), std::string::npos) << "nothing was taken away";
+        EXPECT_EQ(render_machines({shown}, format).find(title), std::string::npos);
+    }
+    const auto bit = [](MemoryKind kind) { return 1u << static_cast<unsigned>(kind); };
+    Capabilities& gpu = shown.devices.front().capabilities;
+    const auto mentions = [&](std::string_view words) {
+        for (const CapsFormat format : {CapsFormat::text, CapsFormat::markdown}) {
+            for (const std::string& page : {render_machine(shown, format), render_machines({shown}, format)}) {
+                // A text table breaks its cells.
+                if (page.find(title) == std::string::npos) return false;
+                if (format == CapsFormat::markdown && page.find(words) == std::string::npos) return false;
+            }
+        }
+        return render_machine(shown, CapsFormat::json).find(words) != std::string::npos;
+    };
+    gpu.lossy_kinds = bit(MemoryKind::managed);
+    EXPECT_TRUE(mentions("trials on this device lost updates of CPU and GPU in memory of this kind"));
+    gpu.lossy_kinds = 0;
+    gpu.torn_kinds = bit(MemoryKind::pinned);
+    EXPECT_TRUE(mentions("trials on this device saw halves of 16 bytes in memory of this kind"));
+    gpu.torn_kinds = 0;
+    gpu.disordered_kinds = bit(MemoryKind::host);
+    EXPECT_TRUE(mentions("saw an order of loads and stores in this kind that the memory model rules out"));
+}
+
 }  // namespace
