@@ -13,14 +13,17 @@ struct Weight {
 };
 // How often each is tried; what it names is not always there.
 constexpr std::array<Weight, act_count> weights = {{
-    {Act::open_stream, 4},     {Act::close_stream, 2},  {Act::record, 7},         {Act::drop_event, 2},
-    {Act::wait_event, 7},      {Act::wait_stream, 6},   {Act::event_finished, 3}, {Act::event_sync, 2},
-    {Act::stream_finished, 3}, {Act::stream_sync, 2},   {Act::device_sync, 1},    {Act::allocate, 6},
-    {Act::release, 3},         {Act::drop_buffer, 3},   {Act::bump, 14},          {Act::mix, 12},
-    {Act::join, 12},           {Act::look, 8},          {Act::fill, 6},           {Act::copy, 8},
-    {Act::copy_half, 5},       {Act::open_view, 8},     {Act::close_view, 10},    {Act::begin_capture, 4},
-    {Act::end_capture, 5},     {Act::drop_capture, 1},  {Act::instantiate, 6},    {Act::drop_graph, 3},
-    {Act::drop_instance, 3},   {Act::launch_graph, 14},
+    {Act::open_stream, 4},    {Act::close_stream, 2}, {Act::record, 7},
+    {Act::drop_event, 2},     {Act::wait_event, 7},   {Act::wait_stream, 6},
+    {Act::event_finished, 3}, {Act::event_sync, 2},   {Act::stream_finished, 3},
+    {Act::stream_sync, 2},    {Act::device_sync, 1},  {Act::allocate, 6},
+    {Act::release, 3},        {Act::drop_buffer, 3},  {Act::bump, 14},
+    {Act::bump_half, 10},     {Act::mix, 12},         {Act::join, 12},
+    {Act::look, 8},           {Act::fill, 6},         {Act::copy, 8},
+    {Act::copy_half, 5},      {Act::open_view, 8},    {Act::close_view, 10},
+    {Act::begin_capture, 4},  {Act::end_capture, 5},  {Act::drop_capture, 1},
+    {Act::instantiate, 6},    {Act::drop_graph, 3},   {Act::drop_instance, 3},
+    {Act::launch_graph, 14},
 }};
 constexpr unsigned total_weight() {
     unsigned sum = 0;
@@ -53,7 +56,7 @@ Bounds bounds_of(Act act, const MachineFacts& machine) {
         case Act::allocate: return {most_buffers, machine.gpus, kind_count};
         case Act::release:
         case Act::drop_buffer: return {most_buffers, 1, 1};
-        case Act::open_view: return {most_views, most_buffers, 8};
+        case Act::open_view: return {most_views, most_buffers, view_ways};
         case Act::close_view: return {most_views, 1, 1};
         case Act::begin_capture: return {most_captures, most_streams, 1};
         case Act::end_capture: return {most_captures, most_graphs, 1};

@@ -24,7 +24,7 @@ Expectation answers(std::uint64_t codes) {
     return expected;
 }
 bool is_kernel(Act act) {
-    return act == Act::bump || act == Act::mix || act == Act::join || act == Act::look;
+    return act == Act::bump || act == Act::bump_half || act == Act::mix || act == Act::join || act == Act::look;
 }
 bool is_copy(Act act) {
     return act == Act::copy || act == Act::copy_half;
@@ -44,13 +44,18 @@ std::optional<Model::Work> Model::work_of(const Step& step) const {
     const Act act = step.act;
     const bool of_two = act == Act::mix || act == Act::join || act == Act::copy || act == Act::copy_half;
     // Of other steps the numbers mean other things.
-    if (!of_two && act != Act::bump && act != Act::fill && act != Act::look) return std::nullopt;
+    if (!of_two && act != Act::bump && act != Act::bump_half && act != Act::fill && act != Act::look)
+        return std::nullopt;
     if (!streams_[step.at] || !buffers_[step.with]) return std::nullopt;
     const std::shared_ptr<Buffer>& first = buffers_[step.with];
-    Work work{step.act, step.value, next_mark_, {}};
+    Work work{step.act, step.value, next_mark_, {}, both_halves};
     switch (step.act) {
         case Act::bump:
         case Act::fill: work.uses = {{first, true}}; return work;
+        case Act::bump_half:
+            work.part = step.other % 2 == 0 ? 1 : 2;
+            work.uses = {{first, true, first->facts.whole ? both_halves : work.part}};
+            return work;
         case Act::look: work.uses = {{first, false}}; return work;
         default: break;
     }
@@ -221,9 +226,10 @@ void Model::change(const Work& work, std::optional<std::uint32_t>& digest) {
     const Buffer& second = *work.uses.back().buffer;
     const bool known = (work.act == Act::mix || first.known) && second.known;
     std::uint32_t read = 0;
-    for (std::size_t i = 0; i < elements; ++i) {
+    for (std::size_t i = first_of(work.part); i < end_of(work.part); ++i) {
         switch (work.act) {
             case Act::bump:
+            case Act::bump_half:
                 read = digest_step(read, first.values[i]);
                 first.values[i] = bumped(first.values[i], work.value);
                 break;
@@ -324,7 +330,7 @@ Expectation Model::expect_memory(const Step& step) const {
     if (step.act != Act::allocate) {
         if (!buffers_[step.at]) return skipped();
         const Buffer& buffer = *buffers_[step.at];
-        const bool used = buffer.readers > 0 || buffer.writer || held_by_graph(buffer);
+        const bool used = !buffer.open.empty() || held_by_graph(buffer);
         return step.act == Act::release && used ? answers(bit(Code::in_use)) : Expectation();
     }
     if (buffers_[step.at] || step.other >= kind_count) return skipped();
@@ -340,13 +346,23 @@ Expectation Model::expect_memory(const Step& step) const {
     return answers(bit(Code::capture_error) | (may_go_on ? bit(Code::ok) : 0));
 }
 
+// Of memory whose parts are one, a view is of all of it.
+Model::Opened Model::opened_by(const Step& step, const Buffer& buffer) {
+    return {static_cast<ViewUse>(step.other & 3), buffer.facts.whole ? both_halves : halves_of_view(step.other)};
+}
+
 Expectation Model::expect_view(const Step& step) const {
     if (step.act == Act::close_view) return views_[step.at] ? Expectation() : skipped();
-    if (views_[step.at] || !buffers_[step.with] || (step.other & 3) > 2) return skipped();
+    if (views_[step.at] || !buffers_[step.with] || step.other >= view_ways) return skipped();
     const Buffer& buffer = *buffers_[step.with];
-    if (!buffer.facts.viewable) return answers(bit(Code::not_accessible));
-    const bool writes = static_cast<ViewUse>(step.other & 3) != ViewUse::read;
-    if (buffer.writer || (writes && buffer.readers > 0)) return answers(bit(Code::in_use));
+    const Opened wanted = opened_by(step, buffer);
+    const bool lawful = wanted.use == ViewUse::concurrent ? buffer.facts.shares : buffer.facts.viewable;
+    if (!lawful) return answers(bit(Code::not_accessible));
+    const bool writes = wanted.use != ViewUse::read;
+    for (const Opened& open : buffer.open) {
+        const bool together = open.use == wanted.use && (open.use == ViewUse::read || open.use == ViewUse::concurrent);
+        if (!together && (open.halves & wanted.halves) != 0) return answers(bit(Code::in_use));
+    }
     if ((step.other & view_never_waits) == 0) return Expectation();
     // What is known to be over needs no wait; where the memory is two memories, a copy may be needed all the same.
     const bool over = (conflicts(buffer, writes) & ~host_).none();
@@ -374,7 +390,9 @@ Expectation Model::expect_capture(const Step& step) const {
 
 bool Model::refused_by_view(const Use& use) const {
     const bool excludes_readers = use.writes || use.buffer->facts.turns;
-    return use.buffer->writer || (excludes_readers && use.buffer->readers > 0);
+    return std::any_of(use.buffer->open.begin(), use.buffer->open.end(), [&](const Opened& open) {
+        return (open.halves & use.halves) != 0 && (open.use != ViewUse::read || excludes_readers);
+    });
 }
 
 Expectation Model::expect_graph_launch(const Step& step) const {
@@ -387,7 +405,10 @@ Expectation Model::expect_graph_launch(const Step& step) const {
     bool plain = true;
     for (const Recorded& one : instance.graph->recorded) {
         const bool viewed = std::any_of(one.work.uses.begin(), one.work.uses.end(),
-                                        [&](const Use& use) { return refused_by_view(use); });
+                                        // A graph takes all of each buffer that it uses.
+                                        [&](const Use& use) {
+                                            return refused_by_view({use.buffer, use.writes, both_halves});
+                                        });
         if (viewed) expected = answers(bit(Code::in_use));
         unordered |= race(past_of_launch(stream, instance), one.work);
         for (const Use& use : one.work.uses) {
@@ -451,6 +472,15 @@ bool Model::unjoined(const Capture& capture) const {
 
 // --- answers
 
+namespace {
+bool differ(const Values& one, const Values& other, unsigned halves) {
+    for (std::size_t i = first_of(halves); i < end_of(halves); ++i) {
+        if (one[i] != other[i]) return true;
+    }
+    return false;
+}
+}  // namespace
+
 std::string Model::judge(const Step& step, const Expectation& expected, const Answer& answer,
                          const std::vector<Run>& ran) const {
     if (answer.code != Code::ok) return {};
@@ -474,12 +504,16 @@ std::string Model::judge(const Step& step, const Expectation& expected, const An
             break;
         case Act::open_view: {
             const Buffer& buffer = *buffers_[step.with];
-            claimed = wholly(conflicts(buffer, static_cast<ViewUse>(step.other & 3) != ViewUse::read));
-            if (answer.read && buffer.known && *answer.read != buffer.values) return "the view shows other values";
+            const Opened opened = opened_by(step, buffer);
+            claimed = wholly(conflicts(buffer, opened.use != ViewUse::read, opened.halves));
+            if (answer.read && buffer.known && differ(*answer.read, buffer.values, halves_of_view(step.other))) {
+                return "the view shows other values";
+            }
             break;
         }
         case Act::close_view:
-            if (answer.read && views_[step.at]->buffer->known && *answer.read != views_[step.at]->buffer->values) {
+            if (answer.read && views_[step.at]->buffer->known &&
+                differ(*answer.read, views_[step.at]->buffer->values, views_[step.at]->halves)) {
                 return "the values changed under the view";
             }
             break;
@@ -577,6 +611,7 @@ void Model::apply(const Step& step, const Expectation& expected, const Answer& a
         case Act::drop_instance: return apply_capture(step, answer);
         case Act::launch_graph: return apply_graph_launch(step);
         case Act::bump:
+        case Act::bump_half:
         case Act::mix:
         case Act::join:
         case Act::look:
@@ -628,7 +663,7 @@ void Model::apply_memory(const Step& step) {
         Stream& stream = *streams_[step.value];
         stream.works_unasked = true;
         const Past before = stream.past | host_;
-        const Node node = happen(streams_[step.value], Work{Act::allocate, 0, 0, {}}, before);
+        const Node node = happen(streams_[step.value], Work{Act::allocate, 0, 0, {}, both_halves}, before);
         stream.past = before;
         stream.past.set(node);
         buffer->made = stream.past;
@@ -638,27 +673,26 @@ void Model::apply_memory(const Step& step) {
 
 void Model::apply_view(const Step& step) {
     if (step.act == Act::close_view) {
-        View& view = *views_[step.at];
-        if (view.writes) {
-            view.buffer->writer = false;
-        } else {
-            --view.buffer->readers;
-        }
+        const View& view = *views_[step.at];
+        std::vector<Opened>& open = view.buffer->open;
+        open.erase(std::find_if(open.begin(), open.end(), [&](const Opened& one) {
+            return one.use == view.opened.use && one.halves == view.opened.halves;
+        }));
         return views_[step.at].reset();
     }
     const std::shared_ptr<Buffer>& buffer = buffers_[step.with];
-    const bool writes = static_cast<ViewUse>(step.other & 3) != ViewUse::read;
-    host_ |= closure(wholly(conflicts(*buffer, writes)));
+    const Opened opened = opened_by(step, *buffer);
+    host_ |= closure(wholly(conflicts(*buffer, opened.use != ViewUse::read, opened.halves)));
     buffer->turn_of.reset();
     buffer->refused_since = false;
-    views_[step.at] = View{buffer, writes};
-    if (!writes) {
-        ++buffer->readers;
-        return;
+    const unsigned halves = halves_of_view(step.other);
+    views_[step.at] = View{buffer, opened, halves};
+    buffer->open.push_back(opened);
+    if (opened.use == ViewUse::read || opened.use == ViewUse::concurrent) return;
+    buffer->known |= halves == both_halves;  // the player writes every element at once
+    for (std::size_t i = first_of(halves); i < end_of(halves); ++i) {
+        buffer->values[i] = step.value + static_cast<std::int32_t>(i);
     }
-    buffer->writer = true;
-    buffer->known = true;  // the player writes every element at once
-    for (std::size_t i = 0; i < elements; ++i) buffer->values[i] = step.value + static_cast<std::int32_t>(i);
 }
 
 Model::~Model() {

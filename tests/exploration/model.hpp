@@ -37,6 +37,8 @@ struct KindFacts {
     bool there = false;
     bool viewable = false;  // the host may look at it
     bool turns = false;     // it belongs to one side, and one stream, at a time (89=0)
+    bool whole = false;     // its parts go from side to side together
+    bool shares = false;    // the host may use it while the device does
     bool moves = false;     // its pages are brought to the device before a use, which counts as one of their own
     bool pooled = false;    // given back in the order of a stream
     bool plain = false;     // used in place, and copied by the driver: the host takes no part
@@ -93,7 +95,6 @@ public:
 
 private:
     using Node = std::size_t;
-    static constexpr unsigned both_halves = 3;
     struct Stream;
     // Of a buffer, what an operation touches: one bit for each half.
     struct Access {
@@ -103,14 +104,18 @@ private:
         std::shared_ptr<Stream> stream;
         bool between;  // by a copy between devices, which another stream may have carried
     };
+    // A host view that is open. Readers go together, and concurrent views do.
+    struct Opened {
+        ViewUse use;
+        unsigned halves;
+    };
     struct Buffer {
         std::size_t device;
         KindFacts facts;
         Values values{};
         bool known = false;
         std::vector<Access> accesses;
-        int readers = 0;
-        bool writer = false;
+        std::vector<Opened> open;
         std::shared_ptr<Stream> turn_of;  // memory that goes by turns: who had it last, and no view since
         // An operation that would have used it was refused: whoever asks without waiting may be told to wait for the
         // next one of that stream, and the order checker may still count what was claimed for it.
@@ -127,7 +132,8 @@ private:
         Act act;
         std::int32_t value;
         std::uint32_t mark;
-        std::vector<Use> uses;  // in the order of the step's arguments
+        std::vector<Use> uses;        // in the order of the step's arguments
+        unsigned part = both_halves;  // bump_half: the half
     };
     struct Recorded {
         Work work;
@@ -164,7 +170,8 @@ private:
     };
     struct View {
         std::shared_ptr<Buffer> buffer;
-        bool writes;
+        Opened opened;
+        unsigned halves;  // that it shows
     };
     struct Happened {
         std::size_t device;
@@ -206,6 +213,7 @@ private:
     Expectation expect_graph_launch(const Step& step) const;
     Expectation expect_work(const Step& step) const;
     bool refused_by_view(const Use& use) const;
+    static Opened opened_by(const Step& step, const Buffer& buffer);
     // --- effects
     void apply_stream(const Step& step, const Answer& answer);
     void apply_memory(const Step& step);

@@ -32,10 +32,12 @@ std::string allocation(const Step& step) {
 }
 
 std::string view(const Step& step) {
-    constexpr std::array<const char*, 4> names = {"read", "write", "read_write", "?"};
+    constexpr std::array<const char*, 4> names = {"read", "write", "read_write", "concurrent"};
+    constexpr std::array<const char*, 4> parts = {"", ".part(0, 4)", ".part(4, 4)", "?"};
     const bool never = (step.other & view_never_waits) != 0;
-    return named("view", step.at) + " = " + buffer(step.with) + "." + names[step.other & 3] + "_on_host(" +
-           (never ? "never" : "") + ")" + ((step.other & 3) != 0 ? ", writing " + number(step.value) : "");
+    return named("view", step.at) + " = " + buffer(step.with) + parts[step.other >> 3 & 3] + "." +
+           names[step.other & 3] + "_on_host(" + (never ? "never" : "") + ")" +
+           ((step.other & 3) % 3 != 0 ? ", writing " + number(step.value) : "");
 }
 
 std::string of_objects(const Step& step) {
@@ -66,6 +68,9 @@ std::string of_work(const Step& step) {
     const std::string on = stream(step.at);
     switch (step.act) {
         case Act::bump: return on + ".launch(bump, " + buffer(step.with) + ", " + number(step.value) + ")";
+        case Act::bump_half:
+            return on + ".launch(bump, " + buffer(step.with) + ".part(" + (step.other % 2 == 0 ? "0" : "4") + ", 4), " +
+                   number(step.value) + ")";
         case Act::mix:
             return on + ".launch(mix, " + buffer(step.with) + ", " + buffer(step.other) + ", " + number(step.value) +
                    ")";

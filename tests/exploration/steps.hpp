@@ -34,13 +34,14 @@ enum class Act : std::uint8_t {
     release,        // buffer
     drop_buffer,    // buffer
     bump,           // stream, buffer: a kernel that reads and writes it
+    bump_half,      // stream, buffer, which half: that kernel on a part
     mix,            // stream, buffer that is written, buffer that is read: a kernel
     join,           // stream, buffer that is read and written, buffer that is read: a kernel
     look,           // stream, buffer: a kernel that reads it
     fill,           // stream, buffer
     copy,           // stream, to, from
     copy_half,      // stream, to, from: the first half into the second
-    open_view,      // view, buffer, how (ViewUse, and 4: without waiting)
+    open_view,      // view, buffer, how (ViewUse, and 4: without waiting; and 8 or 16: of the first or second half)
     close_view,     // view
     begin_capture,  // capture, stream
     end_capture,    // capture, graph
@@ -54,8 +55,21 @@ inline constexpr std::size_t act_count = static_cast<std::size_t>(Act::launch_gr
 
 enum class Kind : std::uint8_t { device, pinned, shared, managed, pool, stream_pool };
 inline constexpr std::size_t kind_count = 6;
-enum class ViewUse : std::uint8_t { read, write, read_write };
+enum class ViewUse : std::uint8_t { read, write, read_write, concurrent };
 inline constexpr std::uint8_t view_never_waits = 4;
+inline constexpr std::uint8_t view_ways = 24;  // all three halves, with and without waiting
+
+// One bit for each half of a buffer.
+inline constexpr unsigned both_halves = 3;
+constexpr unsigned halves_of_view(unsigned how) {
+    return (how >> 3) == 0 ? both_halves : how >> 3;
+}
+constexpr std::size_t first_of(unsigned halves) {
+    return halves == 2 ? elements / 2 : 0;
+}
+constexpr std::size_t end_of(unsigned halves) {
+    return halves == 1 ? elements / 2 : elements;
+}
 
 struct Step {
     Act act = Act::look;

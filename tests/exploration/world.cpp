@@ -34,9 +34,16 @@ Answer flag(const Result<bool>& result) {
 }
 
 template <class T>
-Values shown(const HostView<T>& view) {
+Values shown(const HostView<T>& view, unsigned halves) {
     Values values{};
-    std::copy(view.begin(), view.end(), values.begin());
+    std::copy(view.begin(), view.end(), values.begin() + static_cast<std::ptrdiff_t>(first_of(halves)));
+    return values;
+}
+Values shown(const ConcurrentView<std::int32_t>& view, unsigned halves) {
+    Values values{};
+    for (std::size_t i = 0; i < view.size(); ++i) {
+        values[first_of(halves) + i] = __atomic_load_n(view.data() + i, __ATOMIC_ACQUIRE);
+    }
     return values;
 }
 
@@ -132,19 +139,37 @@ Answer World::of_views(const Step& step) {
     std::optional<View>& slot = views_[step.at];
     if (step.act == Act::close_view) {
         Answer given;
-        given.read = std::visit([](const auto& view) { return shown(view); }, *slot);
+        given.read = std::visit([&](const auto& view) { return shown(view, slot->halves); }, slot->view);
         slot.reset();
         return given;
     }
+    const unsigned halves = halves_of_view(step.other);
     Buffer<Element>& buffer = buffers_[step.with];
+    if (halves == both_halves) return open_view(step, buffer, halves);
+    Result<BufferPart<Element>> part = buffer.part(first_of(halves), elements / 2);
+    return part ? open_view(step, *part, halves) : answer(part);
+}
+
+template <class Memory>
+Answer World::open_view(const Step& step, Memory& buffer, unsigned halves) {
+    std::optional<View>& slot = views_[step.at];
     const Wait wait = (step.other & view_never_waits) != 0 ? Wait::never() : Wait();
     const auto use = static_cast<ViewUse>(step.other & 3);
     if (use == ViewUse::read) {
         Result<HostView<const Element>> view = buffer.read_on_host(wait);
         Answer given = answer(view);
         if (view) {
-            given.read = shown(*view);
-            slot.emplace(std::move(view).value());
+            given.read = shown(*view, halves);
+            slot.emplace(View{std::move(view).value(), halves});
+        }
+        return given;
+    }
+    if (use == ViewUse::concurrent) {
+        Result<ConcurrentView<Element>> view = buffer.concurrent_on_host(wait);
+        Answer given = answer(view);
+        if (view) {
+            given.read = shown(*view, halves);
+            slot.emplace(View{std::move(view).value(), halves});
         }
         return given;
     }
@@ -152,9 +177,11 @@ Answer World::of_views(const Step& step) {
         use == ViewUse::write ? buffer.write_on_host(wait) : buffer.read_write_on_host(wait);
     Answer given = answer(view);
     if (!view) return given;
-    if (use == ViewUse::read_write) given.read = shown(*view);
-    for (std::size_t i = 0; i < elements; ++i) (*view)[i] = step.value + static_cast<Element>(i);
-    slot.emplace(std::move(view).value());
+    if (use == ViewUse::read_write) given.read = shown(*view, halves);
+    for (std::size_t i = first_of(halves); i < end_of(halves); ++i) {
+        (*view)[i - first_of(halves)] = step.value + static_cast<Element>(i);
+    }
+    slot.emplace(View{std::move(view).value(), halves});
     return given;
 }
 
@@ -180,6 +207,11 @@ Answer World::of_work(const Step& step, std::uint32_t mark) {
     Buffer<Element>& second = buffers_[step.other % most_buffers];
     switch (step.act) {
         case Act::bump: return answer(stream.launch(bump_kernel, elements, first, step.value, mark));
+        case Act::bump_half: {
+            Result<BufferPart<Element>> part = first.part(step.other % 2 == 0 ? 0 : elements / 2, elements / 2);
+            if (!part) return answer(part);
+            return answer(stream.launch(bump_kernel, elements / 2, *part, step.value, mark));
+        }
         case Act::mix: return answer(stream.launch(mix_kernel, elements, first, second, step.value, mark));
         case Act::join: return answer(stream.launch(join_kernel, elements, first, second, mark));
         case Act::look: return answer(stream.launch(look_kernel, elements, first, mark));
@@ -218,6 +250,8 @@ MachineFacts learn(Runtime& runtime) {
             known.moves = buffer->path() == LaunchPath::prefetch;
             known.pooled = buffer->kind() == MemoryKind::pool;
             known.turns = buffer->path() == LaunchPath::attach;
+            known.whole = known.turns || buffer->path() == LaunchPath::stage;
+            known.shares = buffer->concurrent_on_host().ok();
             const bool in_place = buffer->path() == LaunchPath::pass || buffer->path() == LaunchPath::prefetch;
             known.plain = in_place && buffer->kind() != MemoryKind::host && buffer->kind() != MemoryKind::host_numa;
         }

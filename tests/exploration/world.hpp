@@ -27,7 +27,13 @@ public:
 
 private:
     using Element = std::int32_t;
-    using View = std::variant<isthmus::HostView<const Element>, isthmus::HostView<Element>>;
+    // A view, and which half of the buffer it shows.
+    using AnyView =
+        std::variant<isthmus::HostView<const Element>, isthmus::HostView<Element>, isthmus::ConcurrentView<Element>>;
+    struct View {
+        AnyView view;
+        unsigned halves;
+    };
 
     isthmus::Device& device(std::size_t index) { return *runtime_.device(index).value(); }
     isthmus::Result<isthmus::Buffer<Element>> allocate(const Step& step);
@@ -35,6 +41,8 @@ private:
     Answer of_events(const Step& step);
     Answer of_memory(const Step& step);
     Answer of_views(const Step& step);
+    template <class Memory>
+    Answer open_view(const Step& step, Memory& memory, unsigned halves);
     Answer of_graphs(const Step& step);
     Answer of_work(const Step& step, std::uint32_t mark);
 
