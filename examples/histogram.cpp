@@ -19,13 +19,13 @@ std::uint8_t value_at(std::size_t index) {
 
 // Both sides add to the same 256 words.
 isthmus::Result<Histogram> in_shared_words(isthmus::Device& device, isthmus::Stream& stream,
-                                           isthmus::Buffer<std::uint8_t>& values, isthmus::MemoryKind kind) {
-    auto counts_or = device.allocate_shared<std::uint32_t>(256, {.kind = kind});
+                                           isthmus::Buffer<std::uint8_t>& values) {
+    // Refused where the machine would lose updates: the error says why, and what works there.
+    auto counts_or = device.allocate_shared<std::uint32_t>(256, {.updates = isthmus::AtomicSet::add});
     if (!counts_or) return std::move(counts_or).error();
     isthmus::Buffer<std::uint32_t>& counts = *counts_or;
     for (std::uint32_t& count : counts.write_on_host().value()) count = 0;
     {
-        // Refused where the machine would lose updates: the error says why, and what works there.
         auto shared = counts.atomics_on_host<isthmus::AtomicSet::add>();
         if (!shared) return std::move(shared).error();
         auto launched = stream.launch(count_values, half, values, counts);
@@ -61,12 +61,8 @@ int main() {
         for (std::size_t i = 0; i < half; ++i) bytes[i] = value_at(i);
     }
 
-    auto together = in_shared_words(device, stream, values, isthmus::MemoryKind::pinned);
-    if (!together) {
-        std::printf("not in pinned words: %s\n", std::string(together.error().text()).c_str());
-        together = in_shared_words(device, stream, values, isthmus::MemoryKind::managed);
-    }
-    if (!together) std::printf("not in managed words: %s\n", std::string(together.error().text()).c_str());
+    auto together = in_shared_words(device, stream, values);
+    if (!together) std::printf("not in shared words: %s\n", std::string(together.error().text()).c_str());
     const Histogram sums = together ? *together : in_lanes(device, stream, values);
 
     Histogram expected{};

@@ -14,12 +14,16 @@ constexpr std::uint32_t tasks = 100000;
 constexpr std::size_t workers = 256;  // threads of the GPU
 
 // Who finishes early takes more. Each side keeps its results to itself until both are done.
-isthmus::Result<std::uint32_t> from_one_queue(isthmus::Stream& stream, isthmus::Buffer<std::uint32_t>& next,
+isthmus::Result<std::uint32_t> from_one_queue(isthmus::Device& device, isthmus::Stream& stream,
                                               isthmus::Buffer<std::uint64_t>& on_gpu,
                                               std::vector<std::uint64_t>& on_cpu) {
-    auto queue = next.atomics_on_host<isthmus::AtomicSet::add>();
+    // Memory in which both may add to one word, or a refusal that says why there is none.
+    auto next = device.allocate_shared<std::uint32_t>(32, {.updates = isthmus::AtomicSet::add});
+    if (!next) return std::move(next).error();
+    for (std::uint32_t& word : next->write_on_host().value()) word = 0;
+    auto queue = next->atomics_on_host<isthmus::AtomicSet::add>();
     if (!queue) return std::move(queue).error();
-    auto launched = stream.launch(work_off, workers, next, tasks, on_gpu);
+    auto launched = stream.launch(work_off, workers, *next, tasks, on_gpu);
     if (!launched) return std::move(launched).error();
     std::uint32_t done = 0;
     for (;; ++done) {
@@ -43,16 +47,11 @@ int main() {
     isthmus::Runtime runtime = isthmus::Runtime::open().value();
     isthmus::Device& device = runtime.default_device();
     isthmus::Stream& stream = device.stream();
-    // Managed memory where CPU and GPU may use it at the same time, else what the machine prefers for both.
-    isthmus::SharedUse use;
-    if (device.capabilities().has(isthmus::Feature::concurrent_managed)) use.kind = isthmus::MemoryKind::managed;
-    auto next = device.allocate_shared<std::uint32_t>(32, use).value();
-    for (std::uint32_t& word : next.write_on_host().value()) word = 0;
     auto on_gpu = device.allocate_shared<std::uint64_t>(tasks, {.host = isthmus::Use::reads_once}).value();
     for (std::uint64_t& result : on_gpu.write_on_host().value()) result = 0;
     std::vector<std::uint64_t> on_cpu(tasks, 0);
 
-    auto queued = from_one_queue(stream, next, on_gpu, on_cpu);
+    auto queued = from_one_queue(device, stream, on_gpu, on_cpu);
     if (!queued) std::printf("not from one queue: %s\n", std::string(queued.error().text()).c_str());
     const std::uint32_t done = queued ? *queued : in_shares(stream, on_gpu, on_cpu);
 

@@ -130,11 +130,13 @@ Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount,
     return allocate_from(device, MemorySource(device, MemoryKind::host, placement), amount, "asked for as host memory");
 }
 
-Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use) {
+Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use,
+                        bool is_signed) {
     if (!device->usable()) return device->unusable("an allocation");
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
-    Result<rules::AllocationPlan> plan = rules::plan_allocation(device->capabilities, use, *bytes);
+    Result<rules::AllocationPlan> plan =
+        rules::plan_allocation(device->capabilities, use, *bytes, {static_cast<int>(amount.element_bytes), is_signed});
     if (!plan) return std::move(plan).error();
     std::shared_ptr<BufferState> buffer = begin(device, *bytes, plan->kind, plan->reason);
     if (*bytes > 0) {

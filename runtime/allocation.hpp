@@ -37,6 +37,7 @@ Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocato
                       std::string_view reason, Stream* stream = nullptr);
 Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount);
 Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement);
-Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use);
+Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use,
+                        bool is_signed = false);
 
 }  // namespace isthmus::inline v0::detail

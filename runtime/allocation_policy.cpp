@@ -3,6 +3,7 @@
 #include "allocation_policy.hpp"
 
 #include "access_rules.hpp"
+#include "atomic_rules.hpp"
 #include "launch_path.hpp"
 
 #include <platform/capability_table.hpp>
@@ -163,18 +164,89 @@ Result<AllocationPlan> asked_for(const Capabilities& device, const SharedUse& us
     return in_place(kind, "asked for by kind, and the device uses it in place");
 }
 
+// Do both sides touch it, and update it while the other one may?
+bool is_updated(const SharedUse& use) {
+    return use.updates != AtomicSet::load_store && use.host != Use::never && use.device != Use::never;
+}
+
+AccessAnswer lawful_updates(const Capabilities& device, const SharedUse& use, const SharedWord& word,
+                            const AllocationPlan& plan) {
+    if (plan.path == LaunchPath::stage || plan.path == LaunchPath::attach) {
+        return {Verdict::no, "it is for one side at a time", {}};
+    }
+    AtomicQuestion question;
+    question.kind = plan.kind;
+    question.width_bytes = word.width_bytes;
+    question.is_signed = word.is_signed;
+    return shared_atomics(device, question, use.updates);
+}
+
+Text updated_reason(const Capabilities& device, MemoryKind kind) {
+    if (is_cpu(device)) return "the CPU device: updates of both sides are those of threads of the CPU";
+    if (kind == MemoryKind::managed) {
+        return "CPU and GPU update it at the same time, which is atomic here in managed memory";
+    }
+    return "CPU and GPU update it at the same time, which is atomic here in host memory that both use in place";
+}
+
+// What the row prefers in place, and then whatever else makes these updates atomic.
+Result<AllocationPlan> updated(const Capabilities& device, const platform::Row& row, const SharedUse& use,
+                               const SharedWord& word) {
+    const MemoryKind best = use.prefer == Prefer::latency ? row.shared_for_latency.value : row.shared_in_place.value;
+    AccessAnswer why;
+    for (const MemoryKind kind : {best, MemoryKind::pinned, MemoryKind::managed, MemoryKind::host}) {
+        Result<AllocationPlan> plan = asked_for(device, use, kind);
+        if (!plan) continue;
+        plan = placed(device, use, *plan);
+        const AccessAnswer answer = lawful_updates(device, use, word, *plan);
+        if (answer) {
+            plan->reason = updated_reason(device, plan->kind);
+            return plan;
+        }
+        if (why.reason.empty()) why = answer;
+    }
+    return Error(
+        Code::unsupported,
+        "a shared buffer that CPU and GPU update at the same time is refused: in no memory of this machine are "
+        "these updates atomic; in " +
+            std::string(name(best)) + " memory " + std::string(why.reason),
+        "count in a SplitCounter (one lane per side), or send messages by plain loads and stores");
+}
+
+// A kind that was asked for is taken as it is, or refused.
+Result<AllocationPlan> updated_as_asked(const Capabilities& device, const platform::Row& row, const SharedUse& use,
+                                        const SharedWord& word) {
+    Result<AllocationPlan> plan = asked_for(device, use, *use.kind);
+    if (!plan) return plan;
+    const AccessAnswer answer = lawful_updates(device, use, word, *plan);
+    if (answer) return plan;
+    SharedUse free = use;
+    free.kind.reset();
+    const bool elsewhere = static_cast<bool>(updated(device, row, free, word));
+    return refused(*use.kind, Code::unsupported,
+                   "CPU and GPU were declared to update it at the same time, and " + std::string(answer.reason),
+                   elsewhere
+                       ? "leave the kind to the policy, which knows memory where this is atomic"
+                       : "count in a SplitCounter (one lane per side), or send messages by plain loads and stores");
+}
+
 }  // namespace
 
 bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t bytes) {
     const platform::Row& row = platform::row_of(device);
-    return use.prefer == Prefer::throughput && row.copy_pays.value && touches_often(use.device) &&
+    return use.prefer == Prefer::throughput && !is_updated(use) && row.copy_pays.value && touches_often(use.device) &&
            bytes >= row.copy_pays_from_bytes.value;
 }
 
-Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use, std::size_t bytes) {
+Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use, std::size_t bytes,
+                                       const SharedWord& word) {
     const platform::Row& row = platform::row_of(device);
-    Result<AllocationPlan> plan =
-        use.kind ? asked_for(device, use, *use.kind) : placed(device, use, chosen(device, row, use, bytes));
+    Result<AllocationPlan> plan = AllocationPlan{};
+    if (is_updated(use)) {
+        plan = use.kind ? updated_as_asked(device, row, use, word) : updated(device, row, use, word);
+    } else {
+        plan = use.kind ? asked_for(device, use, *use.kind) : placed(device, use, chosen(device, row, use, bytes));
+    }
     if (plan) plan->placement = placement_for(row, use, plan->host_kind);
     return plan;
 }

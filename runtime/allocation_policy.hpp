@@ -21,8 +21,16 @@ struct AllocationPlan {
 // Of a size that nobody knows: large enough for everything that pays by the byte.
 inline constexpr std::size_t any_size = std::numeric_limits<std::size_t>::max();
 
-// Refuses (Code::unsupported, Code::not_accessible) a kind asked for that this machine cannot share.
-Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use, std::size_t bytes = any_size);
+// The elements, for those that both sides update.
+struct SharedWord {
+    int width_bytes = 4;
+    bool is_signed = false;
+};
+
+// Refuses (Code::unsupported, Code::not_accessible) a kind asked for that this machine cannot share, and updates by
+// both sides that are atomic in no memory, or not in the kind asked for.
+Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use, std::size_t bytes = any_size,
+                                       const SharedWord& word = {});
 
 // Is the device's own memory, with a copy at each hand-over, cheaper than the way to host memory for every touch?
 bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t bytes);

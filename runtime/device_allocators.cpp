@@ -133,8 +133,8 @@ Device::Untyped Device::allocate_host_bytes(std::size_t count, std::size_t eleme
     return detail::allocate_host(state_, {count, element_bytes, alignment}, placement);
 }
 Device::Untyped Device::allocate_shared_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
-                                              const SharedUse& use) {
-    return detail::allocate_shared(state_, {count, element_bytes, alignment}, use);
+                                              const SharedUse& use, bool is_signed) {
+    return detail::allocate_shared(state_, {count, element_bytes, alignment}, use, is_signed);
 }
 
 }  // namespace isthmus::inline v0

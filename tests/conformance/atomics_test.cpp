@@ -123,6 +123,34 @@ TEST(SharedAtomics, LoseNothingWhereTheyAreGranted) {  // keeps G1, G3, G4
     });
 }
 
+TEST(SharedAtomics, WordsDeclaredAsUpdatedByBothSidesAreWhereThatIsGrantedOrRefused) {  // keeps G11, G2
+    on_every_device([](Device& device) {
+        bool possible = false;
+        for (const MemoryKind kind : {MemoryKind::host, MemoryKind::pinned, MemoryKind::managed}) {
+            auto words = zeroes<std::uint32_t>(device, kind);
+            possible |= words && words->atomics_on_host<AtomicSet::add>();
+        }
+        auto words = device.allocate_shared<std::uint32_t>(64, {.updates = AtomicSet::add});
+        if (!possible) {
+            EXPECT_TRUE(refused_as(words, Code::unsupported));
+            if (words.code() == Code::unsupported) {
+                EXPECT_NE(words.error().remedy().find("SplitCounter"), std::string_view::npos) << words.error().text();
+            }
+            return;
+        }
+        if (!words) {
+            EXPECT_TRUE(worked(words));
+            return;
+        }
+        for (std::uint32_t& word : words->write_on_host().value()) word = 0;
+        auto opened = words->atomics_on_host<AtomicSet::add>();
+        EXPECT_TRUE(worked(opened)) << words->explain();
+        if (opened) (*opened)[0].add_relaxed(2);
+        opened = Error(Code::not_ready, "", "");
+        EXPECT_EQ(words->read_on_host().value()[0], 2u);
+    });
+}
+
 TEST(SharedAtomics, AreGrantedExactlyWhereARuleHolds) {  // keeps G2, G3
     on_every_device([](Device& device) {
         const Capabilities& c = device.capabilities();

@@ -117,7 +117,9 @@ public:
     // Memory for both: the machine's row and the declared use decide which kind (G11); explain() says why.
     template <class T>
     Result<Buffer<T>> allocate_shared(std::size_t count, const SharedUse& use = {}) {
-        return typed<T>(allocate_shared_bytes(count, sizeof(T), alignof(T), use));
+        SharedUse words = use;
+        words.updates = of_words(use.updates, std::is_floating_point_v<T>);
+        return typed<T>(allocate_shared_bytes(count, sizeof(T), alignof(T), words, std::is_signed_v<T>));
     }
 
     // Memory that somebody else allocated, as a buffer of `count` elements; adopt.hpp says what becomes of it.
@@ -240,7 +242,7 @@ private:
     Untyped allocate_host_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                 const HostPlacement& placement);
     Untyped allocate_shared_bytes(std::size_t count, std::size_t element_bytes, std::size_t alignment,
-                                  const SharedUse& use);
+                                  const SharedUse& use, bool is_signed);
     Untyped adopt_bytes(void* pointer, std::size_t count, std::size_t element_bytes, std::size_t alignment,
                         AdoptOptions options);
     Untyped adopt_descriptor(int descriptor, std::size_t count, AdoptOptions options);

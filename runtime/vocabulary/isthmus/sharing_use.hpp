@@ -1,6 +1,7 @@
 // What a caller declares about a shared buffer: who touches it and how. The policy decides the rest.
 #pragma once
 
+#include <isthmus/atomic_set.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/placement.hpp>
@@ -21,6 +22,10 @@ struct SharedUse {
     Prefer prefer = Prefer::throughput;
     std::optional<MemoryKind> kind{};  // overrides the policy; refused where the machine cannot
     HostPlacement placement{};
+    // What CPU and GPU do at the same time to the same words (the buffer's elements, of 4 or 8 bytes): it is given
+    // memory in which that is atomic, and refused (Code::unsupported) where this machine has none. Memory that is
+    // adopted stays what it is.
+    AtomicSet updates = AtomicSet::load_store;
 };
 
 // How a buffer travels between host and device; what `isthmus caps` and AllocationPlan::reason explain.

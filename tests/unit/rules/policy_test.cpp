@@ -4,6 +4,7 @@
 
 #include <access_rules.hpp>
 #include <allocation_policy.hpp>
+#include <atomic_rules.hpp>
 #include <platform/capability_table.hpp>
 
 #include <set>
@@ -205,6 +206,96 @@ TEST(Policy, TheCameraExampleIsZeroCopyIntoTheDeviceAndStagedOutWhereALinkDivide
     EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), corners)), "device stage pinned");
     EXPECT_EQ(text_of(*plan_allocation(of_machine("orin"), corners)), "pinned pass pinned");
     EXPECT_EQ(text_of(*plan_allocation(of_machine("gb10"), frame)), "host pass host");
+}
+
+AtomicQuestion updating(K kind, const SharedWord& word) {
+    AtomicQuestion question;
+    question.kind = kind;
+    question.width_bytes = word.width_bytes;
+    question.is_signed = word.is_signed;
+    return question;
+}
+
+// Memory is found exactly where some is lawful, and what is found is lawful.
+void expect_updates(const Capabilities& c, AtomicSet updates, const SharedWord& word, Prefer prefer) {
+    const SharedUse use{.prefer = prefer, .updates = updates};
+    bool possible = false;
+    for (const K kind : {K::host, K::pinned, K::registered, K::managed}) {
+        SharedUse plain = use;
+        plain.updates = AtomicSet::load_store;
+        plain.kind = kind;
+        const auto made = plan_allocation(c, plain);
+        const bool lawful = made && made->path != LaunchPath::attach && made->path != LaunchPath::stage &&
+                            shared_atomics(c, updating(made->kind, word), updates);
+        // Registered memory is offered where the row prefers it; the rules for it are those of pinned memory.
+        if (kind != K::registered) possible |= lawful;
+        SharedUse asked = plain;
+        asked.updates = updates;
+        const auto as_asked = plan_allocation(c, asked, any_size, word);
+        ASSERT_EQ(as_asked.ok(), lawful) << name(kind);
+        if (!as_asked && made) {
+            EXPECT_EQ(as_asked.code(), Code::unsupported);
+        }
+    }
+    const auto plan = plan_allocation(c, use, any_size, word);
+    ASSERT_EQ(plan.ok(), possible);
+    if (plan) {
+        EXPECT_TRUE(shared_atomics(c, updating(plan->kind, word), updates)) << text_of(*plan);
+        EXPECT_EQ(plan->kind, plan->host_kind);
+        EXPECT_TRUE(plan->path == LaunchPath::pass || plan->path == LaunchPath::prefetch) << text_of(*plan);
+        EXPECT_FALSE(plan->reason.empty());
+    } else {
+        EXPECT_EQ(plan.code(), Code::unsupported);
+        EXPECT_NE(plan.error().remedy().find("SplitCounter"), std::string_view::npos) << plan.error().text();
+        EXPECT_NE(plan.error().message().find("memory"), std::string_view::npos);
+    }
+}
+
+constexpr std::array<AtomicSet, 4> update_sets = {AtomicSet::add, AtomicSet::compare_exchange,
+                                                  AtomicSet::min | AtomicSet::max, AtomicSet::float_add};
+constexpr std::array<SharedWord, 5> shared_words = {{{4, false}, {4, true}, {8, false}, {8, true}, {16, false}}};
+
+TEST(Policy, WordsThatBothSidesUpdateGetMemoryInWhichThatIsAtomicOrNone) {  // keeps G11, G2
+    const auto check = [](const Capabilities& c) {
+        for (const AtomicSet updates : update_sets) {
+            for (const SharedWord& word : shared_words) {
+                for (const Prefer prefer : {Prefer::throughput, Prefer::latency}) {
+                    expect_updates(c, updates, word, prefer);
+                }
+            }
+        }
+    };
+    for (const char* const machine : gpu_machines) {
+        SCOPED_TRACE(machine);
+        check(of_machine(machine));
+        Capabilities narrowed = of_machine(machine);
+        narrowed.lossy_kinds = 1u << static_cast<unsigned>(K::managed);
+        check(narrowed);
+    }
+    check(cpu());
+    HostAtomics additions{};
+    additions[static_cast<std::size_t>(AtomicOperation::add)] = atomic_bits::scalar_32 | atomic_bits::is_unsigned;
+    for (unsigned bits = 0; bits < combinations; ++bits) {
+        SCOPED_TRACE(bits);
+        check(of_bits(bits));
+        if (::testing::Test::HasFatalFailure()) return;
+        check(of_bits(bits, additions));
+    }
+}
+
+TEST(Policy, TellsWhichMemoryThatIsRowByRow) {  // keeps G11
+    const auto kind = [](const char* machine) {
+        const auto plan = plan_allocation(of_machine(machine), {.updates = AtomicSet::add});
+        return plan ? std::string(name(plan->kind)) : "refused";
+    };
+    EXPECT_EQ(kind("h200"), "managed");
+    EXPECT_EQ(kind("rtx-hmm"), "managed");
+    EXPECT_EQ(kind("rtx-wsl2"), "refused");
+    EXPECT_EQ(kind("orin"), "refused");
+    EXPECT_EQ(kind("thor"), "host");
+    EXPECT_EQ(kind("gh200-numa"), "host");
+    // Where only one side touches it there is nothing to make atomic for both.
+    EXPECT_EQ(plan_allocation(of_machine("orin"), {.host = Use::never, .updates = AtomicSet::add})->kind, K::device);
 }
 
 }  // namespace
