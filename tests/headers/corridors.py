@@ -65,6 +65,8 @@ def refusals(path, text, vocabulary):
     found = []
     for quote, name in INCLUDE.findall(text):
         kind = kind_of(name, vocabulary)
+        if os.path.basename(os.path.dirname(path)) == 'pch' and re.fullmatch(r'\.\./\w+\.hpp', name):
+            continue  # what a room precompiles of its own; the build gives quoted names no other folder there
         if '..' in name.split('/') or name.startswith('/'):
             found.append(f'{path}: "{name}" walks around the include directories')
         elif room and kind in RULES[room]:
@@ -107,10 +109,12 @@ def self_test(root):
              ('platform/cuda/api.cpp', '#include "../sim/engine.hpp"'), ('platform/cuda/api.cpp', '#include <cuda.h>'),
              ('platform/cpu/cpu_driver.cpp', '#  include "sim/engine.hpp"'),
              ('runtime/vocabulary/isthmus/facts.hpp', '#include <nlohmann/json.hpp>'),
+             ('runtime/pch/prelude.hpp', '#include "../../platform/cuda/api.hpp"'),
              ('tools/main.cpp', '#include <platform/driver.hpp>')]
     right = [('runtime/stream.cpp', '#include <platform/driver.hpp>'), ('runtime/stream.cpp', '#include "operation.hpp"'),
              ('platform/cuda/abi_check.cpp', '#include <cuda.h>'), ('platform/cuda/api.cpp', '#include "abi.hpp"'),
              ('platform/driver_list.cpp', '#include "cuda/cuda_driver.hpp"'),
+             ('runtime/pch/prelude.hpp', '#include "../operation.hpp"'),
              ('platform/os/host_pages.cpp', '#include <isthmus/result.hpp>'), ('tools/main.cpp', '#include <CLI/CLI.hpp>')]
     return ([f'not seen: {path}: {text}' for path, text in wrong if not refusals(path, text, vocabulary)] +
             [f'wrongly refused: {path}: {text}' for path, text in right if refusals(path, text, vocabulary)])
