@@ -193,7 +193,10 @@ TEST(SharedFrameRing, AReaderThatStandsInTheWayIsGivenUpAndToldSo) {  // keeps I
         }
         EXPECT_TRUE(refused_as(held.finish(), Code::overtaken)) << "given up, it is protected no more";
         const std::vector<isthmus::SharedReaderInfo> readers = ring.readers();
-        ASSERT_EQ(readers.size(), 2u);
+        if (readers.size() != 2) {  // a call that said that the first one is gone gave its place to the second
+            EXPECT_TRUE(unless_fault(false));
+            return;
+        }
         EXPECT_TRUE(unless_fault(readers[0].state == ReaderState::too_slow));
         EXPECT_FALSE(readers[0].why.empty());
         EXPECT_TRUE(unless_fault(readers[1].state == ReaderState::live));

@@ -274,8 +274,9 @@ private:
 };
 
 // A reader. One thread at a time. It believes nothing that the producer writes: whatever comes is a frame or a typed
-// error. For frames that the device did not use, next_frame() and finish() allocate nothing and call no driver; nothing is
-// ever imported there (I7).
+// error.
+// next_frame() and finish() import nothing; for frames that the device did not use they allocate nothing and call no
+// driver (I7).
 template <class T>
 class SharedFrameReader {
     using State = detail::SharedRingState<T, detail::RingReaderCore>;
