@@ -100,6 +100,10 @@ ServiceCore::~ServiceCore() {
         unregister();
         return;
     }
+    // Nobody can be asked to stop it again: a failure that may pass is tried again here, a deadline is not.
+    constexpr int tries = 3;
+    for (int attempt = 0; running() && !abandoned_ && attempt < tries; ++attempt) (void)stop(Wait{});
+    if (!running()) return;
     mailbox_.command(ServiceCommand::abandon);
     device_->config->say(Severity::error, "the kernel of service '" + std::string(kernel_.name) +
                                               "' did not end and was given up: what waits for it stays until it does");

@@ -120,14 +120,19 @@ std::string left_in_simulator() {
     return sum > failed_undos() ? words : std::string();
 }
 
+// For good: every function, or those without which nobody learns that memory is unused.
+bool driver_is_silent() {
+    const std::string_view plan = environment("ISTHMUS_FAULT_DRIVER");
+    const bool silent = plan.find("call=") == std::string_view::npos || plan.find("call=cuEvent") == 0;
+    return silent && plan.find("persistent") != std::string_view::npos;
+}
+
 // After a sticky error, or where it answers nothing any more, the driver gives nothing back, and nobody knows what
 // still runs: what it holds is kept until the process ends.
 bool driver_gave_up() {
     const std::string_view plan = environment("ISTHMUS_FAULT_DRIVER");
     if (plan.find("sticky") != std::string_view::npos) return true;
-    // For good: every function, or those without which nobody learns that memory is unused.
-    const bool silent = plan.find("call=") == std::string_view::npos || plan.find("call=cuEvent") == 0;
-    if (silent && plan.find("persistent") != std::string_view::npos) return true;
+    if (driver_is_silent()) return true;
     for (std::size_t at = 0; at < runtime().device_count(); ++at) {
         if (!runtime().device(at).value()->healthy()) return true;
     }
@@ -212,9 +217,11 @@ int run_under_faults() {
         harness().live != nullptr ? static_cast<long>(harness().live("physical")) : 0;  // a file each
     const long new_files = open_files() - files_before;
     if (new_files != 0 && new_files != held_files) left += " files=" + std::to_string(new_files);
-    // What the driver could not be made to give back stays mapped on purpose: it might still write there.
-    const bool kept = harness().live != nullptr &&
-                      (harness().live("allocations") > 0 || failed({"cuMemHostUnregister", "CtxPush"}) > 0);
+    // What the driver could not be made to give back stays mapped on purpose: it might still write there. So might a
+    // kernel, in plain host memory, of which nobody can be asked whether it has ended.
+    const bool kept =
+        driver_is_silent() || (harness().live != nullptr &&
+                               (harness().live("allocations") > 0 || failed({"cuMemHostUnregister", "CtxPush"}) > 0));
     if (!kept && harness().system_mapped_bytes != nullptr && harness().system_mapped_bytes() != 0) {
         left += " mapped_bytes=" + std::to_string(harness().system_mapped_bytes());
     }
