@@ -3,6 +3,8 @@
 
 #include <isthmus/protocol/frame_stamps.hpp>
 
+#include "little_endian.hpp"
+
 #include <algorithm>
 #include <string>
 
@@ -16,38 +18,8 @@ std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t page) noexcept {
     return (bytes + page - 1) / page * page;
 }
 
-// Numbers byte by byte, the lowest first.
-class Writer {
-public:
-    explicit Writer(std::byte* at) : at_(at) {}
-    void number(std::uint64_t value, std::size_t bytes) {
-        for (std::size_t byte = 0; byte < bytes; ++byte) *at_++ = static_cast<std::byte>(value >> (8 * byte));
-    }
-    template <class Bytes>
-    void bytes(const Bytes& from) {
-        at_ = std::copy(from.begin(), from.end(), at_);
-    }
-
-private:
-    std::byte* at_;
-};
-class Reader {
-public:
-    explicit Reader(const std::byte* at) : at_(at) {}
-    std::uint64_t number(std::size_t bytes) {
-        std::uint64_t value = 0;
-        for (std::size_t byte = 0; byte < bytes; ++byte) value |= std::to_integer<std::uint64_t>(*at_++) << (8 * byte);
-        return value;
-    }
-    template <class Bytes>
-    void bytes(Bytes& into) {
-        std::copy_n(at_, into.size(), into.begin());
-        at_ += into.size();
-    }
-
-private:
-    const std::byte* at_;
-};
+using Writer = LittleEndianWriter;
+using Reader = LittleEndianReader;
 
 Error damaged(const std::string& field) {
     return {Code::invalid_argument, "the descriptor of a shared frame ring is not one that a producer makes: " + field,

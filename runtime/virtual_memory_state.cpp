@@ -138,6 +138,12 @@ Result<std::shared_ptr<PhysicalState>> PhysicalState::create(const std::shared_p
     return kept(new PhysicalState(device, options, request.place, asked, bytes, handle));
 }
 
+std::shared_ptr<PhysicalState> PhysicalState::take_over(const std::shared_ptr<DeviceState>& device,
+                                                        const PhysicalOptions& options, std::size_t bytes,
+                                                        platform::PhysicalHandle handle) {
+    return kept(new PhysicalState(device, options, request_of(*device, bytes, options).place, bytes, bytes, handle));
+}
+
 ReservationState::~ReservationState() {
     if (freed) return;
     if (!device->config->forked()) (void)device->books->addresses.erase(base, id);

@@ -43,6 +43,10 @@ struct PhysicalState {
     // `bytes` is a multiple of the granularity. One driver call where nothing fails.
     static Result<std::shared_ptr<PhysicalState>> create(const std::shared_ptr<DeviceState>& device, std::size_t asked,
                                                          std::size_t bytes, const PhysicalOptions& options);
+    // What was imported, of so many bytes. No driver call.
+    static std::shared_ptr<PhysicalState> take_over(const std::shared_ptr<DeviceState>& device,
+                                                    const PhysicalOptions& options, std::size_t bytes,
+                                                    platform::PhysicalHandle handle);
 
     const std::shared_ptr<DeviceState> device;
     const PhysicalOptions options;

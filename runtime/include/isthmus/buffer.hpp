@@ -44,7 +44,8 @@ public:
     PlacementReport placement() const;
     // Bytes copied between the host's and the device's side so far; 0 wherever the memory is used in place.
     std::uint64_t staged_bytes() const noexcept;
-    // May another process be given this memory? Says what stands against it (K15); sharing itself is not offered yet.
+    // May another process be given this memory? Says what stands against it (K15). What is made for that, and how it is
+    // given: ExportableBuffer (shared_memory.hpp).
     AccessAnswer can_export() const noexcept;
     // Gives the memory back now and says whether that worked; afterwards the buffer is empty. While it waits, parts of
     // the buffer answer Code::invalid_handle; where the wait runs out, they and the buffer work on.

@@ -43,6 +43,7 @@
 #include <isthmus/service.hpp>
 #include <isthmus/scoped_allocator.hpp>
 #include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/shared_memory.hpp>
 #include <isthmus/sharing_rung.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/split_counter.hpp>

@@ -1,0 +1,304 @@
+// Exporting and importing memory of a GPU: making it, handing it out, and taking in what somebody hands over. What was
+// done before a step that fails is undone by its objects, in their order.
+#include <isthmus/shared_memory.hpp>
+
+#include <isthmus/device.hpp>
+#include <isthmus/stream.hpp>
+
+#include "buffer_memory.hpp"
+#include "buffer_state.hpp"
+#include "shared_memory_bytes.hpp"
+#include "sharing_rung.hpp"
+#include "virtual_memory_state.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace isthmus::inline v0 {
+
+struct SharedMemoryAccess {
+    static SharedMemoryDescriptor make(const SharedMemoryDescriptor::Bytes& bytes, const SharedMemoryFacts& facts,
+                                       FileDescriptor fd) {
+        return SharedMemoryDescriptor(bytes, facts, std::move(fd));
+    }
+};
+
+Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(std::span<const std::byte> bytes,
+                                                                std::vector<FileDescriptor> fds) {
+    const Result<rules::DecodedMemory> decoded = rules::decode_shared_memory(bytes);
+    if (!decoded) return decoded.error();
+    const std::size_t needed = decoded->facts.rung == SharingRung::posix_fd ? 1 : 0;
+    if (fds.size() != needed || (needed == 1 && !fds[0])) {
+        return Error(Code::invalid_argument,
+                     "memory that is shared by " + std::string(name(decoded->facts.rung)) + " comes with " +
+                         std::to_string(needed) + " file descriptors, not with " + std::to_string(fds.size()),
+                     "send what export_memory() gave, all of it");
+    }
+    Bytes own{};
+    std::copy(bytes.begin(), bytes.end(), own.begin());
+    return SharedMemoryDescriptor(own, decoded->facts, needed == 1 ? std::move(fds[0]) : FileDescriptor());
+}
+
+namespace detail {
+
+// One piece of memory, mapped for one device as one buffer.
+class SharedMapping final : public BufferMemory {
+public:
+    SharedMapping(std::shared_ptr<MappingState> mapped, const SharedMemoryFacts& told, std::string_view why)
+        : mapping_(std::move(mapped)), facts_(told) {
+        kind = MemoryKind::vmm;
+        reason = why;
+    }
+    ~SharedMapping() override { (void)end(); }
+
+    // Unmapped, released, its addresses freed; beside a service behind that, by its own end.
+    Result<void> end() override {
+        Result<void> undone = mapping_ ? mapping_->unmap() : Result<void>();
+        mapping_.reset();
+        ended = true;
+        if (!undone && undone.code() == Code::in_use) return {};
+        return undone;
+    }
+    const SharedMemoryFacts& facts() const noexcept { return facts_; }
+    PhysicalState& memory() const noexcept { return *mapping_->memory; }
+
+    MemoryBlock block() const override {
+        MemoryBlock block;
+        block.id = mapping_->reservation->id;
+        block.device = mapping_->address();
+        block.bytes = static_cast<std::size_t>(facts_.bytes);
+        block.kind = kind;
+        return block;
+    }
+
+private:
+    std::shared_ptr<MappingState> mapping_;
+    const SharedMemoryFacts facts_;
+};
+
+namespace {
+
+constexpr std::string_view making = "making a buffer to be exported";
+constexpr std::string_view importing = "importing memory";
+
+// Addresses of its own, mapped, and the device let in: three driver calls.
+Result<std::shared_ptr<MappingState>> map_for(const std::shared_ptr<DeviceState>& device,
+                                              std::shared_ptr<PhysicalState> memory, std::size_t granularity) {
+    Result<std::shared_ptr<ReservationState>> where = ReservationState::reserve(device, memory->bytes, 0, granularity);
+    if (!where) return std::move(where).error();
+    Result<std::shared_ptr<MappingState>> mapping = (*where)->map(0, std::move(memory));
+    if (!mapping) return mapping;
+    if (Result<void> open = (*mapping)->set_access({device}, RangeAccess::read_write); !open) {
+        return std::move(open).error();
+    }
+    return mapping;
+}
+
+// The rung of memory for GPUs alone. Of a fabric the attribute alone is asked here: fabric_handle() tries.
+Result<SharingRung> rung_for(const DeviceState& device, const ExportableOptions& options) {
+    rules::SharingEnd end = rules::sharing_end(device.capabilities);
+    const bool mapped = device.driver->virtual_memory() != nullptr;
+    end.posix_fd = end.posix_fd && mapped;
+    end.fabric =
+        mapped && device.capabilities.has(Feature::virtual_memory) && device.capabilities.has(Feature::export_fabric);
+    const rules::RungAnswer answer = rules::choose_rung(SeenBy::gpus_only, end, end, !options.other_machines);
+    if (answer.rung == SharingRung::posix_fd || answer.rung == SharingRung::fabric) return answer.rung;
+    const std::string_view but = answer.rung == SharingRung::none
+                                     ? std::string_view()
+                                     : ", and this library exports memory by file descriptors and fabric handles alone";
+    return Error(Code::unsupported,
+                 std::string(making) + " was refused: " + std::string(answer.reason) + std::string(but),
+                 options.other_machines
+                     ? std::string(answer.remedy)
+                     : "share frames through memory of the host (SharedFrameRing), which works on every machine");
+}
+
+// There and back: the attribute promises nothing.
+Result<platform::FabricHandle> fabric_handle(PhysicalState& memory, bool and_back) {
+    DeviceState& device = *memory.device;
+    platform::VirtualMemory& driver = *device.driver->virtual_memory();
+    platform::FabricHandle handle{};
+    platform::Status status = driver.export_fabric(memory.handle, handle);
+    if (!status.ok()) return device.failure(status, "exporting memory by a fabric handle");
+    if (!and_back) return handle;
+    platform::PhysicalHandle again = platform::PhysicalHandle::none;
+    status = driver.import_fabric(handle, again);
+    if (!status.ok()) return device.failure(status, "trying a fabric handle");
+    (void)PhysicalState::take_over(memory.device, memory.options, memory.bytes, again);  // releases it
+    return handle;
+}
+
+// All of what others will see, up to the granularity.
+Result<void> fill_with_zeros(Device& device, const std::shared_ptr<BufferState>& state, std::size_t all_bytes) {
+    const std::size_t asked = std::exchange(state->bytes, all_bytes);
+    Result<Stream> stream = device.create_stream();
+    if (!stream) return std::move(stream).error();
+    Buffer<std::uint8_t> whole(state);
+    Result<void> done = stream->fill_bytes(whole, 0);
+    if (done) done = stream->synchronize();
+    state->bytes = asked;
+    return done;
+}
+
+// The handle behind the descriptor; the driver's answer to a wrong one is nothing but "unknown" (999).
+Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemoryDescriptor& descriptor) {
+    platform::VirtualMemory& driver = *device.driver->virtual_memory();
+    platform::PhysicalHandle handle = platform::PhysicalHandle::none;
+    platform::Status status;
+    if (descriptor.facts().rung == SharingRung::posix_fd) {
+        status = driver.import_fd(descriptor.fds()[0], handle);
+    } else {
+        const Result<rules::DecodedMemory> decoded = rules::decode_shared_memory(descriptor.bytes());
+        if (!decoded) return decoded.error();
+        status = driver.import_fabric(decoded->fabric, handle);
+    }
+    if (status.ok()) return handle;
+    Error why = device.failure(status, importing);
+    if (why.code() != Code::driver_error && why.code() != Code::invalid_argument) return why;
+    return Error(Code::invalid_argument,
+                 "importing memory was refused: what came with the descriptor is no memory of this driver, or its "
+                 "exporter gave it up (" +
+                     std::string(why.message()) + ")",
+                 "send the file descriptor of export_memory() itself, of a process on the same driver")
+        .from_call(why.call(), why.driver_code());
+}
+
+// A handle tells whose memory it is, whatever was said beside it.
+Result<void> check_owner(PhysicalState& memory, SharingRung rung) {
+    DeviceState& device = *memory.device;
+    platform::PhysicalFacts told;
+    const platform::Status status = device.driver->virtual_memory()->properties(memory.handle, told);
+    if (!status.ok()) return device.failure(status, "asking what was imported");
+    const bool fits = told.place.where == MemoryPlace::Where::device &&
+                      (rung == SharingRung::fabric || told.place.id == device.driver->facts().ordinal);
+    if (fits) return {};
+    return Error(Code::invalid_argument,
+                 "importing memory was refused: the handle is not for memory of the device that its descriptor names",
+                 "send the file descriptor and the bytes of the same export_memory()");
+}
+
+}  // namespace
+
+Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::uint32_t element_bytes,
+                                       const ExportableOptions& options) {
+    const std::shared_ptr<DeviceState>& owner = device.state();
+    if (Result<void> now = may_change_memory(*owner, making); !now) return std::move(now).error();
+    if (owner->synchronous) {
+        return Error(Code::unsupported, std::string(making) + " was refused: the CPU device has no memory of a GPU",
+                     "share frames through memory of the host (SharedFrameRing)");
+    }
+    const Result<SharingRung> rung = rung_for(*owner, options);
+    if (!rung) return rung.error();
+    PhysicalOptions physical;
+    physical.exports = *rung == SharingRung::fabric ? ExportKinds::fabric : ExportKinds::posix_fd;
+    Result<platform::Granularity> granularity = ask_granularity(*owner, physical);
+    if (!granularity) return std::move(granularity).error();
+    Result<SharedMemoryFacts> facts =
+        rules::make_shared_memory(*rung, bytes, element_bytes, granularity->minimum_bytes, owner->driver->facts().uuid);
+    if (!facts) return std::move(facts).error();
+    const auto all_bytes = static_cast<std::size_t>(facts->mapped_bytes);
+    Result<std::shared_ptr<PhysicalState>> memory = PhysicalState::create(owner, bytes, all_bytes, physical);
+    if (!memory) return std::move(memory).error();
+    if (*rung == SharingRung::fabric) {
+        if (Result<platform::FabricHandle> tried = fabric_handle(**memory, true); !tried) return tried.error();
+    }
+    Result<std::shared_ptr<MappingState>> mapping =
+        map_for(owner, std::move(memory).value(), granularity->minimum_bytes);
+    if (!mapping) return std::move(mapping).error();
+    auto shared = std::make_shared<SharedMapping>(std::move(mapping).value(), *facts,
+                                                  *rung == SharingRung::fabric
+                                                      ? "made to be exported: device memory by a fabric handle"
+                                                      : "made to be exported: device memory by a file descriptor");
+    std::shared_ptr<BufferState> state = buffer_over(owner, shared);
+    state->bytes = state->block.bytes;
+    if (Result<void> zero = fill_with_zeros(device, state, all_bytes); !zero) return std::move(zero).error();
+    return MadeExportable{std::move(state), std::move(shared)};
+}
+
+SharingRung rung_of(const SharedMapping* memory) noexcept {
+    return memory != nullptr ? memory->facts().rung : SharingRung::none;
+}
+
+Result<SharedMemoryDescriptor> export_mapping(const BufferState* state, const SharedMapping* memory) {
+    if (state == nullptr || memory == nullptr || memory->ended) {
+        return Error(Code::invalid_handle, "exporting memory: the buffer is empty, moved from or already released",
+                     "export the buffer that it was moved to, or make a new one");
+    }
+    PhysicalState& physical = memory->memory();
+    DeviceState& device = *physical.device;
+    if (!device.usable()) return device.unusable("exporting memory");
+    const SharedMemoryFacts& facts = memory->facts();
+    if (facts.rung == SharingRung::fabric) {
+        const Result<platform::FabricHandle> handle = fabric_handle(physical, false);
+        if (!handle) return handle.error();
+        return SharedMemoryAccess::make(rules::encode_shared_memory(facts, *handle), facts, FileDescriptor());
+    }
+    int number = -1;
+    const platform::Status status = device.driver->virtual_memory()->export_fd(physical.handle, number);
+    if (!status.ok()) return device.failure(status, "exporting memory by a file descriptor");
+    return SharedMemoryAccess::make(rules::encode_shared_memory(facts, {}), facts, FileDescriptor(number));
+}
+
+Result<std::shared_ptr<BufferState>> import_mapping(const Device& device, SharedMemoryDescriptor descriptor,
+                                                    std::uint32_t element_bytes) {
+    const std::shared_ptr<DeviceState>& owner = device.state();
+    if (Result<void> now = may_change_memory(*owner, importing); !now) return std::move(now).error();
+    const SharedMemoryFacts& facts = descriptor.facts();
+    const Feature feature = facts.rung == SharingRung::fabric ? Feature::export_fabric : Feature::export_posix_fd;
+    rules::ImportingEnd end;
+    end.is_cpu = owner->synchronous;
+    end.imports = owner->driver->virtual_memory() != nullptr && owner->capabilities.has(Feature::virtual_memory) &&
+                  owner->capabilities.has(feature);
+    end.device = owner->driver->facts().uuid;
+    end.element_bytes = element_bytes;
+    PhysicalOptions physical;
+    if (end.imports) {
+        Result<platform::Granularity> granularity = ask_granularity(*owner, physical);
+        if (!granularity) return std::move(granularity).error();
+        end.granularity_bytes = granularity->minimum_bytes;
+    }
+    if (Result<void> fine = rules::may_import(facts, end); !fine) return std::move(fine).error();
+    const Result<platform::PhysicalHandle> handle = take_in(*owner, descriptor);
+    if (!handle) return handle.error();
+    std::shared_ptr<PhysicalState> memory =
+        PhysicalState::take_over(owner, physical, static_cast<std::size_t>(facts.mapped_bytes), *handle);
+    if (Result<void> fits = check_owner(*memory, facts.rung); !fits) return std::move(fits).error();
+    Result<std::shared_ptr<MappingState>> mapping =
+        map_for(owner, std::move(memory), static_cast<std::size_t>(end.granularity_bytes));
+    if (!mapping) {
+        if (mapping.error().code() != Code::unsupported) return std::move(mapping).error();
+        // Nothing tells an imported handle's size, but that another one cannot be mapped (801).
+        return Error(Code::invalid_argument,
+                     "importing memory was refused: it does not have the " + std::to_string(facts.mapped_bytes) +
+                         " bytes that its descriptor says",
+                     "send the file descriptor and the bytes of the same export_memory()")
+            .from_call(mapping.error().call(), mapping.error().driver_code());
+    }
+    std::shared_ptr<BufferState> state =
+        buffer_over(owner, std::make_shared<SharedMapping>(std::move(mapping).value(), facts,
+                                                           "imported: memory of a GPU that another process exported"));
+    state->bytes = state->block.bytes;
+    return state;
+}
+
+}  // namespace detail
+
+Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffer) {
+    if (!buffer) {
+        return Error(Code::invalid_handle, "exporting memory: the buffer is empty, moved from or already released",
+                     "export the buffer that it was moved to, or make a new one");
+    }
+    const std::string_view reason =
+        buffer.kind() == MemoryKind::vmm
+            ? std::string_view(
+                  "mapped memory is exported by the ExportableBuffer that it was made as, and imported "
+                  "memory by its exporter")
+            : buffer.can_export().reason;
+    return Error(Code::unsupported, "exporting this buffer was refused: " + std::string(reason),
+                 "make it as an ExportableBuffer, or copy it into one; frames that CPUs see go round in a "
+                 "SharedFrameRing");
+}
+
+}  // namespace isthmus::inline v0

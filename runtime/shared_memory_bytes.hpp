@@ -1,0 +1,43 @@
+// The descriptor of shared device memory as bytes, and what in it can be true. Pure.
+#pragma once
+
+#include <isthmus/result.hpp>
+#include <isthmus/shared_memory_descriptor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace isthmus::rules {
+
+inline constexpr std::uint64_t most_shared_bytes = std::uint64_t{1} << 46;  // no machine has more
+using FabricBytes = std::array<unsigned char, 64>;
+
+// Errors: invalid_argument (no elements, more bytes than any machine has, a granularity that is no power of two).
+Result<SharedMemoryFacts> make_shared_memory(SharingRung rung, std::uint64_t bytes, std::uint32_t element_bytes,
+                                             std::uint64_t granularity_bytes, const Uuid& device);
+
+// `fabric`: all zero with other rungs.
+SharedMemoryDescriptor::Bytes encode_shared_memory(const SharedMemoryFacts& facts, const FabricBytes& fabric);
+
+struct DecodedMemory {
+    SharedMemoryFacts facts;
+    FabricBytes fabric{};
+};
+// Every byte may be anything. What comes out is what make_shared_memory() would make, so that no sum in it overflows.
+// Errors: invalid_argument (names the field).
+Result<DecodedMemory> decode_shared_memory(std::span<const std::byte> bytes);
+
+// What the importer's side of it is.
+struct ImportingEnd {
+    bool is_cpu = false;
+    bool imports = false;  // memory of this rung
+    Uuid device;
+    std::uint64_t granularity_bytes = 0;
+    std::uint32_t element_bytes = 0;  // that the program asks for
+};
+// Before the driver is called. Errors: unsupported, wrong_device, invalid_argument.
+Result<void> may_import(const SharedMemoryFacts& facts, const ImportingEnd& end);
+
+}  // namespace isthmus::rules

@@ -1,0 +1,205 @@
+// Memory of a GPU in two processes, over a channel: kernels of each read what kernels of the other wrote. Both are
+// forked before either opens a runtime, as two programs would be; this one never opens any.
+#include "conformance.hpp"
+#include "pinned_buffer.hpp"
+
+#include <isthmus/channel.hpp>
+#include <isthmus/shared_memory.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+namespace {
+
+using conformance::driver_calls;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Channel;
+using isthmus::ChannelMessage;
+using isthmus::ChannelSide;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::ExportableBuffer;
+using isthmus::ExportableOptions;
+using isthmus::Feature;
+using isthmus::Result;
+using isthmus::SharedMemoryDescriptor;
+
+using Numbers = ExportableBuffer<std::int32_t>;
+constexpr std::size_t count = 1000;
+constexpr int rounds = 5;
+enum Kind : std::uint32_t { memory, no_memory, your_turn };
+
+Channel opened(isthmus::FileDescriptor socket, ChannelSide side) {
+    isthmus::ChannelOptions options;
+    options.step_timeout = std::chrono::seconds(60);  // a driver may take its time to start
+    return Channel::over(std::move(socket), side, options).value();
+}
+
+// In a process of its own, which answers with what its expectations say.
+template <class Body>
+pid_t process(Body body) {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    try {
+        body();
+    } catch (const std::exception& thrown) {
+        ADD_FAILURE() << thrown.what();
+    }
+    conformance::close_runtime();
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+int end_of(pid_t child) {
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return status;
+}
+
+// Runs both; the parent keeps no end of their line. Answers how the exporter ended.
+template <class Exporter, class Importer>
+int play(Exporter exporter, Importer importer) {
+    isthmus::ChannelPair pair = isthmus::make_channel_pair().value();
+    const pid_t first = process([&] {
+        pair.childs.close();
+        exporter(opened(std::move(pair.ours), ChannelSide::offering));
+    });
+    const pid_t second = process([&] {
+        pair.ours.close();
+        importer(opened(std::move(pair.childs), ChannelSide::receiving));
+    });
+    pair.ours.close();
+    pair.childs.close();
+    const int status = end_of(first);
+    EXPECT_EQ(end_of(second), 0) << "the importer";
+    return status;
+}
+
+std::int32_t last_of(Device& device, const Buffer<std::int32_t>& buffer) {
+    Buffer<std::int32_t> out = conformance::pinned(device, count, -1);
+    (void)device.stream().launch(conformance::scale_into, count, out, buffer, 1).value();
+    const auto seen = out.read_on_host().value();
+    for (std::size_t at = 1; at < count; ++at) EXPECT_EQ(seen[at], seen[0]) << "at " << at;
+    return seen[count - 1];
+}
+
+// Four kernels over the shared buffer: four calls, where they are counted.
+void add_four(isthmus::Stream& stream, Buffer<std::int32_t>& buffer, bool first) {
+    const long before = driver_calls();
+    for (int launch = 0; launch < 4; ++launch) {
+        (void)stream.launch(conformance::add_one, count, buffer).value();
+    }
+    if (!first && before >= 0) {
+        EXPECT_EQ(driver_calls() - before, 4);
+    }
+    stream.synchronize().value();
+}
+
+// The buffer, sent; an empty one where this machine has none, which is then said.
+Numbers hand_out(Device& device, Channel& line, const ExportableOptions& options) {
+    Result<Numbers> made = Numbers::make(device, count, options);
+    if (!made) {
+        const auto& can = device.capabilities();
+        EXPECT_FALSE(can.has(Feature::virtual_memory) && can.has(Feature::export_posix_fd) && !options.other_machines)
+            << made.error().text();
+        EXPECT_TRUE(made.code() == Code::unsupported || made.code() == Code::not_permitted) << made.error().text();
+        line.send(no_memory, {}).value();
+        line.wait_received().value();
+        return {};
+    }
+    const SharedMemoryDescriptor descriptor = export_memory(*made).value();
+    line.send(memory, descriptor.bytes(), descriptor.fds()).value();
+    return std::move(made).value();
+}
+Buffer<std::int32_t> take_in(Device& device, Channel& line) {
+    ChannelMessage message = line.receive().value();
+    if (message.kind == no_memory) return {};
+    auto descriptor = SharedMemoryDescriptor::received(message.bytes, std::move(message.fds)).value();
+    return isthmus::import_memory<std::int32_t>(device, std::move(descriptor)).value();
+}
+
+void take_turns(const ExportableOptions& options) {
+    const auto exporter = [&](Channel line) {
+        Device& device = runtime().default_device();
+        Numbers mine = hand_out(device, line, options);
+        if (!mine) return;
+        isthmus::Stream stream = device.create_stream().value();
+        for (int round = 0; round < rounds; ++round) {
+            add_four(stream, mine, round == 0);
+            line.send(your_turn, {}).value();
+            EXPECT_EQ(line.receive().value().kind, your_turn);
+            EXPECT_EQ(last_of(device, mine), 8 * (round + 1)) << "what the importer's kernels wrote";
+        }
+        if (driver_calls() >= 0) {
+            EXPECT_EQ(driver_calls("cuMemExportToShareableHandle"), options.other_machines ? 2 : 1);
+        }
+        line.send(your_turn, {}).value();
+        line.wait_received().value();
+    };
+    const auto importer = [](Channel line) {
+        Device& device = runtime().default_device();
+        Buffer<std::int32_t> theirs = take_in(device, line);
+        if (!theirs) return;
+        isthmus::Stream stream = device.create_stream().value();
+        for (int round = 0; round < rounds; ++round) {
+            EXPECT_EQ(line.receive().value().kind, your_turn);
+            EXPECT_EQ(last_of(device, theirs), 8 * round + 4) << "what the exporter's kernels wrote";
+            add_four(stream, theirs, round == 0);
+            line.send(your_turn, {}).value();
+        }
+        EXPECT_EQ(line.receive().value().kind, your_turn);
+        if (driver_calls() >= 0) {
+            EXPECT_EQ(driver_calls("cuMemImportFromShareableHandle"), 1) << "once, however often it is used";
+        }
+    };
+    EXPECT_EQ(play(exporter, importer), 0) << "the exporter";
+}
+
+// keeps I1, I7
+TEST(SharedMemoryProcesses, KernelsOfBothUseTheSameBytesByAFileDescriptor) {
+    take_turns({});
+}
+
+// keeps I1, I7
+TEST(SharedMemoryProcesses, KernelsOfBothUseTheSameBytesByAFabricHandle) {
+    take_turns({.other_machines = true});
+}
+
+// keeps I6: by a file descriptor. A fabric handle that was imported holds the memory, too.
+TEST(SharedMemoryProcesses, TheMemoryOutlivesAnExporterThatIsKilled) {
+    for (const bool fabric : {false, true}) {
+        const auto exporter = [&](Channel line) {
+            Device& device = runtime().default_device();
+            Numbers mine = hand_out(device, line, {.other_machines = fabric});
+            if (!mine) return;
+            device.stream().fill(mine, 41).value();
+            device.stream().synchronize().value();
+            line.send(your_turn, {}).value();
+            EXPECT_EQ(line.receive().value().kind, your_turn);
+            (void)::raise(SIGKILL);
+        };
+        const auto importer = [](Channel line) {
+            Device& device = runtime().default_device();
+            Buffer<std::int32_t> theirs = take_in(device, line);
+            if (!theirs) return;
+            EXPECT_EQ(line.receive().value().kind, your_turn);
+            line.send(your_turn, {}).value();
+            EXPECT_TRUE(refused_as(line.receive(), Code::peer_lost));
+            (void)device.stream().launch(conformance::add_one, count, theirs).value();
+            EXPECT_EQ(last_of(device, theirs), 42);
+            EXPECT_TRUE(worked(theirs.release()));
+        };
+        const int status = play(exporter, importer);
+        EXPECT_TRUE(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)) << status;
+    }
+}
+
+}  // namespace

@@ -1,0 +1,302 @@
+// Memory of a GPU that is exported and imported: here within one process, where each import is a mapping of its own; in
+// two processes in shared_memory_processes_test.cpp.
+#include "conformance.hpp"
+#include "pinned_buffer.hpp"
+
+#include <isthmus/shared_memory.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using conformance::driver_calls;
+using conformance::on_every_device;
+using conformance::pinned;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::ExportableBuffer;
+using isthmus::Feature;
+using isthmus::FileDescriptor;
+using isthmus::LaunchMode;
+using isthmus::LaunchOptions;
+using isthmus::MemoryKind;
+using isthmus::Result;
+using isthmus::SharedMemoryDescriptor;
+using isthmus::SharingRung;
+
+using Numbers = ExportableBuffer<std::int32_t>;
+using Bytes = std::vector<std::byte>;
+constexpr std::size_t count = 1000;
+constexpr LaunchOptions checked{.mode = LaunchMode::checked};
+
+bool exports(const Device& device) {
+    const auto& can = device.capabilities();
+    return can.has(Feature::virtual_memory) && can.has(Feature::export_posix_fd);
+}
+template <class Body>
+void on_every_exporting_device(Body body) {
+    on_every_device([&](Device& device) {
+        if (exports(device)) body(device);
+    });
+}
+
+Bytes bytes_of(const SharedMemoryDescriptor& descriptor) {
+    return {descriptor.bytes().begin(), descriptor.bytes().end()};
+}
+// As it comes over a transport; `file`: which is duplicated.
+Result<SharedMemoryDescriptor> received(const Bytes& bytes, int file) {
+    std::vector<FileDescriptor> fds;
+    if (file >= 0) fds.emplace_back(::fcntl(file, F_DUPFD_CLOEXEC, 0));
+    return SharedMemoryDescriptor::received(bytes, std::move(fds));
+}
+void put(Bytes& bytes, std::size_t at, std::uint64_t value) {
+    for (std::size_t byte = 0; byte < 8; ++byte) bytes[at + byte] = static_cast<std::byte>(value >> (8 * byte));
+}
+
+void expect_all(Device& device, const Buffer<std::int32_t>& buffer, std::int32_t value) {
+    Buffer<std::int32_t> out = pinned(device, buffer.size(), -1);
+    (void)device.stream().launch(checked, conformance::scale_into, buffer.size(), out, buffer, 1).value();
+    auto seen = out.read_on_host().value();
+    for (std::size_t at = 0; at < seen.size(); ++at) ASSERT_EQ(seen[at], value) << "at " << at;
+}
+
+// keeps I1
+TEST(SharedMemory, BothSidesUseTheSameBytes) {
+    on_every_exporting_device([](Device& device) {
+        Numbers made = Numbers::make(device, count).value();
+        EXPECT_EQ(made.rung(), SharingRung::posix_fd);
+        EXPECT_EQ(made.kind(), MemoryKind::vmm);
+        EXPECT_FALSE(made.explain().empty());
+        const SharedMemoryDescriptor sent = export_memory(made).value();
+        EXPECT_EQ(sent.facts().bytes, count * sizeof(std::int32_t));
+        EXPECT_EQ(sent.facts().device, device.facts().uuid);
+        EXPECT_EQ(sent.facts().mapped_bytes % sent.facts().granularity_bytes, 0u);
+        auto arrived = received(bytes_of(sent), sent.fds()[0]).value();
+        EXPECT_EQ(arrived.facts(), sent.facts());
+        Buffer<std::int32_t> taken = isthmus::import_memory<std::int32_t>(device, std::move(arrived)).value();
+        EXPECT_EQ(taken.size(), count);
+        EXPECT_NE(taken.device_address(), made.device_address());
+        (void)device.stream().launch(checked, conformance::add_one, count, made).value();
+        expect_all(device, taken, 1);
+        (void)device.stream().launch(checked, conformance::add_one, count, taken).value();
+        expect_all(device, made, 2);
+    });
+}
+
+// keeps I3: by a fill of its own, whatever the driver does
+TEST(SharedMemory, IsZeroWhenItIsMadeAndNotUsedAgainForAnythingElse) {
+    on_every_exporting_device([](Device& device) {
+        for (int round = 0; round < 2; ++round) {
+            const long fills = driver_calls("cuMemsetD8Async"), creations = driver_calls("cuMemCreate");
+            Numbers made = Numbers::make(device, count).value();
+            if (fills >= 0) {
+                EXPECT_TRUE(unless_fault(driver_calls("cuMemsetD8Async") == fills + 1));
+                EXPECT_TRUE(unless_fault(driver_calls("cuMemCreate") == creations + 1)) << "from no pool";
+            }
+            expect_all(device, made, 0);
+            device.stream().fill(made, 77).value();
+            const long releases = driver_calls("cuMemRelease");
+            EXPECT_TRUE(worked(made.release()));
+            if (releases >= 0) {
+                EXPECT_TRUE(unless_fault(driver_calls("cuMemRelease") == releases + 1)) << "to no pool";
+            }
+        }
+    });
+}
+
+// keeps I6
+TEST(SharedMemory, TheExporterMayEndFirst) {
+    on_every_exporting_device([](Device& device) {
+        Buffer<std::int32_t> taken;
+        {
+            Numbers made = Numbers::make(device, count).value();
+            device.stream().fill(made, 5).value();
+            device.synchronize().value();
+            taken = isthmus::import_memory<std::int32_t>(device, made.export_memory().value()).value();
+        }
+        expect_all(device, taken, 5);
+        EXPECT_TRUE(worked(taken.release()));
+    });
+}
+
+// keeps I7
+TEST(SharedMemory, ASteadyStateCallsTheDriverForItsLaunchesOnly) {
+    on_every_exporting_device([](Device& device) {
+        if (driver_calls() < 0) return;
+        Numbers made = Numbers::make(device, count).value();
+        Buffer<std::int32_t> taken = isthmus::import_memory<std::int32_t>(device, made.export_memory().value()).value();
+        isthmus::Stream stream = device.create_stream().value();
+        const auto launches = [&](int times) {
+            for (int round = 0; round < times; ++round) {
+                (void)stream.launch(checked, conformance::add_one, count, made).value();
+                (void)stream.launch(checked, conformance::add_one, count, taken).value();
+            }
+        };
+        launches(2);
+        const long before = driver_calls(), launched = driver_calls("cuLaunchKernel");
+        launches(10);
+        EXPECT_TRUE(unless_fault(driver_calls() - before == 20));
+        EXPECT_TRUE(unless_fault(driver_calls("cuLaunchKernel") - launched == 20));
+        stream.synchronize().value();
+        expect_all(device, taken, 24);
+    });
+}
+
+// keeps I1, V1
+TEST(SharedMemory, ADeviceThatSharesNoneOfItsMemorySaysWhatWorks) {
+    on_every_device([](Device& device) {
+        if (exports(device)) return;
+        const Result<Numbers> made = Numbers::make(device, count);
+        EXPECT_TRUE(refused_as(made, Code::unsupported));
+        if (!made) {
+            EXPECT_NE(made.error().text().find("SharedFrameRing"), std::string::npos) << made.error().text();
+        }
+    });
+}
+
+// keeps I1
+TEST(SharedMemory, WhatIsNoneOfItIsNotMade) {
+    on_every_exporting_device([](Device& device) {
+        EXPECT_TRUE(refused_as(Numbers::make(device, 0), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(Numbers::make(device, ~std::size_t{0}), Code::invalid_argument));
+        const Numbers never;
+        EXPECT_TRUE(refused_as(export_memory(never), Code::invalid_handle));
+        Numbers made = Numbers::make(device, count).value();
+        EXPECT_TRUE(worked(made.release()));
+        EXPECT_TRUE(refused_as(export_memory(made), Code::invalid_handle));
+    });
+}
+
+// keeps I3, K15
+TEST(SharedMemory, OtherBuffersAreNotExportedAndTheRefusalSaysWhatIs) {
+    on_every_device([](Device& device) {
+        const auto explains = [](const Result<SharedMemoryDescriptor>& answer) {
+            EXPECT_TRUE(refused_as(answer, Code::unsupported));
+            return !answer && answer.error().text().find("ExportableBuffer") != std::string::npos;
+        };
+        EXPECT_TRUE(explains(export_memory(device.allocate<std::int32_t>(count).value())));
+        EXPECT_TRUE(explains(export_memory(device.allocate_shared<std::int32_t>(count).value())));
+        EXPECT_TRUE(refused_as(export_memory(Buffer<std::int32_t>()), Code::invalid_handle));
+        if (!exports(device)) return;
+        Numbers made = Numbers::make(device, count).value();
+        const Buffer<std::int32_t> taken =
+            isthmus::import_memory<std::int32_t>(device, made.export_memory().value()).value();
+        EXPECT_TRUE(explains(export_memory(taken)));
+    });
+}
+
+// keeps I1: by the UUID, which is the same in every process
+TEST(SharedMemory, OtherDevicesDoNotImportIt) {
+    on_every_exporting_device([](Device& device) {
+        Numbers made = Numbers::make(device, count).value();
+        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
+            Device& other = *runtime().device(at).value();
+            if (&other == &device) continue;
+            const Code wanted = other.is_cpu() ? Code::unsupported : Code::wrong_device;
+            EXPECT_TRUE(refused_as(isthmus::import_memory<std::int32_t>(other, made.export_memory().value()), wanted));
+        }
+        EXPECT_TRUE(refused_as(isthmus::import_memory<std::int64_t>(device, made.export_memory().value()),
+                               Code::invalid_argument));
+        // … as if it came from a machine with another GPU.
+        const SharedMemoryDescriptor sent = made.export_memory().value();
+        Bytes bytes = bytes_of(sent);
+        bytes[48] ^= std::byte{1};
+        auto elsewhere = received(bytes, sent.fds()[0]).value();
+        EXPECT_TRUE(refused_as(isthmus::import_memory<std::int32_t>(device, std::move(elsewhere)), Code::wrong_device));
+    });
+}
+
+// keeps I6: nothing of it is believed, and nothing is left of it
+TEST(SharedMemory, WhatIsNotWhatItsDescriptorSaysIsRefused) {
+    on_every_exporting_device([](Device& device) {
+        Numbers made = Numbers::make(device, count).value();
+        const SharedMemoryDescriptor sent = made.export_memory().value();
+        const Bytes good = bytes_of(sent);
+        const auto import = [&](const Bytes& bytes, int file) -> Result<Buffer<std::int32_t>> {
+            Result<SharedMemoryDescriptor> arrived = received(bytes, file);
+            if (!arrived) return arrived.error();
+            return isthmus::import_memory<std::int32_t>(device, std::move(arrived).value());
+        };
+        EXPECT_TRUE(worked(import(good, sent.fds()[0])));
+        // A descriptor of anything else: the driver answers 999.
+        std::array<int, 2> pipe_ends{-1, -1};
+        ASSERT_EQ(::pipe2(pipe_ends.data(), O_CLOEXEC), 0);
+        const FileDescriptor in(pipe_ends[0]), out(pipe_ends[1]);
+        const Result<Buffer<std::int32_t>> wrong = import(good, in.get());
+        EXPECT_TRUE(refused_as(wrong, Code::invalid_argument));
+        if (!wrong) {
+            EXPECT_TRUE(unless_fault(wrong.error().driver_code() == 999)) << wrong.error().text();
+        }
+        EXPECT_TRUE(refused_as(import(good, -1), Code::invalid_argument));
+        // Another size than the memory has: nothing but mapping it tells.
+        const std::uint64_t granule = sent.facts().granularity_bytes;
+        Bytes larger = good;
+        put(larger, 16, 2 * granule);
+        put(larger, 24, 2 * granule);
+        EXPECT_TRUE(refused_as(import(larger, sent.fds()[0]), Code::invalid_argument));
+        Numbers twice = Numbers::make(device, 2 * granule / sizeof(std::int32_t)).value();
+        const SharedMemoryDescriptor other = twice.export_memory().value();
+        EXPECT_TRUE(refused_as(import(good, other.fds()[0]), Code::invalid_argument))
+            << "bytes and file of two exports";
+        // Truncated, and altered.
+        EXPECT_TRUE(refused_as(import(Bytes(good.begin(), good.end() - 1), sent.fds()[0]), Code::invalid_argument));
+        Bytes altered = good;
+        altered[8] ^= std::byte{2};
+        EXPECT_TRUE(refused_as(import(altered, sent.fds()[0]), Code::invalid_argument));
+        EXPECT_TRUE(unless_fault(device.healthy()));
+        EXPECT_TRUE(worked(import(good, sent.fds()[0]))) << "as before";
+    });
+}
+
+// keeps I1: bytes of one GPU with the file of another
+TEST(SharedMemory, MemoryOfAnotherDeviceUnderThisOnesNameIsRefused) {
+    on_every_exporting_device([](Device& device) {
+        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
+            Device& other = *runtime().device(at).value();
+            if (&other == &device || !exports(other)) continue;
+            Numbers mine = Numbers::make(device, count).value();
+            Numbers theirs = Numbers::make(other, count).value();
+            const SharedMemoryDescriptor file = theirs.export_memory().value();
+            auto mixed = received(bytes_of(mine.export_memory().value()), file.fds()[0]).value();
+            EXPECT_TRUE(
+                refused_as(isthmus::import_memory<std::int32_t>(device, std::move(mixed)), Code::invalid_argument));
+        }
+    });
+}
+
+// keeps I1: only a try tells whether a fabric works
+TEST(SharedMemory, AFabricCarriesMemoryWhereItWorksAndElseSaysWhatIsMissing) {
+    on_every_device([](Device& device) {
+        Result<Numbers> made = Numbers::make(device, count, {.other_machines = true});
+        if (!made) {
+            const bool says = device.capabilities().has(Feature::export_fabric);
+            EXPECT_TRUE(refused_as(made, says ? Code::not_permitted : Code::unsupported));
+            return;
+        }
+        EXPECT_EQ(made->rung(), SharingRung::fabric);
+        const SharedMemoryDescriptor sent = made->export_memory().value();
+        EXPECT_TRUE(sent.fds().empty());
+        auto arrived = received(bytes_of(sent), -1).value();
+        Buffer<std::int32_t> taken = isthmus::import_memory<std::int32_t>(device, std::move(arrived)).value();
+        (void)device.stream().launch(checked, conformance::add_one, count, *made).value();
+        expect_all(device, taken, 1);
+        Bytes altered = bytes_of(sent);
+        altered[64] ^= std::byte{0xff};
+        auto wrong = received(altered, -1).value();
+        EXPECT_TRUE(refused_as(isthmus::import_memory<std::int32_t>(device, std::move(wrong)), Code::invalid_argument));
+    });
+}
+
+}  // namespace

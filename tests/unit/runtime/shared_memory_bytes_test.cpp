@@ -1,0 +1,190 @@
+// The descriptor of shared memory, of which every byte may be anything, and what an importer accepts of it.
+#include "shared_memory_bytes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace isthmus::rules {
+namespace {
+
+constexpr std::uint64_t granule = 2 << 20;
+
+Uuid uuid_of(std::uint8_t first) {
+    Uuid uuid;
+    for (std::size_t at = 0; at < uuid.bytes.size(); ++at) uuid.bytes[at] = static_cast<std::uint8_t>(first + at);
+    return uuid;
+}
+SharedMemoryFacts facts_of(SharingRung rung = SharingRung::posix_fd) {
+    return make_shared_memory(rung, 4000, 4, granule, uuid_of(7)).value();
+}
+FabricBytes fabric_of(SharingRung rung) {
+    FabricBytes bytes{};
+    if (rung == SharingRung::fabric) bytes.fill(0x77);
+    return bytes;
+}
+SharedMemoryDescriptor::Bytes bytes_of(SharingRung rung = SharingRung::posix_fd) {
+    return encode_shared_memory(facts_of(rung), fabric_of(rung));
+}
+
+// What is accepted is what make_shared_memory() would make; what differs is refused, and the refusal explains.
+void judge(const SharedMemoryDescriptor::Bytes& bytes) {
+    const Result<DecodedMemory> decoded = decode_shared_memory(bytes);
+    if (!decoded) {
+        EXPECT_EQ(decoded.code(), Code::invalid_argument);
+        EXPECT_FALSE(decoded.error().message().empty());
+        EXPECT_FALSE(decoded.error().remedy().empty());
+        return;
+    }
+    const SharedMemoryFacts& facts = decoded->facts;
+    EXPECT_EQ(encode_shared_memory(facts, decoded->fabric), bytes);
+    EXPECT_EQ(facts.bytes % facts.element_bytes, 0u);
+    EXPECT_GE(facts.mapped_bytes, facts.bytes);
+    EXPECT_LT(facts.mapped_bytes - facts.bytes, facts.granularity_bytes);
+    EXPECT_EQ(facts.mapped_bytes % facts.granularity_bytes, 0u);
+}
+
+// keeps I1
+TEST(SharedMemoryBytes, ComeBackAsTheyWent) {
+    for (const SharingRung rung : {SharingRung::posix_fd, SharingRung::fabric}) {
+        const SharedMemoryDescriptor::Bytes bytes = bytes_of(rung);
+        const DecodedMemory decoded = decode_shared_memory(bytes).value();
+        EXPECT_EQ(decoded.facts, facts_of(rung));
+        EXPECT_EQ(decoded.fabric, fabric_of(rung));
+        EXPECT_EQ(decoded.facts.mapped_bytes, granule);
+        EXPECT_EQ(std::memcmp(bytes.data(), "isthmmem", 8), 0) << "who finds it in a log knows what it is";
+    }
+}
+
+// keeps I1
+TEST(SharedMemoryBytes, SizesThatNoMemoryHasAreNotMade) {
+    const auto refused = [](std::uint64_t bytes, std::uint32_t element_bytes, std::uint64_t granularity) {
+        const auto made = make_shared_memory(SharingRung::posix_fd, bytes, element_bytes, granularity, {});
+        return !made && made.code() == Code::invalid_argument && !made.error().remedy().empty();
+    };
+    EXPECT_TRUE(refused(0, 4, granule));
+    EXPECT_TRUE(refused(4, 0, granule));
+    EXPECT_TRUE(refused(5, 4, granule));
+    EXPECT_TRUE(refused(most_shared_bytes + 4, 4, granule));
+    EXPECT_TRUE(refused(~std::uint64_t{0}, 1, granule));
+    EXPECT_TRUE(refused(4, 4, 0));
+    EXPECT_TRUE(refused(4, 4, granule + 1));
+    EXPECT_TRUE(refused(4, 4, std::uint64_t{1} << 63));
+    EXPECT_FALSE(refused(most_shared_bytes, 4, granule));
+}
+
+// keeps I6: every length, and every byte changed to every value
+TEST(SharedMemoryBytes, AnyChangeIsAnotherTruthOrRefused) {
+    for (const SharingRung rung : {SharingRung::posix_fd, SharingRung::fabric}) {
+        const SharedMemoryDescriptor::Bytes good = bytes_of(rung);
+        for (std::size_t length = 0; length < good.size(); ++length) {
+            EXPECT_EQ(decode_shared_memory(std::span(good).first(length)).code(), Code::invalid_argument);
+        }
+        std::vector<std::byte> longer(good.begin(), good.end());
+        longer.push_back(std::byte{0});
+        EXPECT_EQ(decode_shared_memory(longer).code(), Code::invalid_argument);
+        for (std::size_t at = 0; at < good.size(); ++at) {
+            for (int value = 0; value < 256; ++value) {
+                SharedMemoryDescriptor::Bytes bytes = good;
+                bytes[at] = static_cast<std::byte>(value);
+                judge(bytes);
+            }
+        }
+    }
+}
+
+// keeps I6
+TEST(SharedMemoryBytes, FieldsInContradictionAreRefusedByName) {
+    const auto says = [](std::size_t at, std::uint64_t value, std::size_t width, const char* word,
+                         SharingRung rung = SharingRung::posix_fd) {
+        SharedMemoryDescriptor::Bytes bytes = bytes_of(rung);
+        for (std::size_t byte = 0; byte < width; ++byte) bytes[at + byte] = static_cast<std::byte>(value >> (8 * byte));
+        const Result<DecodedMemory> decoded = decode_shared_memory(bytes);
+        EXPECT_FALSE(decoded.ok()) << word;
+        return !decoded && decoded.error().message().find(word) != std::string::npos;
+    };
+    EXPECT_TRUE(says(0, 1, 8, "magic"));
+    EXPECT_TRUE(says(8, 2, 4, "version is 2"));
+    for (const std::uint64_t rung : {0u, 1u, 4u, 5u, 77u}) EXPECT_TRUE(says(12, rung, 4, "rung")) << rung;
+    EXPECT_TRUE(says(12, 3, 4, "no fabric handle"));
+    EXPECT_TRUE(says(12, 2, 4, "has a fabric handle", SharingRung::fabric));
+    EXPECT_TRUE(says(16, 0, 8, "out of range"));
+    EXPECT_TRUE(says(16, ~std::uint64_t{0}, 8, "out of range"));
+    EXPECT_TRUE(says(16, granule + 4, 8, "contradict"));
+    EXPECT_TRUE(says(24, 2 * granule, 8, "contradict")) << "more than what was made";
+    EXPECT_TRUE(says(24, 0, 8, "contradict"));
+    EXPECT_TRUE(says(32, 3, 8, "out of range"));
+    EXPECT_TRUE(says(40, 0, 4, "out of range"));
+    EXPECT_TRUE(says(44, 2, 4, "zero"));
+}
+
+// keeps I6
+TEST(SharedMemoryBytes, NoiseIsRefusedOrTrue) {
+    std::mt19937_64 random(0x15713);
+    for (int round = 0; round < 20000; ++round) {
+        SharedMemoryDescriptor::Bytes bytes = bytes_of(round % 2 == 0 ? SharingRung::posix_fd : SharingRung::fabric);
+        const std::size_t changes = 1 + random() % 6;
+        for (std::size_t change = 0; change < changes; ++change) {
+            bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+        }
+        judge(bytes);
+    }
+}
+
+// keeps I1: every fact that refuses, one at a time and together with all others
+TEST(SharedMemoryImport, EveryFactThatRefusesDoesSoInItsTurn) {
+    for (const SharingRung rung : {SharingRung::posix_fd, SharingRung::fabric}) {
+        for (int bits = 0; bits < 64; ++bits) {
+            ImportingEnd end{false, true, uuid_of(7), granule, 4};
+            end.is_cpu = (bits & 1) != 0;
+            end.imports = (bits & 2) == 0;
+            if ((bits & 4) != 0) end.device = uuid_of(8);
+            if ((bits & 8) != 0) end.element_bytes = 8;
+            if ((bits & 16) != 0) end.granularity_bytes = 2 * granule;
+            if ((bits & 32) != 0) end.granularity_bytes = 0;
+            Code wanted = Code::ok;
+            if ((bits & 48) != 0) wanted = Code::unsupported;
+            if ((bits & 8) != 0) wanted = Code::invalid_argument;
+            if ((bits & 4) != 0 && rung == SharingRung::posix_fd) wanted = Code::wrong_device;
+            if ((bits & 3) != 0) wanted = Code::unsupported;
+            const Result<void> answer = may_import(facts_of(rung), end);
+            EXPECT_EQ(answer ? Code::ok : answer.code(), wanted) << bits;
+            if (!answer) {
+                EXPECT_FALSE(answer.error().message().empty());
+                EXPECT_FALSE(answer.error().remedy().empty());
+            }
+        }
+    }
+}
+
+// keeps I4
+TEST(SharedMemoryDescriptors, ComeWithAsManyFilesAsTheirRungNeeds) {
+    const auto received = [](SharingRung rung, int files) {
+        std::vector<FileDescriptor> fds;
+        for (int file = 0; file < files; ++file) fds.emplace_back(::dup(0));
+        return SharedMemoryDescriptor::received(bytes_of(rung), std::move(fds));
+    };
+    const Result<SharedMemoryDescriptor> good = received(SharingRung::posix_fd, 1);
+    ASSERT_TRUE(good.ok());
+    EXPECT_EQ(good->facts(), facts_of());
+    EXPECT_EQ(good->fds().size(), 1u);
+    EXPECT_EQ(received(SharingRung::posix_fd, 0).code(), Code::invalid_argument);
+    EXPECT_EQ(received(SharingRung::posix_fd, 2).code(), Code::invalid_argument);
+    EXPECT_EQ(received(SharingRung::fabric, 1).code(), Code::invalid_argument);
+    const Result<SharedMemoryDescriptor> without = received(SharingRung::fabric, 0);
+    ASSERT_TRUE(without.ok());
+    EXPECT_TRUE(without->fds().empty());
+    std::vector<FileDescriptor> none;
+    none.emplace_back(-1);
+    EXPECT_EQ(SharedMemoryDescriptor::received(bytes_of(), std::move(none)).code(), Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace isthmus::rules
