@@ -1,6 +1,8 @@
-// Any bytes at all given to a shared ring's descriptor decoder, and to the judges of words that another process wrote.
-// The first byte chooses: even, the rest is a descriptor; odd, it is slots (a byte) and then words of 8 bytes, which a
-// reader and a producer look at in turn, as counts, stamps and cursors.
+// Any bytes at all given to the decoders of descriptors (of a shared ring, and of shared memory of a GPU), and to the
+// judges of words that another process wrote. The first byte chooses: even, the rest is a descriptor of both; odd, it
+// is slots (a byte) and then words of 8 bytes, which a reader and a producer look at in turn, as counts, stamps and
+// cursors.
+#include "shared_memory_bytes.hpp"
 #include "shared_ring_shape.hpp"
 
 #include <isthmus/protocol/frame_stamps.hpp>
@@ -35,6 +37,20 @@ void decode(std::span<const std::byte> bytes) {
     require(shape.file_bytes == shape.frames_at + shape.slots * shape.stride_bytes);
     require(shape.file_bytes <= rules::most_ring_bytes);
     const rules::RingDescriptorBytes again = rules::encode_ring(shape, decoded->place);
+    require(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
+}
+
+void decode_memory(std::span<const std::byte> bytes) {
+    const Result<rules::DecodedMemory> decoded = rules::decode_shared_memory(bytes);
+    if (!decoded) {
+        require(!decoded.error().message().empty() && decoded.code() == Code::invalid_argument);
+        return;
+    }
+    const SharedMemoryFacts& facts = decoded->facts;
+    require(facts.bytes > 0 && facts.bytes <= rules::most_shared_bytes && facts.bytes % facts.element_bytes == 0);
+    require(facts.mapped_bytes >= facts.bytes && facts.mapped_bytes - facts.bytes < facts.granularity_bytes);
+    require(facts.mapped_bytes % facts.granularity_bytes == 0);
+    const SharedMemoryDescriptor::Bytes again = rules::encode_shared_memory(facts, decoded->fabric);
     require(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
 }
 
@@ -77,6 +93,11 @@ void judge(std::span<const std::byte> bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;
     const std::span bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
-    data[0] % 2 == 0 ? decode(bytes) : judge(bytes);
+    if (data[0] % 2 != 0) {
+        judge(bytes);
+    } else {
+        decode(bytes);
+        decode_memory(bytes);
+    }
     return 0;
 }
