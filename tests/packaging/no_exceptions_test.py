@@ -22,7 +22,8 @@ LIBRARY = ('runtime/', 'platform/os/', 'platform/table/', 'platform/cpu/', 'plat
 
 def without_exceptions(entry):
     command = shlex.split(entry['command'])
-    for option in ('-o', '-MF', '-MQ'):
+    # A header precompiled with exceptions is no use without them, and sources include what they need themselves.
+    for option in ('-o', '-MF', '-MQ', '-include', '-include-pch'):
         if option in command:
             at = command.index(option)
             del command[at:at + 2]
