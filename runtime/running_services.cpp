@@ -47,6 +47,25 @@ std::optional<CallInFlight> RunningServices::enter(rules::DriverUse use) {
     }
 }
 
+Result<std::vector<CallInFlight>> enter_all(const std::vector<RunningServices*>& all, rules::DriverUse use,
+                                            std::string_view what) {
+    for (;;) {
+        std::vector<CallInFlight> calls;
+        RunningServices* hindering = nullptr;
+        for (std::size_t at = 0; at < all.size() && hindering == nullptr; ++at) {
+            if (std::optional<CallInFlight> call = all[at]->try_enter(use)) {
+                calls.push_back(*std::move(call));
+            } else {
+                hindering = all[at];
+            }
+        }
+        if (hindering == nullptr) return calls;
+        calls.clear();  // what was put off may start a service, which would wait for them
+        hindering->forget_ended();
+        if (hindering->any()) return hindering->refusal(use, what);
+    }
+}
+
 std::optional<CallInFlight> RunningServices::enter_or_put_off(rules::DriverUse use, const std::function<void()>& work) {
     for (;;) {
         if (std::optional<CallInFlight> call = enter(use)) return call;

@@ -89,4 +89,10 @@ private:
     std::vector<std::function<void()>> put_off_;
 };
 
+// Into a call that may wait for the services of all of these; Code::in_use names one that runs, as allow() does.
+// Expects neither lock nor call in flight: where the last service has ended unseen, what was put off is done, before
+// any is held.
+Result<std::vector<CallInFlight>> enter_all(const std::vector<RunningServices*>& all, rules::DriverUse use,
+                                            std::string_view what);
+
 }  // namespace isthmus::inline v0::detail

@@ -40,14 +40,11 @@ bool insist(DeviceState& device, std::string_view what, Undo undo) {
 // Into calls that may wait for these devices: no service of theirs starts meanwhile. in_use: one runs.
 Result<std::vector<CallInFlight>> enter_all(const std::vector<std::shared_ptr<DeviceState>>& devices,
                                             std::string_view what) {
-    std::vector<CallInFlight> calls;
+    std::vector<RunningServices*> all;
     for (const std::shared_ptr<DeviceState>& each : devices) {
-        if (each->synchronous) continue;
-        std::optional<CallInFlight> call = each->services.enter(rules::DriverUse::change_mapping);
-        if (!call) return each->services.refusal(rules::DriverUse::change_mapping, what);
-        calls.push_back(std::move(*call));
+        if (!each->synchronous) all.push_back(&each->services);
     }
-    return calls;
+    return enter_all(all, rules::DriverUse::change_mapping, what);
 }
 
 template <class State>

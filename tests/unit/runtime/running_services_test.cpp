@@ -79,6 +79,63 @@ TEST(RunningServices, WhatHasEndedByItselfHindersNoCall) {
 }
 
 // keeps G10
+TEST(RunningServices, OfSeveralOneThatServesRefusesTheCallAndHoldsNoneOfThem) {
+    for (const rules::ServingAnswer& answer : rules::serving_answers()) {
+        RunningServices first, second;
+        const std::uint64_t id = begin(second, 0ms).value();
+        const Result<std::vector<CallInFlight>> refused = enter_all({&first, &second, &first}, answer.use, "it");
+        ASSERT_EQ(refused.ok(), !answer.waits) << answer.deed;
+        if (refused) continue;
+        EXPECT_EQ(refused.code(), Code::in_use);
+        EXPECT_NE(refused.error().message().find("'answering'"), std::string_view::npos) << refused.error().text();
+        EXPECT_TRUE(first.begin("another", Deadline(Wait::never(), 1h), WaitPolicy::adaptive)) << "nothing is held";
+        second.end(id);
+    }
+}
+
+// keeps G10
+TEST(RunningServices, ACallThatEntersSeveralHoldsThemAll) {
+    RunningServices first, second;
+    Result<std::vector<CallInFlight>> calls = enter_all({&first, &second}, DriverUse::change_mapping, "it");
+    ASSERT_TRUE(calls);
+    EXPECT_EQ(begin(first, 1ms).code(), Code::timed_out);
+    EXPECT_EQ(begin(second, 1ms).code(), Code::timed_out);
+    calls->clear();
+    EXPECT_TRUE(begin(first, 0ms));
+    EXPECT_TRUE(begin(second, 0ms));
+}
+
+// keeps G10
+TEST(RunningServices, WhatWasPutOffBehindAnEndedOneIsDoneBeforeACallHoldsAnyAndMayStartOne) {
+    RunningServices first, second;
+    bool over = false;
+    second.watch(begin(second, 0ms).value(), [&] { return over; });
+    Result<std::uint64_t> begun = Error(Code::not_ready, "", "");
+    ASSERT_TRUE(second.put_off(DriverUse::unregister_host, [&] {
+        begun = begin(first, 1ms);
+        if (begun) first.end(*begun);
+    }));
+    over = true;
+    EXPECT_TRUE(enter_all({&first, &second}, DriverUse::switch_peer_access, "it"));
+    EXPECT_TRUE(begun) << begun.error().text();
+}
+
+// keeps G10
+TEST(RunningServices, AnAttemptWithLocksHeldDoesNothingThatWasPutOff) {
+    RunningServices services;
+    bool over = false;
+    services.watch(begin(services, 0ms).value(), [&] { return over; });
+    int done = 0;
+    ASSERT_TRUE(services.put_off(DriverUse::free_pinned, [&] { ++done; }));
+    over = true;
+    EXPECT_FALSE(services.try_enter(DriverUse::load_code)) << "nobody looked after it";
+    EXPECT_EQ(done, 0);
+    EXPECT_TRUE(services.enter(DriverUse::load_code));
+    EXPECT_EQ(done, 1);
+    EXPECT_TRUE(services.try_enter(DriverUse::load_code));
+}
+
+// keeps G10
 TEST(RunningServices, NeitherLooksBeforeTheOtherCounts) {
     RunningServices services;
     std::atomic<int> calling{0}, serving{0}, together{0};
