@@ -8,7 +8,6 @@
 #include "wait_pause.hpp"
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace isthmus::inline v0 {
@@ -71,18 +70,16 @@ LaunchPath Device::launch_path(MemoryKind kind) const noexcept {
 
 Result<void> Device::synchronize(Wait wait) {
     if (!state_->usable()) return state_->unusable("a synchronisation");
-    constexpr rules::DriverUse use = rules::DriverUse::synchronize_device;
-    std::optional<detail::CallInFlight> call = state_->services.enter(use);
-    if (!call) return state_->services.refusal(use, "a synchronisation");
+    // Streams are polled, with no call held that a starting service would wait for: users' code, which ends here, may
+    // start one.
+    Result<void> waited = state_->services.allow(rules::DriverUse::synchronize_device, "a synchronisation");
     const detail::Deadline deadline(wait, state_->config->wait_timeout);
     const std::vector<std::shared_ptr<detail::StreamState>> streams = state_->live_streams();
-    Result<void> waited;
     for (const std::shared_ptr<detail::StreamState>& stream : streams) {
         if (waited) waited = stream->wait_for_all(deadline.left());
     }
     if (waited) waited = state_->wait_for_ended_streams(deadline.left());
     if (waited) waited = state_->wait_for_others(deadline);
-    call->leave();
     for (const std::shared_ptr<detail::StreamState>& stream : streams) state_->end_host_functions(stream->host_calls);
     return waited;
 }

@@ -6,10 +6,9 @@
 #include "device_state.hpp"
 #include "launch_access.hpp"
 
-#include <array>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <vector>
 
 namespace isthmus::inline v0 {
 namespace {
@@ -81,16 +80,16 @@ Result<void> Device::switch_peer(const Device& owner, bool allowed) {
     if (Result<void> possible = switchable(*this, owner); !possible) return possible;
     if (!state_->usable()) return state_->unusable("switching access between devices");
     detail::Books& books = *state_->books;
+    const auto is_so = [&] { return books.peers.state(index(), owner.index()).peer_access == allowed; };
+    if (is_so()) return {};
+    // No service starts on either. Before the lock: what waited for an ended one may switch access, too.
+    const Result<std::vector<detail::CallInFlight>> calls =
+        detail::enter_all({&state_->services, &owner.state_->services}, rules::DriverUse::switch_peer_access,
+                          "switching access between devices");
+    if (!calls) return calls.error();
     const std::lock_guard lock(books.launches.switching_peers);
-    if (books.peers.state(index(), owner.index()).peer_access == allowed) return {};
+    if (is_so()) return {};
     platform::Transfers& transfers = *state_->driver->transfers();
-    constexpr rules::DriverUse use = rules::DriverUse::switch_peer_access;
-    std::array<std::optional<detail::CallInFlight>, 2> calls;  // no service starts on either
-    const std::array<detail::DeviceState*, 2> both{state_.get(), owner.state_.get()};
-    for (std::size_t at = 0; at < both.size(); ++at) {
-        calls[at] = both[at]->services.enter(use);
-        if (!calls[at]) return both[at]->services.refusal(use, "switching access between devices");
-    }
     const int ordinal = owner.facts().ordinal;
     bool reachable = false;
     if (allowed) {

@@ -233,16 +233,19 @@ Result<void> DeviceState::wait_for_others(const Deadline& deadline) {
         return failure(status, "asking whether a device's context is in use");
     }
     if (!in_use) return {};
+    constexpr rules::DriverUse use = rules::DriverUse::synchronize_device;
+    std::optional<CallInFlight> call = services.enter(use);
+    if (!call) return services.refusal(use, "a synchronisation");
     FenceEvent* event = nullptr;
     if (const platform::Status status = take_event(event); !status.ok()) return failure(status, "creating an event");
     const Wait wait = deadline.left();
     platform::Status status = execution.record_context(event->handle);
     const bool recorded = status.ok();
-    if (recorded) {
-        status = poll_event(*this, event->handle, wait.timeout.value_or(std::chrono::nanoseconds(0)));
-    } else if (status.code == Code::unsupported) {
+    if (!recorded && status.code == Code::unsupported) {
         status = wait.refuse ? platform::Status{} : execution.synchronize_context();
     }
+    call->leave();  // a service that starts now is behind the event
+    if (recorded) status = poll_event(*this, event->handle, wait.timeout.value_or(std::chrono::nanoseconds(0)));
     drop_event(event);
     // A capture that another thread began meanwhile: as if it had been open before.
     if (status.ok() || (status.code == Code::capture_error && status.driver_code == 0)) return {};

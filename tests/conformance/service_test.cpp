@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <thread>
@@ -41,6 +42,12 @@ void on_every_server(Body body) {
 struct Raise {
     std::uint32_t* flag;
     ~Raise() { protocol::SystemAtomics{}.store_release(flag, 1); }
+};
+
+// Declared behind a runtime: what users gave it does nothing any more while it closes.
+struct Closing {
+    bool& over;
+    ~Closing() { over = true; }
 };
 
 class Services : public testing::Test {
@@ -363,6 +370,74 @@ TEST_F(Services, AKernelThatIsGivenUpCountsUntilItHasEndedAndThenWhatWaitedIsFre
         }
         EXPECT_TRUE(worked(waited));
     });
+}
+
+// keeps G10, S20
+TEST_F(Services, WhatEndsWithinASynchronisationMayStartOne) {
+    on_every_server([](Device& device) {
+        bool over = false;
+        Result<void> served = Error(Code::not_ready, "the closure has not ended");
+        RuntimeOptions impatient;
+        impatient.wait_timeout = std::chrono::milliseconds(500);
+        Runtime own = Runtime::open(impatient).value();
+        const Closing closing{over};
+        Device& fresh = *own.device(device.index()).value();
+        const auto serve = [&](Device* on) {
+            if (over) return;
+            Result<Answering> service = Answering::start(*on, answer_until_stopped);
+            served = service ? service->stop(soon()) : Result<void>(service.error());
+        };
+        EXPECT_TRUE(worked(fresh.stream().call_on_host([held = std::shared_ptr<Device>(&fresh, serve)]() noexcept {})));
+        EXPECT_TRUE(worked(fresh.synchronize(soon())));
+        EXPECT_TRUE(worked(served)) << "the synchronisation's own thread started it";
+    });
+}
+
+// keeps G10, A15
+TEST_F(Services, WhatWaitedForAnEndedOneIsDoneBeforeAccessIsSwitchedAndMayStartOneAndSwitchIt) {
+    if (runtime().device_count() < 3) GTEST_SKIP() << "one GPU, or none";
+    bool over = false;
+    Result<void> served = Error(Code::not_ready, "the memory was not let go of");
+    RuntimeOptions impatient;
+    impatient.wait_timeout = std::chrono::milliseconds(100);
+    Runtime own = Runtime::open(impatient).value();
+    const Closing closing{over};
+    Device& here = *own.device(0).value();
+    Device& there = *own.device(1).value();
+    for (const Device* each : {&here, &there}) {
+        if (each->capabilities().has(Feature::kernel_timeout)) GTEST_SKIP() << "no kernel may run for long";
+    }
+    alignas(4096) static std::uint64_t memory[512];
+    AdoptOptions options;
+    options.release = [&](void*, std::size_t) {
+        if (over) return;
+        Result<Answering> service = Answering::start(here, answer_until_stopped);
+        served = service ? service->stop(soon()) : Result<void>(service.error());
+        (void)here.enable_peer_access(there);
+    };
+    auto adopted = there.adopt<std::uint64_t>(memory, 512, std::move(options)).value();
+    auto flag = there.allocate<std::uint32_t>(1, MemoryKind::pinned).value();
+    auto raised = flag.concurrent_on_host().value();
+    protocol::SystemAtomics{}.store_release(raised.data(), 0);
+    {
+        const Raise raise{raised.data()};
+        { Answering service = Answering::start(there, hang_until, flag).value(); }  // given up
+        EXPECT_TRUE(refused_as(here.enable_peer_access(there), Code::in_use));
+        { const auto gone = std::move(adopted); }  // waits for it, where its pages were pinned
+    }
+    Result<void> switched = here.enable_peer_access(there);
+    const auto begin = std::chrono::steady_clock::now();
+    while (switched.code() == Code::in_use && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
+        std::this_thread::yield();
+        switched = here.enable_peer_access(there);
+    }
+    if (switched.code() != Code::unsupported) {  // no link between them
+        EXPECT_TRUE(worked(switched));
+    }
+    EXPECT_TRUE(worked(served)) << "no call of this thread is in the driver while what waited is done";
+    if (switched) {
+        EXPECT_TRUE(worked(here.disable_peer_access(there)));
+    }
 }
 
 // keeps G10
