@@ -22,7 +22,7 @@ public:
     ListenerState& operator=(const ListenerState&) = delete;
     // The name is the parent's after fork().
     ~ListenerState() {
-        if (!forked()) place_.remove_name();
+        if (!forked()) place_.end();
     }
     bool forked() const noexcept { return forks_ != process::generation(); }
 

@@ -43,6 +43,22 @@ void own_fds(msghdr& message, std::vector<FileDescriptor>& fds) {
     }
 }
 
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76  // Linux 6.5
+#endif
+
+// Whoever had an inherited socket before may have asked for more than messages; a pidfd with each of them would be a
+// descriptor that nobody closes.
+Result<void> take_messages_only(int socket, const platform::os::ProcessCalls& calls) {
+    for (const int option : {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD}) {
+        const int off = 0;
+        if (calls.setsockopt(socket, SOL_SOCKET, option, &off, sizeof off) == 0) continue;
+        if (errno == ENOPROTOOPT) continue;  // a kernel that does not know it
+        return channel_error("setsockopt", errno, "a socket could not be told to pass messages only");
+    }
+    return {};
+}
+
 template <class T>
 bool socket_option(int socket, int option, T& value, const platform::os::ProcessCalls& calls) {
     socklen_t bytes = sizeof(value);
@@ -142,6 +158,7 @@ Result<ChannelLink> ChannelLink::over(FileDescriptor socket, const platform::os:
     if (calls.fcntl(socket.get(), F_SETFD, FD_CLOEXEC) != 0) {
         return channel_error("fcntl(F_SETFD)", errno, "a socket could not be kept from other programs");
     }
+    if (Result<void> fine = take_messages_only(socket.get(), calls); !fine) return std::move(fine).error();
     ChannelLink link;
     link.socket_ = std::move(socket);
     link.peer_ = {credentials.uid, credentials.gid, credentials.pid};

@@ -43,7 +43,12 @@ public:
     const PeerCredentials& peer() const noexcept { return peer_; }
     int descriptor() const noexcept { return socket_.get(); }
     const platform::os::ProcessCalls& calls() const noexcept { return *calls_; }
-    void close() noexcept { socket_.close(); }
+    // For every process that holds a copy, as a forked child does: the peer sees the end behind what was sent.
+    void end() noexcept {
+        if (socket_) calls_->shutdown(socket_.get(), SHUT_RDWR);
+        socket_.close();
+    }
+    void close() noexcept { socket_.close(); }  // this process's copy only
 
     Result<bool> wait(short events, ChannelDeadline deadline) const;
     // One frame into `buffer`, without waiting; nothing: none is there.

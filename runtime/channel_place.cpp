@@ -40,6 +40,7 @@ Error refused(const std::string& directory, const std::string& why) {
             "a directory of this user's own with mode 0700, such as one in XDG_RUNTIME_DIR"};
 }
 
+// `directory` as without_trailing() left it.
 Result<FileDescriptor> open_directory(const std::string& directory, int flags,
                                       const platform::os::ProcessCalls& calls) {
     FileDescriptor opened(calls.open(directory.c_str(), flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -47,6 +48,20 @@ Result<FileDescriptor> open_directory(const std::string& directory, int flags,
     const int error = errno;
     if (error == ELOOP || error == ENOTDIR) return refused(directory, "it is a symbolic link, or no directory");
     return channel_error("open", error, "the directory " + directory + " could not be opened");
+}
+
+// A directory that somebody else owns is that one's to exchange the name in: only the one who listens there may.
+Result<void> check_owner(const std::string& directory, uid_t owner, int socket,
+                         const platform::os::ProcessCalls& calls) {
+    if (owner == 0 || owner == calls.geteuid()) return {};
+    ucred peer{0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
+    socklen_t bytes = sizeof peer;
+    if (calls.getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+        return channel_error("getsockopt(SO_PEERCRED)", errno, "the system does not say who is at the other end");
+    }
+    if (peer.uid == owner) return {};
+    return refused(directory, "it belongs to user " + std::to_string(owner) + ", and user " + std::to_string(peer.uid) +
+                                  " listens there");
 }
 
 bool locked(int directory, const platform::os::ProcessCalls& calls) noexcept {
@@ -74,10 +89,20 @@ void remove_dead_name(int directory, const platform::os::ProcessCalls& calls) no
 
 }  // namespace
 
-Result<ListenerPlace> ListenerPlace::take(const std::string& directory, const platform::os::ProcessCalls& calls) {
-    if (directory.empty()) {
+std::string without_trailing(std::string path) {
+    for (;;) {
+        const bool slash = path.size() > 1 && path.back() == '/';
+        const bool dot = path.size() > 1 && path.back() == '.' && path[path.size() - 2] == '/';
+        if (!slash && !dot) return path;
+        path.pop_back();
+    }
+}
+
+Result<ListenerPlace> ListenerPlace::take(const std::string& asked, const platform::os::ProcessCalls& calls) {
+    if (asked.empty()) {
         return Error(Code::invalid_argument, "a listener was asked for without a directory", "name a directory");
     }
+    const std::string directory = without_trailing(asked);
     if (calls.mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
         return channel_error("mkdir", errno, "the directory " + directory + " could not be made");
     }
@@ -110,18 +135,22 @@ Result<ListenerPlace> ListenerPlace::take(const std::string& directory, const pl
     }
     if (calls.listen(place.socket(), waiting_connections) != 0) {
         const int error = errno;
-        place.remove_name();
+        place.end();
         return channel_error("listen", error, "a listener could not be opened in " + directory);
     }
     return place;
 }
 
-void ListenerPlace::remove_name() noexcept {
+void ListenerPlace::end() noexcept {
     calls_->unlinkat(directory_.get(), place_name, 0);
+    // Ends for everybody, also where a forked child still holds copies of both.
+    if (socket_) calls_->shutdown(socket_.get(), SHUT_RDWR);
+    calls_->flock(directory_.get(), LOCK_UN);
 }
 
-Result<FileDescriptor> connect_to_place(const std::string& directory, std::chrono::nanoseconds timeout,
+Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::nanoseconds timeout,
                                         const platform::os::ProcessCalls& calls) {
+    const std::string directory = without_trailing(asked);
     Result<FileDescriptor> opened = open_directory(directory, O_PATH, calls);
     if (!opened) {
         return opened.error().driver_code() == ENOENT ? nobody_listens(directory) : std::move(opened).error();
@@ -130,6 +159,7 @@ Result<FileDescriptor> connect_to_place(const std::string& directory, std::chron
     if (calls.fstat(opened->get(), &facts) != 0)
         return channel_error("fstat", errno, directory + " could not be checked");
     if ((facts.st_mode & 022) != 0) return refused(directory, "others may write into it");
+    const uid_t owner = facts.st_uid;
     const FileDescriptor name(calls.openat(opened->get(), place_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!name) {
         if (errno == ENOENT) return nobody_listens(directory);
@@ -157,6 +187,7 @@ Result<FileDescriptor> connect_to_place(const std::string& directory, std::chron
         }
         pause_1ms(calls);
     }
+    if (Result<void> fine = check_owner(directory, owner, socket.get(), calls); !fine) return std::move(fine).error();
     return socket;
 }
 

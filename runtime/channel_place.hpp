@@ -13,18 +13,21 @@
 
 namespace isthmus::inline v0::detail {
 
+// A path that names its last component: opening "link/" or "link/." would follow the link, O_NOFOLLOW or not.
+std::string without_trailing(std::string path);
+
 // The name and the lock of a living listener. The lock is the open directory's (flock), so it ends with the process,
 // however that ends: a name in a directory that nobody has locked is a dead listener's.
 class ListenerPlace {
 public:
     // Creates the directory where it is missing, checks and locks it, removes a dead listener's name, and listens.
-    static Result<ListenerPlace> take(const std::string& directory, const platform::os::ProcessCalls& calls);
+    static Result<ListenerPlace> take(const std::string& asked, const platform::os::ProcessCalls& calls);
     ListenerPlace(ListenerPlace&&) noexcept = default;
     ListenerPlace& operator=(ListenerPlace&&) = delete;
-    ~ListenerPlace() = default;  // gives up the lock, not the name
+    ~ListenerPlace() = default;  // closes: the lock ends with its last copy, the name stays
 
     int socket() const noexcept { return socket_.get(); }
-    void remove_name() noexcept;
+    void end() noexcept;  // gives up name and lock, in forked children, too
 
 private:
     ListenerPlace(FileDescriptor directory, const platform::os::ProcessCalls& calls)
@@ -34,8 +37,9 @@ private:
     const platform::os::ProcessCalls* calls_;
 };
 
-// A socket that is connected to the directory's listener. A name without a listener is removed.
-Result<FileDescriptor> connect_to_place(const std::string& directory, std::chrono::nanoseconds timeout,
+// A socket that is connected to the directory's listener. The directory belongs to this user, root, or the user who
+// listens. A name without a listener is removed.
+Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::nanoseconds timeout,
                                         const platform::os::ProcessCalls& calls);
 
 }  // namespace isthmus::inline v0::detail

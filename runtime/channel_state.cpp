@@ -94,7 +94,7 @@ Result<void> ChannelState::usable() const {
 }
 
 Error ChannelState::end(Error error, bool keep_messages) {
-    link_.close();
+    link_.end();
     if (!keep_messages) came_.clear();
     if (!ended_) ended_ = std::move(error);
     return *ended_;
@@ -158,8 +158,9 @@ Result<void> ChannelState::put(std::span<const std::byte> header, std::span<cons
             // Nothing was sent, and the next message may be: these are about this message or this process. A frame of
             // the protocol's own has to follow the one before.
             const bool message = !payload.empty() || !fds.empty();
-            if (message && (code == Code::invalid_argument || code == Code::system_limit))
-                return std::move(sent).error();
+            const bool passes =
+                code == Code::invalid_argument || code == Code::system_limit || code == Code::out_of_memory;
+            if (message && passes) return std::move(sent).error();
             // What the peer sent before its end is kept.
             while (code == Code::peer_lost && !ended_) {
                 if (Result<bool> came = pump(); !came || !*came) break;
@@ -261,6 +262,7 @@ Result<ChannelMessage> ChannelState::receive() {
 void ChannelState::close() noexcept {
     if (forks_ == process::generation() && !ended_) {
         if (const auto farewell = protocol_.goodbye()) (void)link_.put(farewell->span(), {}, {});
+        link_.end();
     }
     link_.close();
     came_.clear();

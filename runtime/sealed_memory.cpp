@@ -88,6 +88,10 @@ Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes, 
     if ((seals & wanted_seals) != wanted_seals) {
         return not_as_said("it is not sealed against shrinking, growing and further seals");
     }
+    // Either forbids further writable mappings; F_SEAL_WRITE also says that there are none.
+    if (writers == SealedFor::maker && (seals & (F_SEAL_FUTURE_WRITE | F_SEAL_WRITE)) == 0) {
+        return not_as_said("it is not sealed against writing, and was said to be its maker's to write");
+    }
     const int status = calls.fcntl(fd.get(), F_GETFL, 0);
     if (status < 0) return failed("fcntl(F_GETFL)", errno, "a descriptor could not be checked");
     if ((status & O_ACCMODE) != O_RDWR) return not_as_said("it is not open for reading and writing");

@@ -106,7 +106,17 @@ struct RingProducerCore::Parts {
         reader.info.state = state;
         reader.info.why = std::move(why);
         reader.page = SealedMemory();
+        // A forked child may hold a copy, and closing alone would be no end then.
+        calls.shutdown(reader.line.get(), SHUT_RDWR);
         reader.line.close();
+    }
+    Parts(const Parts&) = delete;
+    Parts& operator=(const Parts&) = delete;
+    ~Parts() {
+        if (device->config->forked()) return;
+        for (const Reader& reader : readers) {
+            if (reader.live()) calls.shutdown(reader.line.get(), SHUT_RDWR);
+        }
     }
     void note_end(Reader& reader) {
         if (reader.live() && drain_line(calls, reader.line.get()).ended) {
@@ -353,7 +363,7 @@ void RingProducerCore::close() noexcept {
 std::vector<SharedReaderInfo> RingProducerCore::readers() {
     std::vector<SharedReaderInfo> all;
     for (Reader& reader : parts_->readers) {
-        parts_->note_end(reader);
+        if (!parts_->device->config->forked()) parts_->note_end(reader);  // the line is the parent's to read
         if (reader.live() || !reader.info.why.empty()) all.push_back(reader.info);
     }
     return all;

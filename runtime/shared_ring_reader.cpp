@@ -52,6 +52,13 @@ struct RingReaderCore::Parts {
           follower(atomics, files->published(), RingFiles::cursor(page)),
           next(first) {
         held.reserve(files->shape().slots);
+        given_back.reserve(files->shape().slots);
+    }
+    Parts(const Parts&) = delete;
+    Parts& operator=(const Parts&) = delete;
+    // The end, for the producer, even where a forked child holds a copy of the line.
+    ~Parts() {
+        if (!device->config->forked()) calls.shutdown(line.get(), SHUT_RDWR);
     }
     const std::shared_ptr<DeviceState> device;
     const std::shared_ptr<RingFiles> files;
@@ -66,7 +73,14 @@ struct RingReaderCore::Parts {
     std::uint64_t seen = 0;           // the producer's count, as it was judged last
     std::uint64_t missed = 0;         // since the last frame that was given out
     std::vector<std::uint64_t> held;  // taken and not finished, in order
-    bool producer_gone = false;
+    // A frame that was let go of while it could not be finished: a view of it was open, or device work went on.
+    struct GivenBack {
+        std::uint64_t frame = 0;
+        std::weak_ptr<BufferState> buffer;
+    };
+    std::vector<GivenBack> given_back;
+    bool doubtful = false;       // a frame was overwritten that this reader held
+    bool producer_gone = false;  // or has given this reader up
     std::optional<LineWord> farewell;
     std::optional<Error> broken;  // for good
 
@@ -85,7 +99,27 @@ struct RingReaderCore::Parts {
         if (producer_gone) return;
         const LineState state = drain_line(calls, line.get());
         if (state.last && *state.last != LineWord::wake) farewell = state.last;
-        producer_gone = state.ended;
+        producer_gone = state.ended || farewell.has_value();
+    }
+    // Under RingPolicy::wait nothing is overwritten before a live reader. Who misses something was given up before it,
+    // and is to be told so though frames go on.
+    bool was_given_up(const Taken& taken) {
+        if (files->shape().policy != RingPolicy::wait || (taken.missed == 0 && !doubtful)) return false;
+        doubtful = false;
+        look_at_line();
+        return producer_gone;
+    }
+    Result<void> finish(std::uint64_t frame, BufferState& buffer, Wait wait);
+    void finish_given_back() {
+        const auto done = [this](const GivenBack& each) {
+            const std::shared_ptr<BufferState> buffer = each.buffer.lock();
+            return !buffer || finished(finish(each.frame, *buffer, Wait::never()));
+        };
+        given_back.erase(std::remove_if(given_back.begin(), given_back.end(), done), given_back.end());
+    }
+    // Is the frame no longer held, whatever became of it?
+    static bool finished(const Result<void>& answer) noexcept {
+        return answer || answer.code() == Code::overtaken || answer.code() == Code::peer_broke_rules;
     }
     // One look for a frame. Nothing: there is none; `over`: there will be none.
     Result<std::optional<Taken>> look(bool& over);
@@ -128,6 +162,18 @@ Result<std::shared_ptr<RingReaderCore>> RingReaderCore::open(const Device& devic
     Result<rules::DecodedRing> ring = rules::decode_ring(descriptor.bytes(), platform::os::page_size_bytes());
     if (!ring) return std::move(ring).error();
     const rules::RingShape& shape = ring->shape;
+    if (shape.file_bytes > options.most_bytes) {
+        return Error(Code::out_of_memory,
+                     "the ring's frames take " + std::to_string(shape.file_bytes) + " bytes, and this reader maps " +
+                         std::to_string(options.most_bytes) + " at most",
+                     "fewer or smaller slots, or a greater SharedReaderOptions::most_bytes");
+    }
+    if (options.elements != 0 && shape.elements != options.elements) {
+        return Error(Code::invalid_argument,
+                     "the ring's frames have " + std::to_string(shape.elements) + " elements, and " +
+                         std::to_string(options.elements) + " were asked for",
+                     "open it as what the producer made it");
+    }
     if (shape.element_bytes != element_bytes) {
         return Error(Code::invalid_argument,
                      "the ring's frames have elements of " + std::to_string(shape.element_bytes) + " bytes, and " +
@@ -217,6 +263,7 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
     Parts& parts = *parts_;
     if (parts.device->config->forked()) return parts.device->unusable("taking a frame of a shared ring");
     if (parts.broken) return *parts.broken;
+    parts.finish_given_back();
     const RingDeadline deadline(wait, parts.wait_timeout);
     const std::chrono::nanoseconds spins = ring_spin_time(parts.waiting);
     std::chrono::nanoseconds looked{0};
@@ -226,6 +273,11 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
         const bool gone = parts.producer_gone;  // before the look: what it published before its end counts
         Result<std::optional<Taken>> found = parts.look(over);
         if (!found) return std::move(found).error();
+        if (*found && parts.was_given_up(**found)) {
+            parts.held.pop_back();
+            parts.broken = parts.lost();
+            return *parts.broken;
+        }
         if (*found) return **found;
         if (over) {
             return Error(Code::invalid_handle, "the shared frame ring is closed, and no frame is left",
@@ -239,6 +291,7 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
             ring_relax();
             continue;
         }
+        parts.finish_given_back();  // the producer may wait for one of them
         const std::chrono::nanoseconds passed = deadline.passed();
         if (deadline.left() == std::chrono::nanoseconds(0)) {
             // However short the wait was: a dead producer is told from a slow one.
@@ -249,7 +302,9 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
             continue;
         }
         if (passed >= spins) {
-            parts.sleep(std::min(deadline.left(), ring_longest_sleep));
+            // Nobody wakes this thread where device work with a frame ends.
+            const std::chrono::nanoseconds longest = parts.given_back.empty() ? ring_longest_sleep : ring_line_look;
+            parts.sleep(std::min(deadline.left(), longest));
             continue;
         }
         if (passed - looked >= ring_line_look) {
@@ -272,6 +327,17 @@ void RingReaderCore::arrived(BufferState& buffer) noexcept {
 Result<void> RingReaderCore::finish(std::uint64_t frame, BufferState& buffer, Wait wait) {
     Parts& parts = *parts_;
     if (parts.device->config->forked()) return parts.device->unusable("finishing a frame of a shared ring");
+    parts.finish_given_back();
+    return parts.finish(frame, buffer, wait);
+}
+
+void RingReaderCore::give_back(std::uint64_t frame, const std::shared_ptr<BufferState>& buffer) noexcept {
+    Parts& parts = *parts_;
+    if (parts.device->config->forked() || Parts::finished(finish(frame, *buffer, {}))) return;
+    parts.given_back.push_back({frame, buffer});  // has room for as many as there are slots
+}
+
+Result<void> RingReaderCore::Parts::finish(std::uint64_t frame, BufferState& buffer, Wait wait) {
     {
         const std::lock_guard lock(buffer.mutex);
         if (buffer.open_against(ArgumentUse::write)) {
@@ -280,21 +346,22 @@ Result<void> RingReaderCore::finish(std::uint64_t frame, BufferState& buffer, Wa
         }
     }
     if (Result<void> waited = buffer.wait_for_uses(ArgumentUse::write, wait); !waited) return waited;
-    const rules::RingShape& shape = parts.files->shape();
-    const std::uint64_t stamp = parts.follower.stamp_again(parts.files->stamp(frame));
+    const rules::RingShape& shape = files->shape();
+    const std::uint64_t stamp = follower.stamp_again(files->stamp(frame));
     const StampVerdict verdict = protocol::judge_stamp(stamp, frame, shape.slots);
-    parts.held.erase(std::remove(parts.held.begin(), parts.held.end(), frame), parts.held.end());
-    parts.let_go();
+    held.erase(std::remove(held.begin(), held.end(), frame), held.end());
+    let_go();
     if (verdict == StampVerdict::whole) return {};
     if (verdict == StampVerdict::overtaken) {
+        doubtful = true;
         return Error(Code::overtaken,
                      "frame " + std::to_string(frame) +
                          " of a shared ring was overwritten while it was read, by frame " +
                          std::to_string((stamp - 1) / 2),
                      "throw away what was made of it; more slots, less work per frame, or RingPolicy::wait");
     }
-    return parts.broke("its word `stamp` of slot " + std::to_string(frame % shape.slots) + " became " +
-                       std::to_string(stamp) + " while frame " + std::to_string(frame) + " was read");
+    return broke("its word `stamp` of slot " + std::to_string(frame % shape.slots) + " became " +
+                 std::to_string(stamp) + " while frame " + std::to_string(frame) + " was read");
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -103,9 +103,13 @@ void sleep_until(Clock::time_point time) {
 bool share_one(FrameReader& input, Ring& ring, std::mutex& mutex, Shared& shared) {
     Result<SharedFrameToFill<std::uint8_t>> frame = [&] {
         const std::lock_guard lock(mutex);
-        return ring.begin_frame(Wait::at_most(std::chrono::milliseconds(100)));
+        return ring.begin_frame(Wait::at_most(std::chrono::milliseconds(1)));
     }();
-    if (!frame && frame.code() == Code::timed_out) return true;  // a reader may take its time, and a signal come
+    if (!frame && frame.code() == Code::timed_out) {
+        // A reader may take its time; meanwhile others may be admitted, and a signal come.
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        return true;
+    }
     if (!frame) fail(exit_failed, frame.error());
     {
         Result<HostView<std::uint8_t>> view = frame->buffer().write_on_host();
@@ -128,6 +132,7 @@ Shared share_all(const ShareOptions& options, FrameReader& input, Ring& ring, Li
     {
         share::Admission admission(std::move(listener), ring, mutex, input.shape());
         while (StopSignal::received() == 0 && admission.admitted() < options.wait_for) {
+            if (admission.ended() != nullptr) fail(exit_failed, *admission.ended());
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         }
         const Clock::time_point begin = Clock::now();

@@ -121,6 +121,27 @@ TEST(FrameStamps, AProducerThatWaitsForTheCursorOverwritesNothingThatIsRead) {
     }
 }
 
+// Stores of a frame that are ordered by fences for streaming stores only; the model has none, so the places are looked
+// at.
+struct NotingAtomics {
+    using Cell = std::uint32_t;
+    void store_stamped_relaxed(Cell, std::uint64_t value) const { note("stamp " + std::to_string(value)); }
+    void store_stamped_release(Cell, std::uint64_t value) const { note("count " + std::to_string(value)); }
+    void fence_release(Cell) const {}
+    void fence_streaming(Cell) const { note("fence"); }
+    void note(const std::string& what) const { noted->push_back(what); }
+    std::vector<std::string>* noted;
+};
+// keeps I1
+TEST(FrameStamps, StreamingStoresStayBetweenTheStampAndTheCount) {
+    std::vector<std::string> noted;
+    const FrameStamper<NotingAtomics> stamper(NotingAtomics{&noted}, published);
+    stamper.begin(stamps, 0);
+    noted.push_back("bytes");
+    stamper.publish(stamps, 0);
+    EXPECT_EQ(noted, (std::vector<std::string>{"stamp 1", "fence", "bytes", "fence", "stamp 2", "count 1"}));
+}
+
 // keeps I1
 TEST(FrameStamps, NobodySleepsBesideAFrameThatIsThere) {
     const auto explored = [](Weakening weakening) {

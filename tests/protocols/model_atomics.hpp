@@ -71,6 +71,7 @@ public:
     void fence_sequential(Cell cell) const {
         if (!here(Weakening::Kind::no_sequential_fence, cell)) memory_->fence(Fence::sequential);
     }
+    void fence_streaming(Cell) const {}  // no store here streams
     void pause(std::uint32_t) const { memory_->give_up(); }
 
 private:

@@ -7,9 +7,18 @@
 
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <utility>
 
 namespace isthmus::tools::share {
+namespace {
+
+// Passes only where this process or the system has room again, whoever connects.
+bool is_about_this_process(Code code) {
+    return code == Code::system_limit || code == Code::out_of_memory || code == Code::system_error;
+}
+
+}  // namespace
 
 Admission::Admission(Listener listener, Ring& ring, std::mutex& ring_mutex, const camera::FrameShape& shape)
     : ring_(ring),
@@ -23,13 +32,24 @@ void Admission::stop() {
 }
 
 void Admission::run(Listener listener) {
+    std::string said;
     while (!stopped_.load(std::memory_order_acquire)) {
         Result<bool> came = listener.wait_for_connection(std::chrono::milliseconds(50));
-        if (came && !*came) continue;
-        Result<void> done = came ? admit(listener) : Result<void>(came.error());
-        if (done) continue;
-        fmt::print(stderr, "isthmus: share: a viewer was not admitted: {}\n", done.error().message());
-        if (!came) return;
+        if (!came) {
+            fmt::print(stderr, "isthmus: share: nobody is admitted any more: {}\n", came.error().message());
+            ended_ = came.error();
+            has_ended_.store(true, std::memory_order_release);
+            return;
+        }
+        if (!*came) continue;
+        Result<void> done = admit(listener);
+        const bool own = !done && is_about_this_process(done.code());
+        if (!done && !(own && said == done.error().message())) {
+            fmt::print(stderr, "isthmus: share: a viewer was not admitted: {}\n", done.error().message());
+        }
+        said = own ? std::string(done.error().message()) : std::string();
+        // Who could not be accepted stands there still.
+        if (own) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
 }
 

@@ -21,21 +21,20 @@ std::chrono::nanoseconds of_seconds(double seconds) {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
 }
 
-// The producer may come later than its viewers.
-Result<Channel> connect(const ViewOptions& options) {
+// The producer may come later than its viewers, be busy with another one, or have no place left for now.
+Result<ChannelMessage> connect_and_receive(const ViewOptions& options) {
     const Clock::time_point until = Clock::now() + of_seconds(options.connect_s);
     for (;;) {
         Result<Channel> channel = connect_channel(options.at);
-        const bool may_come = !channel && channel.code() == Code::peer_lost;
-        if (!may_come || Clock::now() >= until || StopSignal::received() != 0) return channel;
+        Result<ChannelMessage> message = channel ? channel->receive() : Result<ChannelMessage>(channel.error());
+        const bool may_come = !message && (message.code() == Code::peer_lost || message.code() == Code::timed_out);
+        if (!may_come || Clock::now() >= until || StopSignal::received() != 0) return message;
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
 }
 
 Result<Reader> open_ring(Device& device, const ViewOptions& options, camera::FrameShape& shape) {
-    Result<Channel> channel = connect(options);
-    if (!channel) return std::move(channel).error();
-    Result<ChannelMessage> message = channel->receive();
+    Result<ChannelMessage> message = connect_and_receive(options);
     if (!message) return std::move(message).error();
     const auto refused = [](Error&& error) {
         return Error(Code::peer_broke_rules, std::string(error.message()), std::string(error.remedy()));
@@ -52,11 +51,9 @@ Result<Reader> open_ring(Device& device, const ViewOptions& options, camera::Fra
     if (!descriptor) return refused(std::move(descriptor).error());
     SharedReaderOptions own;
     own.waiting = options.waiting;
+    own.elements = shape.size_bytes;  // the descriptor says the same, or nothing of it is accepted
     Result<Reader> reader = Reader::open(device, std::move(descriptor).value(), own);
-    if (reader && reader->elements() != shape.size_bytes) {
-        return refused(Error(Code::peer_broke_rules, "the producer's frames are not as long as their shape is",
-                             "an `isthmus share` of this version at the other end"));
-    }
+    if (!reader && reader.code() == Code::invalid_argument) return refused(std::move(reader).error());
     return reader;
 }
 

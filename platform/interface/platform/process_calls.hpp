@@ -23,6 +23,8 @@ struct ProcessCalls {
     int (*accept4)(int socket, sockaddr* address, socklen_t* bytes, int flags);
     int (*connect)(int socket, const sockaddr* address, socklen_t bytes);
     int (*getsockopt)(int socket, int level, int option, void* value, socklen_t* bytes);
+    int (*setsockopt)(int socket, int level, int option, const void* value, socklen_t bytes);
+    int (*shutdown)(int socket, int how);
     ssize_t (*sendmsg)(int socket, const msghdr* message, int flags);
     ssize_t (*recvmsg)(int socket, msghdr* message, int flags);
     int (*wait)(pollfd* fds, unsigned long count, const timespec* timeout);  // ppoll with the caller's signal mask

@@ -63,19 +63,21 @@ struct ChannelAccess;
 
 class Channel;
 // Connects to the listener of a directory. Errors as Channel's, and peer_lost where nobody listens (there is no such
-// directory or name, or its listener died), not_permitted where others may write into the directory.
+// directory or name, or its listener died), not_permitted where others may write into the directory,
+// or where it is neither this user's, root's nor the listener's.
 ISTHMUS_API Result<Channel> connect_channel(const std::string& directory, const ChannelOptions& options = {});
 
 // One end. Both may send. Messages arrive whole and in order, or the channel ends: every error closes it for good and
-// is repeated by all later calls, but for invalid_argument and system_limit of send(), which sent nothing. Where the
+// is repeated by all later calls, but for invalid_argument, system_limit and out_of_memory of send(), which sent
+// nothing. Where the
 // peer broke rules or was silent, whatever came and was not received yet is closed, too. Never raises SIGPIPE, starts
 // no thread. Movable; one thread at a time.
 //
 // Codes: peer_lost (it ended, was killed, or closed its end; known at once, not at a deadline), timed_out (it owes a
 // step, and was silent for step_timeout), peer_broke_rules (what came is not what this protocol allows: format, sizes,
 // counts, order, quota), not_permitted (nobody of that uid is admitted), invalid_argument (larger than the peer's
-// quota; nothing was sent), system_limit (no descriptors left here), invalid_handle (closed, moved from),
-// system_error.
+// quota; nothing was sent), system_limit (no descriptors left here), out_of_memory, invalid_handle (closed, moved
+// from), system_error.
 class ISTHMUS_API Channel {
 public:
     // Over one end of a pair, or any connected SOCK_SEQPACKET socket of the UNIX domain. Makes the handshake; the

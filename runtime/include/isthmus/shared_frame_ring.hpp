@@ -48,6 +48,10 @@ struct SharedRingOptions {
 struct SharedReaderOptions {
     SharedUse use{.host = Use::reads_once, .device = Use::reads_once};  // of this process
     WaitPolicy waiting = WaitPolicy::adaptive;                          // how next_frame() spends its time
+    // What the producer may have this process map, and register with its device; a ring that takes more is refused
+    // before anything of it is accepted.
+    std::uint64_t most_bytes = std::uint64_t{4} << 30;
+    std::size_t elements = 0;  // of a frame; a ring of others is refused. 0: any
 };
 
 // What became of a reader that was admitted.
@@ -114,6 +118,8 @@ public:
     Result<Taken> take(Wait wait);
     void arrived(BufferState& buffer) noexcept;
     Result<void> finish(std::uint64_t frame, BufferState& buffer, Wait wait);
+    // Finishes it, now or by a later call of take() or finish().
+    void give_back(std::uint64_t frame, const std::shared_ptr<BufferState>& buffer) noexcept;
 
 private:
     struct Parts;
@@ -244,15 +250,15 @@ public:
     SharedFrame(SharedFrame&&) noexcept = default;
     SharedFrame& operator=(SharedFrame&& other) noexcept {
         if (this != &other) {
-            if (ring_) (void)finish();
+            give_back();
             ring_ = std::move(other.ring_);
             taken_ = other.taken_;
         }
         return *this;
     }
-    ~SharedFrame() {
-        if (ring_) (void)finish();
-    }
+    // Finishes it. Where that cannot be done yet (a view of it is still open, device work takes too long), the reader's
+    // next calls do it, and the producer waits meanwhile.
+    ~SharedFrame() { give_back(); }
     const Buffer<T>& buffer() const noexcept { return ring_->buffers[taken_.slot]; }
     std::uint64_t number() const noexcept { return taken_.frame; }
     // Frames before this one that this reader was to have and that were overwritten before it came.
@@ -269,22 +275,25 @@ public:
     }
 
 private:
+    void give_back() noexcept {
+        if (auto ring = std::move(ring_)) ring->core->give_back(taken_.frame, ring->buffers[taken_.slot].state());
+    }
     std::shared_ptr<State> ring_;
     detail::RingReaderCore::Taken taken_;
 };
 
 // A reader. One thread at a time. It believes nothing that the producer writes: whatever comes is a frame or a typed
-// error.
-// next_frame() and finish() import nothing; for frames that the device did not use they allocate nothing and call no
-// driver (I7).
+// error. next_frame() and finish() import nothing; for frames that the device did not use they allocate nothing and
+// call no driver (I7).
 template <class T>
 class SharedFrameReader {
     using State = detail::SharedRingState<T, detail::RingReaderCore>;
 
 public:
     // Checks the descriptor, the seals and sizes of its files, maps them and lets the device have the frames. Takes the
-    // descriptor, whatever the answer. Errors: invalid_argument (not a descriptor; frames of another element size),
-    // peer_broke_rules (the files are not what it says), and those of Device::adopt.
+    // descriptor, whatever the answer. Errors: invalid_argument (not a descriptor; frames of another size),
+    // peer_broke_rules (the files are not what it says), out_of_memory (more than most_bytes, or than there is), and
+    // those of Device::adopt.
     static Result<SharedFrameReader> open(Device& device, SharedRingDescriptor descriptor,
                                           SharedReaderOptions options = {}) {
         auto core = detail::RingReaderCore::open(device, std::move(descriptor), sizeof(T), options);
@@ -296,8 +305,8 @@ public:
 
     // The next frame; under RingPolicy::drop the oldest that is still there. Several may be held, as many as there are
     // slots. Errors: timed_out, not_ready (Wait::never()), invalid_handle (the ring was closed, and no frame is left),
-    // peer_lost (the producer is gone, or gave this reader up, and no frame is left), peer_broke_rules (names the
-    // word), in_use (the frame's slot is that of one which is still held).
+    // peer_lost (the producer is gone, and no frame is left; or gave this reader up, and no frame is left that follows
+    // without a gap), peer_broke_rules (names the word), in_use (the frame's slot is that of one which is still held).
     Result<SharedFrame<T>> next_frame(Wait wait = {}) {
         Result<detail::RingReaderCore::Taken> taken = state_->core->take(wait);
         if (!taken) return std::move(taken).error();

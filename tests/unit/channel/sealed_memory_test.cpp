@@ -18,6 +18,7 @@ namespace {
 
 using namespace isthmus;
 using detail::SealedMemory;
+using platform::os::ProcessCalls;
 
 FileDescriptor duplicate(int fd) {
     return FileDescriptor(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
@@ -104,6 +105,23 @@ TEST(SealedMemory, WhatIsNotSealedMemoryOfThatSizeIsRefused) {
     if (huge) refused(std::move(huge), 2 << 20, "a memfd of huge pages");
     // And beside all of them, the one that is right.
     EXPECT_TRUE(SealedMemory::accept(memfd(4096, all_seals), 4096).ok());
+}
+
+// keeps I5
+TEST(SealedMemory, WhatOnlyItsMakerWritesIsSealedAgainstOthers) {
+    const NothingLeft nothing_left;
+    const ProcessCalls& calls = ProcessCalls::real();
+    const auto accepted = [&](int more) {
+        return SealedMemory::accept(memfd(4096, all_seals | more), 4096, calls, detail::SealedFor::maker).code();
+    };
+    EXPECT_EQ(accepted(0), Code::peer_broke_rules);
+    EXPECT_EQ(accepted(F_SEAL_WRITE), Code::ok);
+    const Result<SealedMemory> own = SealedMemory::create(4096, "isthmus-test", calls, detail::SealedFor::maker);
+    if (!own) {
+        EXPECT_EQ(own.code(), Code::unsupported) << own.error().text();  // before Linux 5.1
+        return;
+    }
+    EXPECT_EQ(SealedMemory::accept(duplicate(own->fd()), 4096, calls, detail::SealedFor::maker).code(), Code::ok);
 }
 
 }  // namespace

@@ -78,6 +78,8 @@ inline ProcessCalls make_wrapped() {
     WRAPPED(accept4);
     WRAPPED(connect);
     WRAPPED(getsockopt);
+    WRAPPED(setsockopt);
+    WRAPPED(shutdown);
     WRAPPED(sendmsg);
     WRAPPED(recvmsg);
     WRAPPED(open);

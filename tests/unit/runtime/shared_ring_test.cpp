@@ -274,6 +274,32 @@ TEST(SharedRingDescriptors, FilesThatAreNotWhatTheBytesSayAreRefusedAndClosed) {
     EXPECT_EQ(open_descriptors(), before);
 }
 
+// keeps I4
+TEST(SharedRingDescriptors, ARingThatIsNotWhatTheReaderWantsIsRefusedBeforeItsFilesAreLookedAt) {
+    Producer producer(options_of(RingPolicy::drop));
+    const std::uint64_t bytes = producer.core->files()->shape().file_bytes;
+    const auto opened = [&](const SharedReaderOptions& options, bool broken) {
+        SharedRingDescriptor good = producer.core->admit().value();
+        SharedRingDescriptor::Bytes words{};
+        std::copy(good.bytes().begin(), good.bytes().end(), words.begin());
+        std::array<FileDescriptor, 3> fds = good.take_fds();
+        if (broken) fds[0].close();
+        return RingReaderCore::open(device(), SharedRingDescriptor(words, std::move(fds)), sizeof(std::uint32_t),
+                                    options)
+            .code();
+    };
+    SharedReaderOptions options;
+    options.elements = elements;
+    options.most_bytes = bytes;
+    EXPECT_EQ(opened(options, false), Code::ok);
+    EXPECT_EQ(opened(options, true), Code::peer_broke_rules);
+    options.most_bytes = bytes - 1;
+    EXPECT_EQ(opened(options, true), Code::out_of_memory);
+    options.most_bytes = bytes;
+    options.elements = elements + 1;
+    EXPECT_EQ(opened(options, true), Code::invalid_argument);
+}
+
 // keeps I5
 TEST(SharedRingDescriptors, NobodyButTheProducerWritesFramesUnlessItSaysSo) {
     for (const ReaderRights rights : {ReaderRights::read_only, ReaderRights::read_write}) {
@@ -372,6 +398,84 @@ TEST(SharedRingDeaths, AReaderKilledAtAnyAccessNeitherStopsTheProducerNorHarmsAn
         EXPECT_TRUE(WIFSIGNALED(status));
         EXPECT_EQ(producer.core->readers().at(1).state, ReaderState::gone);
     }
+}
+
+// Frames go on, so that there is always one to be had.
+// keeps I6
+TEST(SharedRingDeaths, AReaderThatWasGivenUpIsToldSoThoughFramesGoOn) {
+    for (const bool holds_one : {false, true}) {
+        Producer producer(options_of(RingPolicy::wait, 2));
+        Consumer slow(producer);
+        ASSERT_TRUE(producer.produce(0));
+        std::optional<RingReaderCore::Taken> held;
+        if (holds_one) held = slow.take().value();
+        for (std::uint32_t value = 1; value < 5; ++value) ASSERT_TRUE(producer.produce(value));
+        if (held) {
+            EXPECT_EQ(slow.finish(*held).code(), Code::overtaken);
+        }
+        for (int again = 0; again < 3; ++again) {
+            const auto next = slow.take(Wait::at_most(5s));
+            ASSERT_FALSE(next) << "frame " << next->frame;
+            EXPECT_EQ(next.code(), Code::peer_lost);
+            EXPECT_NE(next.error().message().find("gave this reader up"), std::string::npos);
+            ASSERT_TRUE(producer.produce(9));
+        }
+    }
+}
+
+// keeps G8, I6
+TEST(SharedRingDeaths, AFrameThatGoesWhileAViewOfItIsOpenIsFinishedLater) {
+    for (const bool by_finishing : {false, true}) {
+        SharedRingOptions options = options_of(RingPolicy::wait, 2);
+        options.reader_deadline = 30s;
+        SharedFrameRing<std::uint32_t> ring =
+            SharedFrameRing<std::uint32_t>::create(device(), elements, options).value();
+        SharedFrameReader<std::uint32_t> reader =
+            SharedFrameReader<std::uint32_t>::open(device(), ring.admit().value()).value();
+        const auto produce = [&](Wait wait) {
+            auto frame = ring.begin_frame(wait);
+            return frame ? frame->publish() : Result<void>(frame.error());
+        };
+        ASSERT_TRUE(produce({}));
+        ASSERT_TRUE(produce({}));
+        {
+            auto view = reader.next_frame(Wait::at_most(1ms))->buffer().read_on_host().value();
+            EXPECT_EQ(produce(Wait::never()).code(), Code::not_ready) << "the view is still open";
+        }
+        auto next = reader.next_frame(Wait::at_most(1ms)).value();
+        EXPECT_EQ(next.number(), 1u);
+        if (by_finishing) {
+            EXPECT_TRUE(next.finish());
+        }
+        for (int more = 0; more < (by_finishing ? 2 : 1); ++more) ASSERT_TRUE(produce(Wait::never())) << more;
+        EXPECT_EQ(reader.next_frame(Wait::at_most(1ms)).value().number(), 2u) << "its slot is free again";
+    }
+}
+
+// keeps I6
+TEST(SharedRingDeaths, AnEndIsSeenThoughAForkedChildHoldsCopiesOfTheLine) {
+    std::optional<Producer> producer(options_of(RingPolicy::wait, 2));
+    std::optional<Consumer> leaves(*producer);
+    Consumer slow(*producer);
+    int hold[2];
+    ASSERT_EQ(::pipe2(hold, O_CLOEXEC), 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        ::close(hold[1]);
+        char byte = 0;
+        (void)!::read(hold[0], &byte, 1);
+        ::_exit(0);
+    }
+    leaves.reset();
+    EXPECT_EQ(producer->core->readers().at(0).state, ReaderState::gone);
+    for (std::uint32_t value = 0; value < 3; ++value) ASSERT_TRUE(producer->produce(value));
+    EXPECT_EQ(producer->core->readers().at(1).state, ReaderState::too_slow);
+    EXPECT_EQ(slow.take().code(), Code::peer_lost);
+    ::close(hold[0]);
+    ::close(hold[1]);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
 }
 
 // keeps R3

@@ -6,6 +6,7 @@ usage: share_test.py ISTHMUS [MACHINE...]
 import json
 import os
 import pathlib
+import resource
 import shlex
 import signal
 import subprocess
@@ -175,10 +176,13 @@ class Deaths(Place):
         self.assertEqual(shared["frames"], 300)
         self.assertIn("too_slow", [reader["state"] for reader in shared["readers"]])
         viewers[0].send_signal(signal.SIGCONT)
-        # It is told what it lost, and gets what still stands in the ring, which is closed by now.
-        viewed = self.end_of(viewers[0])
-        self.assertGreater(viewed["missed"], 0)
-        self.assertEqual(viewed["frames"] + viewed["missed"] + viewed["overtaken"], 300)
+        # It is told so, though frames that it has not had still stand in the ring, which is closed by now.
+        out, error = viewers[0].communicate(timeout=DEADLINE_S)
+        self.assertEqual(viewers[0].returncode, 1, error)
+        self.assertIn("gave this reader up", error)
+        viewed = json.loads(out)
+        self.assertEqual((viewed["end"], viewed["missed"]), ("peer_lost", 0))
+        self.assertLess(viewed["frames"], 300)
 
     def test_a_killed_producer_is_a_typed_end(self):  # keeps I6
         for policy in ("drop", "wait"):
@@ -201,6 +205,29 @@ class Deaths(Place):
         viewer = self.start("view", "--connect-deadline", "60")
         self.assertEqual(self.end_of(viewer)["digest"], self.end_of(producer)["digest"])
         self.assert_nothing_left()
+
+    def test_a_producer_without_descriptors_waits_until_it_has_some(self):  # keeps R6
+        if len(COMMAND) > 1:
+            self.skipTest("an emulator has descriptors of its own")
+        producer = self.start("share", *SYNTHETIC, "--viewers", "1", "--rate", "50")
+        first = self.start("view", "--connect-deadline", "60")
+        self.wait_until_reading(first)
+        # Every number up to the greatest one is taken below the limit.
+        used = {int(number) for number in os.listdir(f"/proc/{producer.pid}/fd")}
+        before = resource.prlimit(producer.pid, resource.RLIMIT_NOFILE)
+        least = next(number for number in range(len(used) + 1) if number not in used)
+        resource.prlimit(producer.pid, resource.RLIMIT_NOFILE, (least, before[1]))
+        late = self.start("view", "--frames", "2", "--connect-deadline", "60")
+        time.sleep(0.3)
+        self.assertIsNone(late.poll())
+        resource.prlimit(producer.pid, resource.RLIMIT_NOFILE, before)
+        self.assertEqual(self.end_of(late)["end"], "frames")
+        producer.send_signal(signal.SIGTERM)
+        _, error = producer.communicate(timeout=DEADLINE_S)
+        self.assertEqual(producer.returncode, 143, error)
+        self.assertIn("was not admitted", error)
+        self.assertLess(error.count("\n"), 10, error)
+        self.assertEqual(self.end_of(first)["end"], "closed")
 
     def test_a_producer_that_is_told_to_end_closes_its_ring(self):  # keeps I6
         producer = self.start("share", *SYNTHETIC, "--viewers", "1", "--rate", "200")

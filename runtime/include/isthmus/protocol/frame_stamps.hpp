@@ -16,6 +16,14 @@ struct ProcessAtomics : SystemAtomics {
     void fence_acquire(Cell) const noexcept { v0::detail::host_fence<std::memory_order_acquire>(); }
     void fence_release(Cell) const noexcept { v0::detail::host_fence<std::memory_order_release>(); }
     void fence_sequential(Cell) const noexcept { v0::detail::host_fence<std::memory_order_seq_cst>(); }
+    // Orders streaming stores, too (movnt: what memcpy uses for large frames). On x86 the other fences emit nothing for
+    // them, or nothing at all, because ordinary stores stay in order there (Intel SDM, volume 3, 9.2.2: streaming
+    // stores do not). Other machines have no stores that their fences leave out.
+    void fence_streaming(Cell) const noexcept {
+#if defined(__x86_64__)
+        __builtin_ia32_mfence();
+#endif
+    }
 };
 
 // The word `published`: how many frames were published, and whether more come.
@@ -93,10 +101,12 @@ public:
     void begin(Cell stamp, std::uint64_t frame) const {
         atomics_.store_stamped_relaxed(stamp, stamp_writing(frame));
         atomics_.fence_release(stamp);
+        atomics_.fence_streaming(stamp);
     }
     // The slot's bytes are written. The release pairs with the acquire in FrameFollower::published(): who sees the
     // count sees the bytes, and a stamp at least as new. The stamp needs no order of its own.
     void publish(Cell stamp, std::uint64_t frame) const {
+        atomics_.fence_streaming(stamp);
         atomics_.store_stamped_relaxed(stamp, stamp_whole(frame));
         atomics_.store_stamped_release(published_, frame + 1);
     }
