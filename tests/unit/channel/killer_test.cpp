@@ -163,6 +163,7 @@ TEST(Killer, TheSurvivorKnowsAtOnceAndNothingIsLeft) {
     long killed = 0;
     long lost = 0;
     long again = 0;
+    long late = 0;
     long points = 0;
     std::chrono::nanoseconds longest{0};
     for (std::size_t way = 0; way < std::size(ways); ++way) {
@@ -182,8 +183,9 @@ TEST(Killer, TheSurvivorKnowsAtOnceAndNothingIsLeft) {
             kill.seed = static_cast<unsigned>(1 + at);
             SCOPED_TRACE(text(kill));
             Seen seen = play(kill);
-            // A machine that did not run the survivor for so long is no finding; a survivor that slept is one each
-            // time.
+            // A machine that did not run the survivor for so long is no finding, if it happens seldom; a survivor that
+            // slept is one each time.
+            late += seen.after_the_kill > most ? 1 : 0;
             for (int tries = 0; seen.after_the_kill > most && tries < 3; ++tries, ++again) seen = play(kill);
             EXPECT_LE(seen.after_the_kill.count(), most.count());
             if (!seen.survivor.ok()) {
@@ -196,6 +198,7 @@ TEST(Killer, TheSurvivorKnowsAtOnceAndNothingIsLeft) {
         }
     }
     EXPECT_EQ(killed, kills);
+    EXPECT_LE(late * 4, kills);
     EXPECT_GE(lost * 2, kills);
     std::printf(
         "%ld kills at %ld points, %ld of the survivors with a typed error, after %ld us at most, %ld played again\n",
