@@ -62,6 +62,7 @@ DeviceState::~DeviceState() {
     }
     if (!all_work_ended()) {
         config->say(Severity::error, "a kernel still runs: its device is left open until the process ends");
+        orphaned_calls_.drop_all();  // the driver may call them yet, and finds them empty
         process::keep_until_exit(driver);
         process::keep_until_exit(books);  // and with them the memory that the kernel may write
         return;
