@@ -70,6 +70,8 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
             if (memory.kind != MemoryKind::pinned && memory.kind != MemoryKind::write_combined) return memory;
             const platform::os::MappingFacts mapping =
                 platform::os::mapping_facts(reinterpret_cast<const void*>(address), bytes);
+            // Where the system does not say, it might be a device's: used, but relied upon by nobody.
+            memory.io_memory = !mapping.known;
             if (!mapping.known || !mapping.mapped) return memory;
             memory.readable = mapping.readable;
             memory.writable = mapping.writable;

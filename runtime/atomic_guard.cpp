@@ -145,7 +145,9 @@ Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std:
     // Of what other code registered the driver tells nobody whether it is a device's.
     if (answer && memory.foreign && memory.kind == MemoryKind::pinned && !device.synchronous) {
         const void* const first = given.raw;
-        question.io_memory = platform::os::mapping_facts(first, given.raw_count * wish.width_bytes).device_mapping;
+        const platform::os::MappingFacts mapping =
+            platform::os::mapping_facts(first, given.raw_count * wish.width_bytes);
+        question.io_memory = !mapping.known || mapping.device_mapping;
         answer = rules::kernel_atomics(decides, question, wish.operations, own);
     }
     if (answer) return {};

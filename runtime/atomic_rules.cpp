@@ -29,7 +29,7 @@ AccessAnswer misaligned() {
               "align the word to its size");
 }
 AccessAnswer io() {
-    return no("it is registered memory of a device (IOMEMORY), for which no atomicity is promised",
+    return no("it is, or may be, registered memory of a device (IOMEMORY), for which no atomicity is promised",
               "use pinned memory");
 }
 bool is_misaligned(std::uint64_t address, int width_bytes) {
