@@ -53,7 +53,7 @@ Result<void> take_messages_only(int socket, const platform::os::ProcessCalls& ca
     for (const int option : {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD}) {
         const int off = 0;
         if (calls.setsockopt(socket, SOL_SOCKET, option, &off, sizeof off) == 0) continue;
-        if (errno == ENOPROTOOPT) continue;  // a kernel that does not know it
+        if (errno == ENOPROTOOPT || errno == EOPNOTSUPP) continue;  // a kernel that does not have it
         return channel_error("setsockopt", errno, "a socket could not be told to pass messages only");
     }
     return {};
