@@ -19,16 +19,26 @@ namespace {
 constexpr std::size_t most_growable_bytes = std::size_t{1} << 46;  // no machine has more
 
 Error empty_growable(std::string_view what) {
-    return {Code::invalid_handle, std::string(what) + ": the buffer is empty, moved from or already released",
+    return {Code::invalid_handle,
+            std::string(what) + ": the buffer is empty, moved from, released or another buffer's now",
             "use the buffer that it was moved to, or make a new one"};
+}
+
+// Assigned through its base, the object has another buffer than this memory is for.
+bool belongs(const std::shared_ptr<BufferState>& state, const GrowableMemory* memory) {
+    return state && memory != nullptr && !memory->ended && memory->buffer.lock() == state;
 }
 
 // What must hold before the driver maps, or the system gives, another piece.
 Result<void> may_change(DeviceState& device, const GrowableMemory& memory, std::string_view what) {
-    if (!memory.changes_mappings) return device.barred() ? Result<void>(device.unusable(what)) : Result<void>();
+    if (memory.users.empty()) return device.barred() ? Result<void>(device.unusable(what)) : Result<void>();
     if (Result<void> now = may_change_memory(device, what); !now) return now;
     // Asked in front, so that nothing is created for nothing; the calls themselves ask again.
-    return device.services.any() ? device.services.allow(rules::DriverUse::change_mapping, what) : Result<void>();
+    for (const std::shared_ptr<DeviceState>& each : memory.users) {
+        if (each->synchronous || !each->services.any()) continue;
+        if (Result<void> fine = each->services.allow(rules::DriverUse::change_mapping, what); !fine) return fine;
+    }
+    return {};
 }
 
 Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
@@ -67,12 +77,13 @@ Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes,
     Result<std::shared_ptr<GrowableMemory>> reserved = reserve_growable(owner, most_bytes, options);
     if (!reserved) return std::move(reserved).error();
     std::shared_ptr<BufferState> state = buffer_over(owner, *reserved);
+    (*reserved)->buffer = state;
     return MadeGrowable{std::move(state), std::move(reserved).value()};
 }
 
 Result<void> resize_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory, std::size_t bytes,
                              std::size_t capacity_bytes) {
-    if (!state || memory == nullptr || memory->ended) return empty_growable("growing a buffer");
+    if (!belongs(state, memory)) return empty_growable("growing a buffer");
     const std::size_t mapped = memory->mapped_bytes();
     const std::optional<std::size_t> step = rules::growth_step(memory->steps, mapped, std::max(bytes, capacity_bytes),
                                                                memory->reserved_bytes, memory->granularity);
@@ -92,7 +103,7 @@ Result<void> resize_growable(const std::shared_ptr<BufferState>& state, Growable
 }
 
 Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory, Wait wait) {
-    if (!state || memory == nullptr || memory->ended) return empty_growable("trimming a buffer");
+    if (!belongs(state, memory)) return empty_growable("trimming a buffer");
     BufferState& buffer = *state;
     const std::size_t kept = rules::handles_kept(memory->handles, buffer.bytes);
     if (kept == memory->handles.size()) return {};

@@ -22,27 +22,27 @@ constexpr std::size_t host_granularity = std::size_t{2} << 20;
 
 class MappedGrowable final : public GrowableMemory {
 public:
-    MappedGrowable(std::shared_ptr<ReservationState> where, const PhysicalOptions& what,
-                   std::vector<std::shared_ptr<DeviceState>> let_in)
+    MappedGrowable(std::shared_ptr<ReservationState> where, const PhysicalOptions& what, DeviceStates let_in)
         : reservation_(std::move(where)), options_(what), devices_(std::move(let_in)) {
         kind = MemoryKind::vmm;
-        changes_mappings = true;
+        users = devices_;
         reserved_bytes = reservation_->bytes;
         granularity = reservation_->granularity;
     }
     ~MappedGrowable() override { (void)end(); }
 
-    // Three driver calls: what a step that fails has done goes back with its objects.
+    // Three driver calls. What a step that fails has mapped goes back at once, also beside captures: nobody knows the
+    // address, and the next attempt needs it.
     Result<void> extend(std::size_t bytes) override {
         Result<std::shared_ptr<PhysicalState>> memory =
             PhysicalState::create(reservation_->device, bytes, bytes, options_);
         if (!memory) return std::move(memory).error();
-        Result<std::shared_ptr<MappingState>> mapping = reservation_->map(mapped_bytes(), std::move(memory).value());
-        if (!mapping) return std::move(mapping).error();
-        if (Result<void> open = (*mapping)->set_access(devices_, RangeAccess::read_write); !open) return open;
-        mappings_.push_back(std::move(mapping).value());
-        handles.push_back(bytes);
-        return {};
+        // Not before: making room for the memory may run users' code.
+        Result<std::vector<CallInFlight>> calls = enter_all(devices_, "growing a buffer");
+        if (!calls) return std::move(calls).error();
+        Result<void> grown = put_behind(*memory);
+        if (grown) handles.push_back(bytes);
+        return grown;
     }
 
     Result<void> give_back_last() override {
@@ -79,9 +79,25 @@ public:
     }
 
 private:
+    // Expects that the devices' calls were entered.
+    Result<void> put_behind(const std::shared_ptr<PhysicalState>& memory) {
+        Result<std::shared_ptr<MappingState>> mapping = reservation_->map(mapped_bytes(), memory);
+        if (!mapping) {
+            memory->release_now();
+            return std::move(mapping).error();
+        }
+        Result<void> open = (*mapping)->set_access_entered(devices_, RangeAccess::read_write);
+        if (open) {
+            mappings_.push_back(std::move(mapping).value());
+        } else if ((*mapping)->unmap_entered()) {
+            memory->release_now();
+        }
+        return open;
+    }
+
     std::shared_ptr<ReservationState> reservation_;
     const PhysicalOptions options_;
-    const std::vector<std::shared_ptr<DeviceState>> devices_;
+    const DeviceStates devices_;
     std::vector<std::shared_ptr<MappingState>> mappings_;  // oldest first
 };
 
@@ -101,26 +117,31 @@ public:
             return pages_.commit(mapped_bytes(), bytes);
         });
         if (!made) return made;
-        handles.push_back(bytes);
-        made = enter();
-        if (made) return made;
-        (void)pages_.decommit(mapped_bytes() - bytes, bytes);
-        handles.pop_back();
-        (void)enter();
+        made = known_as(mapped_bytes() + bytes);
+        if (made) {
+            handles.push_back(bytes);
+        } else {
+            (void)pages_.decommit(mapped_bytes(), bytes);
+        }
         return made;
     }
 
+    // It is unknown before it is gone.
     Result<void> give_back_last() override {
         const std::size_t bytes = handles.back();
-        if (Result<void> undone = pages_.decommit(mapped_bytes() - bytes, bytes); !undone) return undone;
+        const std::size_t kept = mapped_bytes() - bytes;
+        if (Result<void> told = known_as(kept); !told) return told;
+        if (Result<void> undone = pages_.decommit(kept, bytes); !undone) {
+            (void)known_as(kept + bytes);
+            return undone;
+        }
         handles.pop_back();
-        (void)enter();
         return {};
     }
 
     Result<void> end() override {
         handles.clear();
-        if (!std::exchange(ended, true) && !device_->config->forked()) (void)enter();
+        if (!std::exchange(ended, true) && !device_->config->forked()) (void)known_as(0);
         pages_ = {};
         return {};
     }
@@ -135,13 +156,16 @@ public:
     }
 
 private:
-    // Addresses lead to what is there, not to what may come.
-    Result<void> enter() {
+    // Addresses lead to what is there, not to what may come. On an error nothing has changed.
+    Result<void> known_as(std::size_t bytes) {
         Ledger& ledger = device_->books->ledger;
-        if (id_ != 0) ledger.leave(std::exchange(id_, 0));
+        if (bytes == 0) {
+            if (id_ != 0) ledger.leave(std::exchange(id_, 0));
+            return {};
+        }
+        if (id_ != 0) return ledger.resize(id_, bytes);
         MemoryBlock known = block();
-        known.bytes = mapped_bytes();
-        if (known.bytes == 0) return {};
+        known.bytes = bytes;
         Piece none;
         Result<std::uint64_t> id = ledger.enter(known, device_->index, none);
         if (!id) return std::move(id).error();
@@ -166,7 +190,7 @@ Result<std::shared_ptr<GrowableMemory>> reserve_mapped(const std::shared_ptr<Dev
                                                        const GrowableOptions& options) {
     const PhysicalOptions physical = physical_options(options);
     const MemoryPlace place = request_of(*device, 0, physical).place;
-    Result<std::vector<std::shared_ptr<DeviceState>>> let_in = let_into(device, place, options.also);
+    Result<DeviceStates> let_in = let_into(device, place, options.also);
     if (!let_in) return std::move(let_in).error();
     Result<platform::Granularity> granularity = ask_granularity(*device, physical);
     if (!granularity) return std::move(granularity).error();
@@ -192,15 +216,14 @@ std::size_t GrowableMemory::mapped_bytes() const noexcept {
     return std::accumulate(handles.begin(), handles.end(), std::size_t{0});
 }
 
-Result<std::vector<std::shared_ptr<DeviceState>>> let_into(const std::shared_ptr<DeviceState>& device,
-                                                           const MemoryPlace& place,
-                                                           const std::vector<const Device*>& also) {
-    std::vector<std::shared_ptr<DeviceState>> let_in{device};
+Result<DeviceStates> let_into(const std::shared_ptr<DeviceState>& device, const MemoryPlace& place,
+                              const std::vector<const Device*>& also) {
+    DeviceStates let_in{device};
     for (const Device* other : also) {
         if (other->state() == device || (other->is_cpu() && place.on_host())) continue;
         Result<void> fine = may_let_in(*other->state(), *device, place, RangeAccess::read_write);
         if (!fine) return std::move(fine).error();
-        let_in.push_back(other->state());
+        add_once(let_in, other->state());
     }
     if (!place.on_host()) return let_in;
     std::shared_ptr<DeviceState> cpu =

@@ -6,14 +6,13 @@
 
 #include "buffer_memory.hpp"
 #include "virtual_memory_rules.hpp"
+#include "virtual_memory_state.hpp"
 
 #include <cstddef>
 #include <memory>
 #include <vector>
 
 namespace isthmus::inline v0::detail {
-
-struct DeviceState;
 
 // Not thread-safe: growing is its buffer's owner's. Its end gives everything back, newest first.
 class GrowableMemory : public BufferMemory {
@@ -30,13 +29,14 @@ public:
     std::size_t reserved_bytes = 0;
     std::size_t granularity = 0;
     rules::GrowthSteps steps = rules::GrowthSteps::doubling;
-    bool changes_mappings = false;  // through the driver, which may wait for a running service
+    // Whom the driver may wait for when mappings change. None: it changes none.
+    DeviceStates users;
+    std::weak_ptr<BufferState> buffer;  // that it is the memory of
 };
 
-// Whom the driver lets in besides: validated. And the host, where the memory lies there.
-Result<std::vector<std::shared_ptr<DeviceState>>> let_into(const std::shared_ptr<DeviceState>& device,
-                                                           const MemoryPlace& place,
-                                                           const std::vector<const Device*>& also);
+// Whom the driver lets in, each once: the device, those besides, validated, and the host, where the memory lies there.
+Result<DeviceStates> let_into(const std::shared_ptr<DeviceState>& device, const MemoryPlace& place,
+                              const std::vector<const Device*>& also);
 // Devices of this runtime, and none that is null.
 Result<void> check_also(const DeviceState& device, const std::vector<const Device*>& also, const char* what);
 // Do they reach ordinary host memory?

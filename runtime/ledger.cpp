@@ -163,6 +163,25 @@ std::uint64_t Ledger::enter_users(const MemoryBlock& fresh, std::size_t device) 
     return block.id;
 }
 
+Result<void> Ledger::resize(std::uint64_t id, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(id);
+    if (found == entries_.end()) {
+        return Error(Code::invalid_handle, "memory that is not in the books was to grow or shrink", "enter it first");
+    }
+    MemoryBlock& block = found->second.block;
+    MemoryBlock resized = block;
+    resized.bytes = bytes;
+    unmap(block);
+    if (Result<void> mapped = map(resized, found->second.device); !mapped) {
+        // As before: what the old record took is free still.
+        (void)map(block, found->second.device);
+        return mapped;
+    }
+    block = resized;
+    return {};
+}
+
 void Ledger::leave(std::uint64_t id) {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(id);

@@ -80,6 +80,11 @@ public:
     // adopted before, overlaps it.
     Result<std::uint64_t> enter_adopted(const MemoryBlock& block, std::size_t device, Piece& piece);
     Result<void> refuse_overlap(const MemoryBlock& block) const;
+    // Of memory that was entered here and grows or shrinks where it is: it keeps its identity. On an error nothing has
+    // changed.
+    Result<void> resize(std::uint64_t id, std::size_t bytes);
+    // Into the address map alone, in place of whatever is stale there: the driver has just handed the addresses out.
+    Result<void> insert(const provenance::Record& record);
     // Enters memory of a user's own allocator: known by address for as long as its buffer lives. Where it was cut out
     // of memory that is known already, the owner's record stays the answer.
     std::uint64_t enter_users(const MemoryBlock& block, std::size_t device);
@@ -115,7 +120,6 @@ private:
     bool handed_out(std::uint64_t id) const;  // expects mutex_ to be held
     Error refusal(const MemoryBlock& block) const;
     Result<void> map(const MemoryBlock& block, std::size_t device);
-    Result<void> insert(const provenance::Record& record);
     void unmap(const MemoryBlock& block);
 
     provenance::AddressMap& addresses_;

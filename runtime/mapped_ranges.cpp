@@ -2,23 +2,68 @@
 #include "mapped_ranges.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace isthmus::inline v0::detail {
 
-RangeAccess MappedRanges::Range::access(std::size_t device) const noexcept {
+RangeAccess MappedRanges::Run::access(std::size_t device) const noexcept {
     if (device >= most_devices) return RangeAccess::none;
     if (((writers >> device) & 1u) != 0) return RangeAccess::read_write;
     return ((readers >> device) & 1u) != 0 ? RangeAccess::read : RangeAccess::none;
 }
 
-void MappedRanges::add(std::uint64_t base, std::uint64_t bytes) {
+MappedRanges::Runs::const_iterator MappedRanges::run_at(std::uint64_t address) const noexcept {
+    auto run = runs_.upper_bound(address);
+    if (run == runs_.begin()) return runs_.end();
+    --run;
+    return address - run->first < run->second.bytes ? run : runs_.end();
+}
+
+void MappedRanges::cut(std::uint64_t address) {
+    const auto found = run_at(address);
+    if (found == runs_.end() || found->first == address) return;
+    Run behind = found->second;
+    const std::uint64_t before = address - found->first;
+    behind.bytes -= before;
+    runs_.emplace(address, behind);
+    runs_[found->first].bytes = before;
+}
+
+// A range as a run of its own. Expects it to be there.
+MappedRanges::Runs::iterator MappedRanges::alone(std::uint64_t base, std::uint64_t bytes) {
+    cut(base);
+    cut(base + bytes);
+    return runs_.find(base);
+}
+
+void MappedRanges::join(Runs::iterator run) noexcept {
+    if (run != runs_.begin()) {
+        const auto before = std::prev(run);
+        if (before->first + before->second.bytes == run->first && before->second.alike(run->second)) {
+            before->second.bytes += run->second.bytes;
+            runs_.erase(run);
+            run = before;
+        }
+    }
+    const auto behind = std::next(run);
+    if (behind == runs_.end() || run->first + run->second.bytes != behind->first) return;
+    if (!run->second.alike(behind->second)) return;
+    run->second.bytes += behind->second.bytes;
+    runs_.erase(behind);
+}
+
+void MappedRanges::add(std::uint64_t base, std::uint64_t bytes, int lies) {
     const std::lock_guard lock(mutex_);
-    ranges_[base] = Range{bytes, 0, 0};
+    ranges_[base] = bytes;
+    join(runs_.insert_or_assign(base, Run{bytes, lies, 0, 0}).first);
 }
 
 void MappedRanges::remove(std::uint64_t base) {
     const std::lock_guard lock(mutex_);
-    ranges_.erase(base);
+    const auto found = ranges_.find(base);
+    if (found == ranges_.end()) return;
+    runs_.erase(alone(base, found->second));
+    ranges_.erase(found);
 }
 
 void MappedRanges::set(std::uint64_t base, std::size_t device, RangeAccess access) {
@@ -27,30 +72,32 @@ void MappedRanges::set(std::uint64_t base, std::size_t device, RangeAccess acces
     const std::lock_guard lock(mutex_);
     const auto found = ranges_.find(base);
     if (found == ranges_.end()) return;
-    Range& range = found->second;
-    range.readers = access == RangeAccess::none ? range.readers & ~bit : range.readers | bit;
-    range.writers = access == RangeAccess::read_write ? range.writers | bit : range.writers & ~bit;
+    const auto run = alone(base, found->second);
+    Run& known = run->second;
+    known.readers = access == RangeAccess::none ? known.readers & ~bit : known.readers | bit;
+    known.writers = access == RangeAccess::read_write ? known.writers | bit : known.writers & ~bit;
+    join(run);
 }
 
 RangeAccess MappedRanges::access(std::uint64_t base, std::size_t device) const {
     const std::lock_guard lock(mutex_);
-    const auto found = ranges_.find(base);
-    return found == ranges_.end() ? RangeAccess::none : found->second.access(device);
+    const auto run = run_at(base);
+    return run == runs_.end() ? RangeAccess::none : run->second.access(device);
 }
 
 rules::RangeFacts MappedRanges::over(std::uint64_t address, std::uint64_t bytes, std::size_t device) const {
-    RangeAccess least = RangeAccess::read_write;
     const std::lock_guard lock(mutex_);
-    auto range = ranges_.upper_bound(address);
-    if (range == ranges_.begin()) return {};
-    --range;
-    while (range != ranges_.end() && address >= range->first && address - range->first < range->second.bytes) {
-        least = std::min(least, range->second.access(device));
-        const std::uint64_t left = range->second.bytes - (address - range->first);
-        if (bytes <= left) return {true, least};
+    auto run = run_at(address);
+    if (run == runs_.end()) return {};
+    rules::RangeFacts facts{true, RangeAccess::read_write, run->second.lies};
+    while (run != runs_.end() && address >= run->first && address - run->first < run->second.bytes) {
+        facts.access = std::min(facts.access, run->second.access(device));
+        if (run->second.lies != facts.lies) facts.lies = rules::RangeFacts::in_several;
+        const std::uint64_t left = run->second.bytes - (address - run->first);
+        if (bytes <= left) return facts;
         bytes -= left;
         address += left;
-        ++range;
+        ++run;
     }
     return {};
 }

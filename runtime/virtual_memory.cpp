@@ -178,7 +178,7 @@ Result<void> Mapping::set_access(std::span<const Device* const> devices, RangeAc
     DeviceState& owner = *state_->memory->device;
     if (Result<void> now = detail::may_change_memory(*state_->device, "letting devices into mapped memory"); !now)
         return now;
-    std::vector<std::shared_ptr<DeviceState>> let_in;
+    detail::DeviceStates let_in;
     for (const Device* device : devices) {
         if (device == nullptr) {
             return Error(Code::invalid_argument, "a null Device was to be let into mapped memory", "name devices");
@@ -186,7 +186,7 @@ Result<void> Mapping::set_access(std::span<const Device* const> devices, RangeAc
         if (Result<void> fine = detail::may_let_in(*device->state(), owner, state_->memory->place, access); !fine) {
             return fine;
         }
-        let_in.push_back(device->state());
+        detail::add_once(let_in, device->state());
     }
     return state_->set_access(let_in, access);
 }

@@ -166,6 +166,10 @@ GrowableAnswer growable_base(const Capabilities& device, const CreationFacts& fa
             return {GrowableBase::refused, "growable memory of the CPU device is not bound to a node",
                     "use allocate_host with a HostPlacement, which does not grow"};
         }
+        if (!plain) {
+            return {GrowableBase::refused, "growable memory of the CPU device is neither compressed nor exported",
+                    "make it without these options"};
+        }
         return {GrowableBase::reserved_host,
                 "host addresses are reserved, and memory is put there as the buffer grows",
                 {}};

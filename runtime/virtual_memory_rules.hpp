@@ -66,6 +66,9 @@ MappingAnswer may_let_in(const Grantee& who, bool memory_on_host, RangeAccess ac
 struct RangeFacts {
     bool mapped = false;                     // all of it
     RangeAccess access = RangeAccess::none;  // the least of its mappings
+    static constexpr int on_host = -1;
+    static constexpr int in_several = -2;
+    int lies = in_several;  // Device::index() of whose memory it is; on_host; in_several places
 };
 // V8, V9. `writes`: a kernel that reads only needs less.
 AccessAnswer mapped_access(const RangeFacts& range, bool writes) noexcept;

@@ -1,7 +1,6 @@
 // The three resources: made, undone in their order, and put off where they may not be undone now.
 #include "virtual_memory_state.hpp"
 
-#include "launch_access.hpp"
 #include "memory_pressure.hpp"
 #include "memory_source.hpp"
 
@@ -37,14 +36,13 @@ bool insist(DeviceState& device, std::string_view what, Undo undo) {
     return false;
 }
 
-// Into calls that may wait for these devices: no service of theirs starts meanwhile. in_use: one runs.
-Result<std::vector<CallInFlight>> enter_all(const std::vector<std::shared_ptr<DeviceState>>& devices,
-                                            std::string_view what) {
-    std::vector<RunningServices*> all;
-    for (const std::shared_ptr<DeviceState>& each : devices) {
-        if (!each->synchronous) all.push_back(&each->services);
-    }
-    return enter_all(all, rules::DriverUse::change_mapping, what);
+// Whom the driver may wait for at the end of a state.
+template <class State>
+DeviceStates users_of(const State& state) {
+    return {state.device};
+}
+DeviceStates users_of(const MappingState& state) {
+    return state.users();
 }
 
 template <class State>
@@ -53,6 +51,18 @@ std::shared_ptr<State> kept(State* state) {
 }
 
 }  // namespace
+
+void add_once(DeviceStates& devices, const std::shared_ptr<DeviceState>& device) {
+    if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+}
+
+Result<std::vector<CallInFlight>> enter_all(const DeviceStates& devices, std::string_view what) {
+    std::vector<RunningServices*> all;
+    for (const std::shared_ptr<DeviceState>& each : devices) {
+        if (!each->synchronous) all.push_back(&each->services);
+    }
+    return enter_all(all, rules::DriverUse::change_mapping, what);
+}
 
 template <class State>
 void end_when_allowed(State* state) {
@@ -63,11 +73,15 @@ void end_when_allowed(State* state) {
         if (in_host_function) return books.after_host_functions.put_off(again);
         if (books.captures.any()) return books.captures.when_none_is_open(again);
     }
-    const std::shared_ptr<DeviceState> owner = state->device;  // outlives what is entered
-    std::optional<CallInFlight> call;
-    if (!owner->config->forked() && !owner->is_lost()) {
-        call = owner->services.enter_or_put_off(rules::DriverUse::change_mapping, again);
-        if (!call) return;
+    DeviceStates users;  // outlive what is entered
+    if (!device.config->forked() && !device.is_lost()) users = users_of(*state);
+    Result<std::vector<CallInFlight>> calls = enter_all(users, "the end of mapped memory");
+    while (!calls) {
+        // Behind the services of one that hinders: all are asked once more then.
+        for (const std::shared_ptr<DeviceState>& each : users) {
+            if (!each->synchronous && each->services.put_off(rules::DriverUse::change_mapping, again)) return;
+        }
+        calls = enter_all(users, "the end of mapped memory");
     }
     delete state;
 }
@@ -114,7 +128,13 @@ Result<platform::Granularity> ask_granularity(DeviceState& device, const Physica
     return Error(Code::driver_error, "the driver tells no granularity of memory", "update the driver");
 }
 
+void PhysicalState::release_now() noexcept {
+    if (released || nothing_to_undo(*device)) return;
+    released = device->driver->virtual_memory()->release(handle).ok();
+}
+
 PhysicalState::~PhysicalState() {
+    if (released) return;
     (void)insist(*device, "releasing physical memory",
                  [this](platform::VirtualMemory& memory) { return memory.release(handle); });
 }
@@ -157,11 +177,19 @@ Result<void> ReservationState::free() {
     if (const rules::MappingAnswer answer = rules::may_free(mapped.size()); !answer) {
         return refusal(answer, "freeing reserved addresses");
     }
-    const platform::Status status = device->driver->virtual_memory()->free_address(base, bytes);
-    if (!status.ok()) return device->failure(status, "freeing reserved addresses");
+    // The driver may hand the addresses to another thread at once: they leave the map first.
     (void)device->books->addresses.erase(base, id);
+    const platform::Status status = device->driver->virtual_memory()->free_address(base, bytes);
+    if (!status.ok()) {
+        (void)device->books->ledger.insert(record());
+        return device->failure(status, "freeing reserved addresses");
+    }
     freed = true;
     return {};
+}
+
+provenance::Record ReservationState::record() const noexcept {
+    return {base, bytes, id, static_cast<std::uint32_t>(device->index), MemoryKind::vmm, 0};
 }
 
 Result<std::shared_ptr<ReservationState>> ReservationState::reserve(const std::shared_ptr<DeviceState>& device,
@@ -176,10 +204,7 @@ Result<std::shared_ptr<ReservationState>> ReservationState::reserve(const std::s
     const platform::Status status = device->driver->virtual_memory()->reserve(*bytes, alignment, base);
     if (!status.ok()) return device->failure(status, "reserving addresses");
     auto state = kept(new ReservationState(device, base, asked, *bytes, granularity, Books::next_id()));
-    const provenance::Record record{base, *bytes, state->id, static_cast<std::uint32_t>(device->index), MemoryKind::vmm,
-                                    0};
-    forget_foreign(*device->books, base, *bytes);
-    if (Result<void> known = device->books->addresses.insert(record); !known) return std::move(known).error();
+    if (Result<void> known = device->books->ledger.insert(state->record()); !known) return std::move(known).error();
     return state;
 }
 
@@ -196,7 +221,8 @@ Result<std::shared_ptr<MappingState>> ReservationState::map(std::size_t offset, 
     const platform::Status status = device->driver->virtual_memory()->map(base + offset, memory->bytes, memory->handle);
     if (!status.ok()) return device->failure(status, "mapping physical memory");
     mapped.push_back(wanted);
-    device->books->mapped.add(base + offset, memory->bytes);
+    const int lies = memory->place.on_host() ? rules::RangeFacts::on_host : static_cast<int>(memory->device->index);
+    device->books->mapped.add(base + offset, memory->bytes, lies);
     return kept(new MappingState(shared_from_this(), std::move(memory), offset));
 }
 
@@ -218,10 +244,35 @@ MappingState::~MappingState() {
     device->books->mapped.remove(address());
 }
 
-Result<void> MappingState::unmap() {
-    Result<std::vector<CallInFlight>> calls = enter_all({device, memory->device}, "unmapping memory");
-    if (!calls) return std::move(calls).error();
+DeviceStates MappingState::users_now() const {
+    DeviceStates all{device};
+    add_once(all, memory->device);
+    for (const std::shared_ptr<DeviceState>& each : let_in_) add_once(all, each);
+    return all;
+}
+
+DeviceStates MappingState::users() const {
     const std::lock_guard lock(reservation->mutex);
+    return users_now();
+}
+
+Result<void> MappingState::unmap() {
+    for (;;) {
+        const DeviceStates entered = users();
+        Result<std::vector<CallInFlight>> calls = enter_all(entered, "unmapping memory");
+        if (!calls) return std::move(calls).error();
+        const std::lock_guard lock(reservation->mutex);
+        if (users_now() != entered) continue;  // another thread let somebody in
+        return undo();
+    }
+}
+
+Result<void> MappingState::unmap_entered() {
+    const std::lock_guard lock(reservation->mutex);
+    return undo();
+}
+
+Result<void> MappingState::undo() {
     if (!live()) return Error(Code::invalid_handle, "unmapping memory: it was unmapped before", "unmap it once");
     if (!nothing_to_undo(*device)) {
         const platform::Status status = device->driver->virtual_memory()->unmap(address(), memory->bytes);
@@ -254,21 +305,35 @@ Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace&
     return refusal(answer, "letting " + std::string(who.driver->facts().name) + " into mapped memory");
 }
 
-Result<void> MappingState::set_access(const std::vector<std::shared_ptr<DeviceState>>& devices, RangeAccess access) {
+Result<void> MappingState::set_access(const DeviceStates& devices, RangeAccess access) {
+    if (devices.empty()) return {};
+    for (;;) {
+        const DeviceStates known = users();
+        DeviceStates entered = known;
+        for (const std::shared_ptr<DeviceState>& who : devices) add_once(entered, who);
+        Result<std::vector<CallInFlight>> calls = enter_all(entered, "letting devices into mapped memory");
+        if (!calls) return std::move(calls).error();
+        const std::lock_guard lock(reservation->mutex);
+        if (users_now() != known) continue;  // another thread let somebody in
+        return open_to(devices, access);
+    }
+}
+
+Result<void> MappingState::set_access_entered(const DeviceStates& devices, RangeAccess access) {
+    const std::lock_guard lock(reservation->mutex);
+    return open_to(devices, access);
+}
+
+Result<void> MappingState::open_to(const DeviceStates& devices, RangeAccess access) {
+    if (!live()) return Error(Code::invalid_handle, "letting devices into memory that was unmapped", "map it again");
     std::vector<platform::AccessGrant> grants;
     for (const std::shared_ptr<DeviceState>& who : devices) {
         // The host is let in as the place of its memory.
         const MemoryPlace place =
             who->synchronous ? memory->place : MemoryPlace{MemoryPlace::Where::device, who->driver->facts().ordinal};
         grants.push_back({place, access});
+        add_once(let_in_, who);
     }
-    if (grants.empty()) return {};
-    std::vector<std::shared_ptr<DeviceState>> touched{device, memory->device};
-    touched.insert(touched.end(), devices.begin(), devices.end());
-    Result<std::vector<CallInFlight>> calls = enter_all(touched, "letting devices into mapped memory");
-    if (!calls) return std::move(calls).error();
-    const std::lock_guard lock(reservation->mutex);
-    if (!live()) return Error(Code::invalid_handle, "letting devices into memory that was unmapped", "map it again");
     const platform::Status status =
         device->driver->virtual_memory()->set_access(address(), memory->bytes, grants.data(), grants.size());
     if (!status.ok()) return device->failure(status, "letting devices into mapped memory");

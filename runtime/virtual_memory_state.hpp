@@ -6,6 +6,7 @@
 #include <platform/driver.hpp>
 
 #include "device_state.hpp"
+#include "running_services.hpp"
 #include "virtual_memory_rules.hpp"
 
 #include <atomic>
@@ -27,8 +28,13 @@ Result<void> may_change_memory(const DeviceState& device, std::string_view what)
 platform::PhysicalRequest request_of(const DeviceState& device, std::size_t bytes, const PhysicalOptions& options);
 Result<platform::Granularity> ask_granularity(DeviceState& device, const PhysicalOptions& options);
 
-// The end of one of the states below: not in a host function, while a capture is open, or while a service runs, but
-// behind them. In a forked child nothing is touched.
+using DeviceStates = std::vector<std::shared_ptr<DeviceState>>;
+void add_once(DeviceStates& devices, const std::shared_ptr<DeviceState>& device);
+// Into calls that may wait for these devices: no service of theirs starts until the answer ends. in_use: one runs.
+Result<std::vector<CallInFlight>> enter_all(const DeviceStates& devices, std::string_view what);
+
+// The end of one of the states below: not in a host function, while a capture is open, or while a service runs on a
+// device that the driver may wait for, but behind them. In a forked child nothing is touched.
 template <class State>
 void end_when_allowed(State* state);
 
@@ -47,6 +53,8 @@ struct PhysicalState {
     static std::shared_ptr<PhysicalState> take_over(const std::shared_ptr<DeviceState>& device,
                                                     const PhysicalOptions& options, std::size_t bytes,
                                                     platform::PhysicalHandle handle);
+    // At once, whatever is open: nobody has its address. Its end tries again what fails.
+    void release_now() noexcept;
 
     const std::shared_ptr<DeviceState> device;
     const PhysicalOptions options;
@@ -54,6 +62,7 @@ struct PhysicalState {
     const std::size_t asked_bytes;
     const std::size_t bytes;
     const platform::PhysicalHandle handle;
+    bool released = false;
 };
 
 struct MappingState;
@@ -78,6 +87,7 @@ struct ReservationState : std::enable_shared_from_this<ReservationState> {
     Result<std::shared_ptr<MappingState>> map(std::size_t offset, std::shared_ptr<PhysicalState> memory);
     // Tries once; on an error the addresses are still reserved. Nothing is mapped.
     Result<void> free();
+    provenance::Record record() const noexcept;
 
     const std::shared_ptr<DeviceState> device;
     const std::uint64_t base;
@@ -99,9 +109,15 @@ struct MappingState {
     MappingState& operator=(const MappingState&) = delete;
     std::uint64_t address() const noexcept { return reservation->base + offset; }
     // One driver call for all of them, whom may_let_in() let in.
-    Result<void> set_access(const std::vector<std::shared_ptr<DeviceState>>& devices, RangeAccess access);
+    Result<void> set_access(const DeviceStates& devices, RangeAccess access);
     // One driver call; on an error it is still mapped.
     Result<void> unmap();
+    // As these, for who has entered the devices' calls, and whom nobody else knows the mapping of.
+    Result<void> set_access_entered(const DeviceStates& devices, RangeAccess access);
+    Result<void> unmap_entered();
+    // Whose work the driver may wait for when this changes: the reservation's device, the memory's, and all that were
+    // ever let in.
+    DeviceStates users() const;
     bool live() const noexcept { return mapped.load(std::memory_order_acquire); }
 
     // In this order: the memory is released before the addresses are freed.
@@ -110,6 +126,13 @@ struct MappingState {
     const std::shared_ptr<PhysicalState> memory;
     const std::size_t offset;
     std::atomic<bool> mapped{true};
+
+private:
+    // These expect the reservation's mutex to be held.
+    DeviceStates users_now() const;
+    Result<void> open_to(const DeviceStates& devices, RangeAccess access);
+    Result<void> undo();
+    DeviceStates let_in_;  // guarded by the reservation's mutex; grows only
 };
 
 // May these be let into memory that lies there? Asks the driver which devices reach each other.

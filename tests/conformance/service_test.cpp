@@ -166,6 +166,43 @@ TEST_F(Services, CallsThatWouldWaitForTheServiceAreRefusedAndNameIt) {
     });
 }
 
+// keeps G10, V10: the driver waits for whoever was let in, too
+TEST_F(Services, NothingIsMappedOrUnmappedBesideOneOfADeviceThatWasLetIn) {
+    on_every_server([](Device& device) {
+        if (!device.capabilities().has(Feature::virtual_memory)) return;
+        on_every_server([&](Device& other) {
+            const std::size_t granule = memory_granularity(device).value().minimum_bytes;
+            auto made = GrowableBuffer<std::byte>::make(device, 4 * granule, {.also = {&other}});
+            if (other.index() == device.index() || made.code() == Code::unsupported) return;
+            auto grown = std::move(made).value();
+            grown.resize(granule).value();
+            grown.resize(2 * granule).value();
+            grown.resize(granule).value();
+            auto dropped = GrowableBuffer<std::byte>::make(device, granule, {.also = {&other}}).value();
+            dropped.resize(granule).value();
+            const PhysicalMemory memory = PhysicalMemory::create(device, granule).value();
+            AddressReservation addresses = AddressReservation::reserve(device, granule).value();
+            std::optional<Mapping> mapping = addresses.map(0, memory).value();
+            mapping->set_access({&device, &other, &other}).value();
+
+            Answering service = Answering::start(other, answer_until_stopped).value();
+            EXPECT_TRUE(refused_as(grown.resize(3 * granule), Code::in_use));
+            EXPECT_TRUE(refused_as(grown.trim(), Code::in_use));
+            EXPECT_TRUE(refused_as(mapping->unmap(), Code::in_use));
+            EXPECT_TRUE(refused_as(mapping->set_access({&device}), Code::in_use));
+            const long before = driver_calls("cuMemUnmap");
+            { const auto gone = std::move(dropped); }
+            mapping.reset();
+            EXPECT_TRUE(before < 0 || unless_fault(driver_calls("cuMemUnmap") == before));
+            EXPECT_EQ(service.call(question_of(3), soon()).value().square, 9u);
+            EXPECT_TRUE(worked(service.stop(soon())));
+            EXPECT_TRUE(before < 0 || unless_fault(driver_calls("cuMemUnmap") == before + 2));
+            EXPECT_TRUE(worked(grown.trim()));
+            EXPECT_TRUE(worked(addresses.release()));
+        });
+    });
+}
+
 // keeps G10
 TEST_F(Services, OtherStreamsWorkWhileAServiceRuns) {
     on_every_server([](Device& device) {

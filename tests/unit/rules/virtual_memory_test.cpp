@@ -178,6 +178,14 @@ TEST(VirtualMemoryRules, AGrowableBufferStandsOnMappedMemoryElseOnHostMemoryThat
     rules::CreationWish node;
     node.where = Where::host_node;
     EXPECT_EQ(rules::growable_base(some_devices::cpu(), {}, node).base, Base::refused);
+    for (const Where where : {Where::device, Where::host}) {
+        rules::CreationWish compressed;
+        compressed.where = where;
+        compressed.compressible = true;
+        const rules::GrowableAnswer answer = rules::growable_base(some_devices::cpu(), {}, compressed);
+        EXPECT_EQ(answer.base, Base::refused) << "what is asked for is had, or refused";
+        EXPECT_FALSE(answer.remedy.empty());
+    }
     for (unsigned bits = 0; bits < 1u << 5; ++bits) {
         Capabilities device = with({});
         const auto bit = [&](unsigned at) { return (bits >> at & 1u) != 0; };

@@ -65,6 +65,24 @@ TEST_F(Ledgers, AReleaseThatIsWrongIsToldApartAndChangesNothing) {  // keeps K8
     EXPECT_EQ(addresses.size(), 1u);
 }
 
+TEST_F(Ledgers, MemoryThatGrowsWhereItIsKeepsItsIdentity) {  // keeps V11
+    const MemoryBlock block = entered(device_block(0x10000, 0x1000));
+    const MemoryBlock behind = entered(device_block(0x14000, 0x1000));
+    ASSERT_TRUE(ledger.resize(block.id, 0x3000).ok());
+    EXPECT_EQ(addresses.find(0x12fff).id, block.id);
+    EXPECT_FALSE(addresses.find(0x13000));
+    ASSERT_TRUE(ledger.resize(block.id, 0x800).ok());
+    EXPECT_EQ(addresses.find(0x107ff).id, block.id);
+    EXPECT_FALSE(addresses.find(0x10800));
+    // What the map does not take leaves everything as it was.
+    EXPECT_FALSE(ledger.resize(block.id, ~std::size_t{0}).ok());
+    EXPECT_EQ(addresses.find(0x107ff).id, block.id);
+    EXPECT_EQ(addresses.find(0x14fff).id, behind.id);
+    EXPECT_EQ(ledger.resize(~std::uint64_t{0}, 1).code(), Code::invalid_handle);
+    ledger.leave(block.id);
+    EXPECT_FALSE(addresses.find(0x10000));
+}
+
 TEST_F(Ledgers, ABlockOfAnotherRuntimeBelongsToAnotherDevice) {  // keeps K8
     AddressMap other_addresses;
     Ledger other(other_addresses);

@@ -1,0 +1,109 @@
+// Growing and reserving that fail in the middle: what is left, and whether the next attempt works.
+#include "conformance.hpp"
+
+#include <platform/sim_control.h>
+
+#include <isthmus/growable_buffer.hpp>
+#include <isthmus/virtual_memory.hpp>
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <thread>
+
+namespace {
+
+using conformance::add_one;
+using namespace isthmus;
+
+template <class Function>
+Function control(const char* name) {
+    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
+}
+
+class FailedSteps : public testing::Test {
+protected:
+    void SetUp() override {
+        runtime_.emplace(Runtime::open({}).value());
+        if (device().is_cpu() || plan() == nullptr) GTEST_SKIP() << "only the simulator fails a call";
+        if (!device().capabilities().has(Feature::virtual_memory)) GTEST_SKIP() << "nothing is mapped here";
+    }
+    void TearDown() override {
+        if (plan() != nullptr) (void)plan()(nullptr);
+        runtime_.reset();
+    }
+    static isthmus_sim_fault_plan_fn plan() { return control<isthmus_sim_fault_plan_fn>("isthmus_sim_fault_plan"); }
+    static std::int64_t live(const char* what) { return control<isthmus_sim_live_fn>("isthmus_sim_live")(what); }
+    Device& device() { return runtime_->default_device(); }
+
+private:
+    std::optional<Runtime> runtime_;
+};
+
+// A capture of another thread, which puts off the ends of memory for as long as it is open.
+class CaptureElsewhere {
+public:
+    explicit CaptureElsewhere(Device& device)
+        : thread_([this, &device] {
+              Stream stream = device.create_stream().value();
+              Capture capture = stream.begin_capture().value();
+              open_.store(true);
+              while (!ends_.load()) std::this_thread::yield();
+              EXPECT_TRUE(capture.end().ok());
+          }) {
+        while (!open_.load()) std::this_thread::yield();
+    }
+    CaptureElsewhere(const CaptureElsewhere&) = delete;
+    CaptureElsewhere& operator=(const CaptureElsewhere&) = delete;
+    ~CaptureElsewhere() { ends_.store(true); }
+
+private:
+    std::atomic<bool> open_{false};
+    std::atomic<bool> ends_{false};
+    conformance::Thread thread_;
+};
+
+// keeps V10, V11
+TEST_F(FailedSteps, AFailedGrowthLeavesNothingBehindAndTheNextOneWorksBesideACaptureToo) {
+    const std::size_t granule = memory_granularity(device()).value().minimum_bytes / sizeof(std::int32_t);
+    auto buffer = GrowableBuffer<std::int32_t>::make(device(), 8 * granule).value();
+    buffer.resize(granule).value();
+    device().stream().fill(buffer, 1).value();
+    device().synchronize().value();
+    const CaptureElsewhere capture(device());
+    const std::int64_t mappings = live("mappings");
+    const std::int64_t memory = live("physical");
+    for (const char* const failing :
+         {"call=cuMemCreate:n=1:code=999", "call=cuMemMap:n=1:code=999", "call=cuMemSetAccess:n=1:code=999"}) {
+        ASSERT_EQ(plan()(failing), 0);
+        EXPECT_EQ(buffer.resize(2 * granule).code(), Code::driver_error) << failing;
+        ASSERT_EQ(plan()(nullptr), 0);
+        EXPECT_EQ(buffer.size(), granule);
+        EXPECT_EQ(live("mappings"), mappings) << failing;
+        EXPECT_EQ(live("physical"), memory) << failing;
+    }
+    EXPECT_TRUE(buffer.resize(2 * granule).ok());
+    device().stream().launch(add_one, 2 * granule, buffer).value();
+    EXPECT_TRUE(device().stream().synchronize().ok());
+}
+
+// keeps V8, V10
+TEST_F(FailedSteps, AddressesThatTheDriverDoesNotTakeBackAreReservedStill) {
+    const std::size_t granule = memory_granularity(device()).value().minimum_bytes;
+    AddressReservation addresses = AddressReservation::reserve(device(), granule).value();
+    const PhysicalMemory memory = PhysicalMemory::create(device(), granule).value();
+    ASSERT_EQ(plan()("call=cuMemAddressFree:n=1:code=999"), 0);
+    EXPECT_EQ(addresses.release().code(), Code::driver_error);
+    ASSERT_EQ(plan()(nullptr), 0);
+    Mapping mapping = addresses.map(0, memory).value();
+    mapping.set_access({&device()}).value();
+    const auto words = mapping.view<std::int32_t>(0, 16);
+    EXPECT_EQ(device().can_access(words).verdict, Verdict::yes);
+    EXPECT_TRUE(mapping.unmap().ok());
+    EXPECT_TRUE(addresses.release().ok());
+}
+
+}  // namespace
