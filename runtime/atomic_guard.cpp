@@ -7,6 +7,7 @@
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "launch_access.hpp"
+#include "launch_judge.hpp"
 #include "sharing_rules.hpp"
 
 #include <isthmus/atomic_pair.hpp>
@@ -35,6 +36,11 @@ bool is_of_file(BufferState& buffer) {
         buffer.of_file.store(known, std::memory_order_relaxed);
     }
     return known != 0;
+}
+
+// Mapped memory on the host is reached as pinned memory is.
+MemoryKind kind_by_place(MemoryKind kind, bool on_host) {
+    return kind == MemoryKind::vmm && on_host ? MemoryKind::pinned : kind;
 }
 
 AtomicQuestion question_of(const AtomicWish& wish, MemoryKind kind, std::uint64_t address) {
@@ -100,23 +106,24 @@ const Capabilities& who_decides(const DeviceState& device, const DeviceState* ow
     return device.synchronous && owner != nullptr ? owner->capabilities : device.capabilities;
 }
 
-Result<void> check_buffer(const DeviceState& device, const KernelInfo& kernel, std::uint32_t at, BufferState& buffer,
-                          const AtomicWish& wish) {
+Result<void> check_buffer(const DeviceState& device, const KernelInfo& kernel, std::uint32_t at,
+                          const LaunchArgument& given, const AtomicWish& wish) {
+    BufferState& buffer = **given.buffer;
     const bool own = buffer.device.get() == &device;
     if (kernel.parameter[at].own_device) {
         if (own) return {};
         return of_another_device(kernel, at, device);
     }
-    if (buffer.bytes == 0) return {};
-    if (own && !buffer.io_memory &&
-        device.atomics.all_of(wish.operations, buffer.kind, wish.width_bytes, wish.is_signed) &&
+    if (given.is_part ? given.raw_count == 0 : buffer.bytes == 0) return {};
+    const MemoryKind kind = kind_by_place(buffer.kind, buffer.host != nullptr);
+    if (own && !buffer.io_memory && device.atomics.all_of(wish.operations, kind, wish.width_bytes, wish.is_signed) &&
         buffer.device_address % wish.width_bytes == 0) {
         return {};
     }
     // On the CPU a staged buffer is its host's side, which the launch has to itself.
     if (device.synchronous && buffer.staged()) return {};
     const Capabilities& decides = who_decides(device, buffer.device.get());
-    AtomicQuestion question = question_of(wish, buffer.kind, buffer_address(device, buffer));
+    AtomicQuestion question = question_of(wish, kind, buffer_address(device, buffer));
     question.io_memory = buffer.io_memory;
     if (is_pageable(buffer.kind) && decides.translation == Translation::hmm) question.file_mapped = is_of_file(buffer);
     const AccessAnswer answer = rules::kernel_atomics(decides, question, wish.operations, own);
@@ -131,13 +138,21 @@ Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std:
     if (given.raw_count == 0) return {};
     const auto address = reinterpret_cast<std::uintptr_t>(given.raw);
     const Provenance memory = provenance_of(device, address);
-    const bool own = memory.owner.get() == &device;
+    bool own = memory.owner.get() == &device;
     if (kernel.parameter[at].own_device) {
         if (own) return {};
         return of_another_device(kernel, at, device);
     }
     const Capabilities& decides = who_decides(device, memory.owner.get());
-    AtomicQuestion question = question_of(wish, memory.kind, address);
+    MemoryKind kind = memory.kind;
+    if (kind == MemoryKind::vmm && !memory.foreign) {
+        // The addresses are one device's; whose memory is mapped there is another question.
+        const std::uint64_t bytes = raw_bytes(given, kernel.parameter[at]);
+        const int lies = device.books->mapped.over(address, bytes, device.index).lies;
+        kind = kind_by_place(kind, lies == rules::RangeFacts::on_host);
+        own = lies == static_cast<int>(device.index);
+    }
+    AtomicQuestion question = question_of(wish, kind, address);
     if (is_pageable(memory.kind) && decides.translation == Translation::hmm) {
         question.file_mapped = platform::os::may_be_file_mapped(address, given.raw_count * wish.width_bytes);
     }
@@ -163,9 +178,8 @@ Result<void> check_kernel_atomics(const DeviceState& device, const KernelInfo& k
     const ParameterInfo& parameter = kernel.parameter[argument];
     const AtomicWish wish{parameter.atomics, parameter.element_bytes, parameter.is_signed};
     if (given.buffer == nullptr) return check_raw(device, kernel, argument, given, wish);
-    BufferState* const buffer = given.buffer->get();
-    if (buffer == nullptr) return {};  // judging says so
-    return check_buffer(device, kernel, argument, *buffer, wish);
+    if (*given.buffer == nullptr) return {};  // judging says so
+    return check_buffer(device, kernel, argument, given, wish);
 }
 
 namespace {

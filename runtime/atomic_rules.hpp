@@ -25,8 +25,10 @@ struct AtomicQuestion {
 // Is a read-modify-write by CPU and GPU on one object atomic at system scope?
 AccessAnswer shared_atomic(const Capabilities& device, const AtomicQuestion& question);
 // … by the threads of a kernel, whoever else does: as above, and in the device's own memory, where nobody else does.
-// `own`: the device allocated it. Memory for CPU and GPU by turns, and memory behind a link without atomics, is refused
-// though the GPU may be alone there: operations at system scope are not promised to be atomic there even so.
+// `own`: the device allocated it. Mapped memory (vmm) is meant as a device's own: what lies on the host is asked about
+// as pinned, which the device reaches over the same link. Memory for CPU and GPU by turns, and memory behind a link
+// without atomics, is refused though the GPU may be alone there: operations at system scope are not promised to be
+// atomic there even so.
 AccessAnswer kernel_atomic(const Capabilities& device, const AtomicQuestion& question, bool own);
 
 struct LoadStoreQuestion {

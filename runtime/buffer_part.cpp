@@ -33,19 +33,38 @@ bool PartBase::independent() const noexcept {
     return !buffer_->aliased && !rules::by_turns(buffer_->path);
 }
 
+namespace {
+
+Result<void> may_open(const BufferState& buffer, std::size_t first_byte, std::size_t bytes, const char* what) {
+    if (buffer.released()) return buffer.refuse_released(what);
+    if (bytes == 0 || buffer.holds(first_byte, bytes)) return {};
+    return Error(Code::invalid_argument,
+                 std::string(what) + " of a part was refused: " + std::string(BufferState::part_beyond),
+                 std::string(BufferState::part_again));
+}
+
+// Of no bytes, nowhere, where the host may not look.
+std::byte* first_of(const BufferState& buffer, std::size_t first_byte) {
+    return buffer.host == nullptr ? nullptr : static_cast<std::byte*>(buffer.host) + first_byte;
+}
+
+}  // namespace
+
 Result<PartBase::OpenedView> PartBase::open_view(ArgumentUse use, Wait wait) const {
-    if (buffer_->released()) return buffer_->refuse_released("opening a host view");
+    Result<void> can = may_open(*buffer_, first_byte_, bytes_, "opening a host view");
+    if (!can) return std::move(can).error();
     Result<ViewScope> scope = open_scope(buffer_, use, wait, span_of(*buffer_, first_byte_, bytes_));
     if (!scope) return std::move(scope).error();
-    return OpenedView{std::move(scope).value(), static_cast<std::byte*>(buffer_->host) + first_byte_};
+    return OpenedView{std::move(scope).value(), first_of(*buffer_, first_byte_)};
 }
 
 Result<ConcurrentScope> PartBase::open_concurrent(Wait wait) const {
-    if (buffer_->released()) return buffer_->refuse_released("opening a concurrent view");
+    Result<void> can = may_open(*buffer_, first_byte_, bytes_, "opening a concurrent view");
+    if (!can) return std::move(can).error();
     const rules::ByteSpan span = span_of(*buffer_, first_byte_, bytes_);
     Result<ViewScope> scope = open_scope(buffer_, ArgumentUse::concurrent, wait, span);
     if (!scope) return std::move(scope).error();
-    return ConcurrentScope(std::move(scope).value(), static_cast<std::byte*>(buffer_->host) + first_byte_, bytes_);
+    return ConcurrentScope(std::move(scope).value(), first_of(*buffer_, first_byte_), bytes_);
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -104,6 +104,12 @@ public:
 
     OrderHistory order;  // guarded by the order checker
 
+    // A buffer that shrank has fewer bytes than parts of it that were made before.
+    bool holds(std::size_t first_byte, std::size_t count) const noexcept {
+        return first_byte <= bytes && count <= bytes - first_byte;
+    }
+    static constexpr std::string_view part_beyond = "the buffer became smaller, and the part reaches beyond its end";
+    static constexpr std::string_view part_again = "ask the buffer for a part that it still has, or grow it again";
     bool staged() const noexcept { return path == LaunchPath::stage; }
     void* copied_side() const noexcept { return relay != nullptr ? relay : host; }  // of copies between the two sides
     // May the host have a part of it open while the rest is used? Only then must the parts of launches be told apart.

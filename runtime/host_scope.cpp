@@ -102,7 +102,8 @@ Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, Argument
                          buffer.parted.load(std::memory_order_acquire) ? part : rules::ByteSpan{}};
     if (buffer.device->barred()) return buffer.device->unusable("opening a host view");
     if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
-    if (buffer.host == nullptr && buffer.bytes > 0) {
+    const bool of_nothing = part.whole() ? buffer.bytes == 0 : part.begin == part.end;
+    if (buffer.host == nullptr && !of_nothing) {
         const AccessAnswer answer = rules::host_access(buffer.device->capabilities, buffer.kind);
         return Error(
             Code::not_accessible,

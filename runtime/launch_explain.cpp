@@ -120,13 +120,13 @@ private:
         BufferState& buffer = **argument.buffer;
         const std::uint64_t bytes =
             argument.is_part ? detail::raw_bytes(argument, kernel_.parameter[at]) : buffer.bytes;
-        const JudgedArgument judged = detail::judge_buffer(device_, buffer, out_.mode);
+        const JudgedArgument judged = detail::judge_buffer(device_, argument, bytes, out_.mode);
         const AccessAnswer answer = detail::buffer_access(device_, buffer);
         explained.kind = buffer.kind;
         explained.device = owner_name(buffer);
         explained.verdict = answer.verdict;
-        settle(at, judged, answer, path_of(device_, buffer),
-               {judged.address + argument.first_byte, bytes, explained.use, judged.ordinal}, explained);
+        settle(at, judged, answer, path_of(device_, buffer), {judged.address, bytes, explained.use, judged.ordinal},
+               explained);
         if (judged.doing == Doing::refuse) {
             refuse(detail::refusal_of_buffer(kernel_, at, device_, buffer, judged));
         } else if (bytes > 0) {

@@ -155,8 +155,9 @@ rules::ByteSpan span_of(const LaunchArgument& argument, const ParameterInfo& par
     return span_of(**argument.buffer, argument.first_byte, argument.raw_count * parameter.element_bytes);
 }
 
-JudgedArgument judge_buffer(const DeviceState& device, const BufferState& buffer, LaunchMode mode) {
-    if (buffer.bytes == 0) return {};
+namespace {
+
+JudgedArgument judge_whole(const DeviceState& device, const BufferState& buffer, LaunchMode mode) {
     const bool here = buffer.device.get() == &device;
     if (!here && mode == LaunchMode::strict) {
         return refused(Code::wrong_device,
@@ -174,6 +175,20 @@ JudgedArgument judge_buffer(const DeviceState& device, const BufferState& buffer
     const AccessAnswer answer = buffer_access(device, buffer);
     if (mode == LaunchMode::relaxed || answer.verdict != Verdict::no) return passed(address, answer);
     return mode == LaunchMode::staged ? stage_buffer(device, buffer, answer) : refused(Code::not_accessible, answer);
+}
+
+}  // namespace
+
+JudgedArgument judge_buffer(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
+                            LaunchMode mode) {
+    if (bytes == 0) return {};
+    const BufferState& buffer = **argument.buffer;
+    if (argument.is_part && !buffer.holds(argument.first_byte, bytes)) {
+        return refused(Code::invalid_argument, {Verdict::no, BufferState::part_beyond, BufferState::part_again});
+    }
+    JudgedArgument judged = judge_whole(device, buffer, mode);
+    if (judged.doing != Doing::refuse) judged.address += argument.first_byte;
+    return judged;
 }
 
 JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
@@ -250,9 +265,8 @@ Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelI
                          "release a buffer when its parts are no longer used");
         }
         bytes = argument.is_part ? raw_bytes(argument, parameter) : buffer->bytes;
-        judged = judge_buffer(device, *buffer, mode);
+        judged = judge_buffer(device, argument, bytes, mode);
         if (judged.doing == Doing::refuse) return refusal_of_buffer(kernel, at, device, *buffer, judged);
-        judged.address += argument.first_byte;
         std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &judged.address, sizeof judged.address);
     }
     if (bytes == 0) return {};

@@ -41,7 +41,9 @@ struct JudgedArgument {
     Provenance memory;  // of a raw range, where it was asked for
     int ordinal = -1;   // stage: whose memory is copied; −1: the host's
 };
-JudgedArgument judge_buffer(const DeviceState& device, const BufferState& buffer, LaunchMode mode);
+// `bytes`: the argument's own. Its address is that of the first of them; of none, 0.
+JudgedArgument judge_buffer(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
+                            LaunchMode mode);
 JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
                          ArgumentUse use, LaunchMode mode);
 // Which bytes of its buffer an argument is; expects a buffer.

@@ -129,7 +129,7 @@ TEST(Atomics, OfAKernelAloneAreLawfulInItsDevicesOwnMemoryToo) {  // keeps G2, G
     for (unsigned bits = 0; bits < combinations; ++bits) {
         const Capabilities c = of_bits(bits, some_operations());
         for_every_kind([&](K kind) {
-            const bool of_gpu = kind == K::device || kind == K::pool || kind == K::graph;
+            const bool of_gpu = kind == K::device || kind == K::pool || kind == K::graph || kind == K::vmm;
             for (int operation = 0; operation < atomic_operation_count; ++operation) {
                 for (const int width : {4, 8, 16}) {
                     for (const bool flag : {false, true}) {
