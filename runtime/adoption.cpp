@@ -244,7 +244,7 @@ Device::Untyped Device::adopt_bytes(void* pointer, std::size_t count, std::size_
     return detail::adopt(state_, pointer, *bytes, options);
 }
 
-Device::Untyped Device::adopt_descriptor(int descriptor, std::size_t, AdoptOptions) {
+Device::Untyped Device::adopt_descriptor(int descriptor, std::size_t, const AdoptOptions&) {
     if (!state_->usable()) return state_->unusable("adopting memory");
     if (descriptor < 0) {
         return detail::refused(Code::invalid_argument, "the file descriptor is negative", "give an open dma-buf");

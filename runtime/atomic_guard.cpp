@@ -86,8 +86,8 @@ std::string what_works(const Capabilities& device, const AtomicQuestion& questio
     return "count in a SplitCounter (one lane per side), or send messages by plain loads and stores";
 }
 
-Error refusal(const Capabilities& device, const AtomicQuestion& question, const AccessAnswer& answer, std::string what,
-              AtomicSet operations) {
+Error refusal(const Capabilities& device, const AtomicQuestion& question, const AccessAnswer& answer,
+              const std::string& what, AtomicSet operations) {
     const Code code = code_of(device, question, answer);
     const bool of_memory = (code == Code::unsupported && !question.file_mapped) || code == Code::not_accessible;
     return {code, what + ": " + std::string(answer.reason),

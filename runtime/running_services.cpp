@@ -81,7 +81,7 @@ const rules::ServingAnswer* RunningServices::in_flight() const noexcept {
     return nullptr;
 }
 
-Result<std::uint64_t> RunningServices::begin(std::string name, const Deadline& deadline, WaitPolicy policy) {
+Result<std::uint64_t> RunningServices::begin(const std::string& name, const Deadline& deadline, WaitPolicy policy) {
     using Clock = std::chrono::steady_clock;
     std::uint64_t id = 0;
     {
@@ -113,7 +113,9 @@ void RunningServices::end(std::uint64_t id) {
 void RunningServices::watch(std::uint64_t id, HasEnded ended) {
     const std::lock_guard lock(mutex_);
     for (Service& service : services_) {
-        if (service.id == id) service.ended = std::move(ended);
+        if (service.id != id) continue;
+        service.ended = std::move(ended);
+        return;
     }
 }
 

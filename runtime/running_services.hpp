@@ -62,7 +62,7 @@ public:
     std::optional<CallInFlight> enter_or_put_off(rules::DriverUse use, const std::function<void()>& work);
     // From now on a service of this name counts as running. Waits until no call is in flight that would wait for it;
     // Code::timed_out names such a call. Expects no lock.
-    Result<std::uint64_t> begin(std::string name, const Deadline& deadline, WaitPolicy policy);
+    Result<std::uint64_t> begin(const std::string& name, const Deadline& deadline, WaitPolicy policy);
     // Does what was put off when it was the last one. Expects no lock.
     void end(std::uint64_t id);
     // It counts until it is ended, or `ended` says that it has. `ended` holds neither device nor stream.

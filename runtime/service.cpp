@@ -28,13 +28,9 @@ namespace detail {
 using protocol::ServiceCommand;
 using protocol::ServiceState;
 
-ServiceCore::ServiceCore(std::shared_ptr<DeviceState> device, Stream stream, MailboxCore& mailbox,
+ServiceCore::ServiceCore(std::shared_ptr<DeviceState> device, const Stream& stream, MailboxCore& mailbox,
                          const KernelInfo& kernel, std::uint64_t registered)
-    : device_(std::move(device)),
-      stream_(std::move(stream)),
-      mailbox_(mailbox),
-      kernel_(kernel),
-      registered_(registered) {
+    : device_(std::move(device)), stream_(stream), mailbox_(mailbox), kernel_(kernel), registered_(registered) {
     stream_.state()->serves.store(true, std::memory_order_release);  // before its kernel can be waited for
 }
 

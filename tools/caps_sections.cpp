@@ -130,9 +130,10 @@ std::vector<Narrowing> narrowings(const Capabilities& capabilities, MemoryKind k
 }
 
 Section trials_section(const std::vector<Column>& columns) {
-    Section section{"What trials took away",
-                    "Findings of `isthmus litmus` on these very devices. What the other tables grant is what they left.",
-                    {"memory", "device", "refused", "because", "what works instead"}};
+    Section section{
+        "What trials took away",
+        "Findings of `isthmus litmus` on these very devices. What the other tables grant is what they left.",
+        {"memory", "device", "refused", "because", "what works instead"}};
     for (const MemoryKind kind : listed_kinds) {
         for (const Column& column : columns) {
             for (const Narrowing& each : narrowings(column.device->capabilities, kind)) {

@@ -67,7 +67,7 @@ public:
 private:
     static constexpr std::size_t stage_count = 5;
     struct Lane {
-        explicit Lane(Stream own) : stream(std::move(own)) {}
+        explicit Lane(const Stream& own) : stream(own) {}
         Stream stream;
         Buffer<std::uint8_t> gray{}, smoothed{}, marked{};
         Buffer<kernels::Gradient> gradient{};

@@ -1,7 +1,6 @@
 // Compiled once for the sources of the simulator (-Db_pch=false builds them without).
 #include "../access.hpp"
 
-
 #include <algorithm>
 #include <array>
 #include <chrono>

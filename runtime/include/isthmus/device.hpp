@@ -134,8 +134,8 @@ public:
     }
     // A dma-buf by its file descriptor. Code::unsupported in this version, with what works instead: mapping it.
     template <class T>
-    Result<Buffer<T>> adopt_dma_buf(int descriptor, std::size_t count, AdoptOptions options = {}) {
-        return typed<T>(adopt_descriptor(descriptor, count, std::move(options)));
+    Result<Buffer<T>> adopt_dma_buf(int descriptor, std::size_t count, const AdoptOptions& options = {}) {
+        return typed<T>(adopt_descriptor(descriptor, count, options));
     }
 
     // What allocates a kind of memory of this device; always the same one. Taking it calls no driver and refuses
@@ -245,7 +245,7 @@ private:
                                   const SharedUse& use, bool is_signed);
     Untyped adopt_bytes(void* pointer, std::size_t count, std::size_t element_bytes, std::size_t alignment,
                         AdoptOptions options);
-    Untyped adopt_descriptor(int descriptor, std::size_t count, AdoptOptions options);
+    Untyped adopt_descriptor(int descriptor, std::size_t count, const AdoptOptions& options);
     AccessAnswer view_access(const detail::ViewScope& scope) const;
     AccessAnswer combined(const AccessAnswer* parts, std::size_t count) const;
     Result<void> switch_peer(const Device& owner, bool allowed);

@@ -34,8 +34,8 @@ public:
     bool running() const noexcept { return registered_ != 0; }
 
 private:
-    ServiceCore(std::shared_ptr<DeviceState> device, Stream stream, MailboxCore& mailbox, const KernelInfo& kernel,
-                std::uint64_t registered);
+    ServiceCore(std::shared_ptr<DeviceState> device, const Stream& stream, MailboxCore& mailbox,
+                const KernelInfo& kernel, std::uint64_t registered);
     static Result<void> watch(void* self);
     bool answered_all();
     Result<void> wait_for_end(const Wait& wait);
