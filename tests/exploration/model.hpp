@@ -150,14 +150,17 @@ private:
         std::size_t device;
         Past past;
         std::shared_ptr<Capture> capture;
-        Past recorded_past;          // as `past`, of the capture's own operations
-        bool works_unasked = false;  // it may give memory back, to the host or to a pool, in its own order
+        Past recorded_past;           // as `past`, of the capture's own operations
+        bool works_unasked = false;   // it may give memory back, to the host or to a pool, in its own order
+        bool behind_unasked = false;  // it waited for a stream that does
     };
     struct Event {
         std::size_t device;
         Past past;
         std::shared_ptr<Capture> capture;  // it was recorded in: then it is of that capture alone
         Past recorded_past;
+        bool works_unasked;  // as of the stream when it was recorded
+        bool behind_unasked;
     };
     struct Graph {
         unsigned devices;  // that take part, one bit for each
