@@ -143,7 +143,6 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     OrderedAttempt order;
     if (OrderChecker* checker = device_.books->order.get(); checker != nullptr) {
         if (Result<void> ordered = order.begin(*checker, order_attempt()); !ordered) return std::move(ordered).error();
-        for (const auto& [other, position] : behind_) checker->waits(stream_, *other, position);
     }
     BufferState* const* viewable = many_viewable_.empty() ? few_viewable_.data() : many_viewable_.data();
     if (!stream_.tail.empty()) {
@@ -151,6 +150,10 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         Result<void> left =
             stream_.tail_parts == parts_key_ ? stream_.depart(viewable, viewable_count_) : stream_.fence();
         if (!left) return std::move(left).error();
+    }
+    // Behind what the departure returned to the host: whoever sees that does not yet see what ours waits for.
+    if (OrderChecker* checker = device_.books->order.get(); checker != nullptr) {
+        for (const auto& [other, position] : behind_) checker->waits(stream_, *other, position);
     }
     for (const BufferState::Making& maker : makers_) {
         const platform::Status status = device_.driver->execution().wait_event(stream_.handle, maker.fence->handle);
@@ -165,7 +168,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     const platform::Status status = action(erased);
     position_ = stream_.advance(name_);
     if (!status.ok()) return device_.failure(status, name_);
-    unordered_ = order.happened();
+    unordered_ = order.happened(position_);
     stream_.tail_parts = parts_key_;
     std::vector<BufferState*>& tail = stream_.tail;
     for (std::size_t at = 0; at < viewable_count_; ++at) {

@@ -19,8 +19,10 @@ struct OrderUse {
     std::uint64_t position = 0;
     rules::ByteRange range;
     bool writes = false;
-    bool concurrent = false;             // by atomics: beside other such uses it needs no order
-    bool pending = false;                // of an operation that is being given to the driver: it supersedes nothing yet
+    bool concurrent = false;  // by atomics: beside other such uses it needs no order
+    // Of an operation that is being given to the driver: it supersedes nothing yet, nobody comes behind it, and the
+    // position that it comes to may be a later one.
+    bool pending = false;
     const char* name = "";               // of the operation; static storage
     const KernelInfo* kernel = nullptr;  // names the argument; nullptr: none
     std::uint32_t argument = 0;
@@ -72,7 +74,8 @@ public:
                    Conflict conflict) const {
         for (const OrderUse& earlier : history.uses) {
             if (!conflict_without_order(earlier, use)) continue;
-            if (ordered(use.stream, earlier.stream, earlier.position, besides)) continue;
+            const bool open = earlier.pending && earlier.stream != use.stream;
+            if (!open && ordered(use.stream, earlier.stream, earlier.position, besides)) continue;
             if (rules::share_a_byte(earlier.range, use.range)) conflict(earlier);
         }
     }

@@ -70,7 +70,7 @@ Result<void> OrderChecker::begin(Attempt& attempt) {
     return {};
 }
 
-void OrderChecker::end(Attempt& attempt, bool happened) {
+void OrderChecker::end(Attempt& attempt, std::uint64_t position) {
     {
         const std::lock_guard lock(mutex_);
         for (const Use& entry : attempt.uses) {
@@ -81,14 +81,15 @@ void OrderChecker::end(Attempt& attempt, bool happened) {
                 if (pending) ours.push_back(use);
                 return pending;
             });
-            if (!happened) continue;
+            if (position == 0) continue;
             for (OrderUse& use : ours) {
                 use.pending = false;
+                use.position = position;
                 book_.add(history, use);
             }
         }
     }
-    if (happened) count(attempt);
+    if (position != 0) count(attempt);
 }
 
 void OrderChecker::count(const Attempt& attempt) {

@@ -52,9 +52,10 @@ public:
         std::vector<std::string> lines{};  // to be said once it happened
     };
     // These three expect the stream's lock. begin() enters the uses, so that other threads find them, and refuses in
-    // OrderCheck::refuse; end() keeps them where the operation happened, and takes them out where it did not.
+    // OrderCheck::refuse; end() keeps them where the operation happened, at the position that it came to, and takes
+    // them out where it did not (0): what goes before it (a return of managed memory, an upload) takes positions, too.
     Result<void> begin(Attempt& attempt);
-    void end(Attempt& attempt, bool happened);
+    void end(Attempt& attempt, std::uint64_t position);
     // As begin(), for an operation that a captured stream records, against those that the capture holds: branches that
     // were not joined in between. Expects the recording's lock; the capture enters the uses itself, and count()
     // follows.
@@ -103,7 +104,7 @@ public:
     OrderedAttempt(const OrderedAttempt&) = delete;
     OrderedAttempt& operator=(const OrderedAttempt&) = delete;
     ~OrderedAttempt() {
-        if (checker_ != nullptr) checker_->end(*attempt_, happened_);
+        if (checker_ != nullptr) checker_->end(*attempt_, position_);
     }
     Result<void> begin(OrderChecker& checker, OrderChecker::Attempt attempt) {
         attempt_.emplace(std::move(attempt));
@@ -112,15 +113,15 @@ public:
         return judged;
     }
     // Returns what LaunchReport::unordered_arguments is.
-    std::uint32_t happened() noexcept {
-        happened_ = true;
+    std::uint32_t happened(std::uint64_t position) noexcept {
+        position_ = position;
         return attempt_ ? attempt_->violations : 0;
     }
 
 private:
     OrderChecker* checker_ = nullptr;  // where it has begun
     std::optional<OrderChecker::Attempt> attempt_;
-    bool happened_ = false;
+    std::uint64_t position_ = 0;  // 0: it did not happen
 };
 
 }  // namespace isthmus::inline v0::detail

@@ -255,6 +255,28 @@ TEST(Order, WhatTheHostHasSeenComplete) {  // keeps S7
     });
 }
 
+// Where managed memory belongs to one side at a time, its return stands between the two launches.
+TEST(Order, AViewOfManagedMemoryTellsNothingOfTheNextLaunch) {  // keeps S7
+    on_every_checked_device([](Device& device, bool mended) -> Result<void> {
+        Stream earlier = device.create_stream().value();
+        Stream later = device.create_stream().value();
+        Result<Buffer<std::int32_t>> managed = device.allocate<std::int32_t>(count, MemoryKind::managed);
+        Buffer<std::int32_t> first =
+            managed ? std::move(managed).value() : device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        earlier.fill(data, 7).value();
+        earlier.synchronize().value();
+        const bool usable = first.path() != isthmus::LaunchPath::refuse && first.read_on_host().ok();
+        if (usable) earlier.launch(add_one, count, first).value();
+        earlier.launch(add_one, count, data).value();
+        if (usable) {
+            EXPECT_TRUE(worked(first.read_on_host()));
+        }
+        if (mended) later.wait_stream(earlier).value();
+        return without_report(later.launch(add_one, count, data));
+    });
+}
+
 TEST(Order, AGraphUsesWhatItsOperationsUse) {  // keeps S7
     on_every_checked_device([](Device& device, bool mended) -> Result<void> {
         Stream earlier = device.create_stream().value();
