@@ -71,7 +71,7 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
             const platform::os::MappingFacts mapping =
                 platform::os::mapping_facts(reinterpret_cast<const void*>(address), bytes);
             // Where the system does not say, it might be a device's: used, but relied upon by nobody.
-            memory.io_memory = !mapping.known;
+            memory.io_memory = !mapping.known || !mapping.mapped;
             if (!mapping.known || !mapping.mapped) return memory;
             memory.readable = mapping.readable;
             memory.writable = mapping.writable;

@@ -162,7 +162,7 @@ Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std:
         const void* const first = given.raw;
         const platform::os::MappingFacts mapping =
             platform::os::mapping_facts(first, given.raw_count * wish.width_bytes);
-        question.io_memory = !mapping.known || mapping.device_mapping;
+        question.io_memory = !mapping.known || !mapping.mapped || mapping.device_mapping;
         answer = rules::kernel_atomics(decides, question, wish.operations, own);
     }
     if (answer) return {};

@@ -17,6 +17,7 @@ std::string read_text(const std::string& path) {
     for (;;) {
         const ssize_t got = ::read(fd, part.data(), part.size());
         if (got < 0 && errno == EINTR) continue;
+        if (got < 0) text.clear();  // half a text might say the opposite of the whole
         if (got <= 0) break;
         text.append(part.data(), static_cast<std::size_t>(got));
         if (text.size() > (std::size_t{64} << 20)) break;  // no file that is asked for is that large

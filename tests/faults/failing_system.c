@@ -162,6 +162,9 @@ CALL(int, connect, (int file, const struct sockaddr* address, socklen_t bytes), 
      ECONNREFUSED)
 CALL(int, getsockopt, (int file, int level, int option, void* value, socklen_t* bytes),
      (file, level, option, value, bytes), -1, ENOPROTOOPT)
+CALL(int, setsockopt, (int file, int level, int option, const void* value, socklen_t bytes),
+     (file, level, option, value, bytes), -1, ENOMEM)
+CALL(int, shutdown, (int file, int how), (file, how), -1, ENOTCONN)
 CALL(ssize_t, sendmsg, (int file, const struct msghdr* message, int flags), (file, message, flags), -1, EPIPE)
 CALL(ssize_t, recvmsg, (int file, struct msghdr* message, int flags), (file, message, flags), -1, ECONNRESET)
 CALL(int, ppoll, (struct pollfd * files, nfds_t count, const struct timespec* timeout, const sigset_t* signals),
