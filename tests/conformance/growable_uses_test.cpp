@@ -101,6 +101,8 @@ TEST(Growable, KernelsUpdateWordsInItWhereTheyMayInOtherMemoryOfThatPlace) {
                 reinterpret_cast<std::uint32_t*>(static_cast<std::uintptr_t>(made->device_address())), 64};
             const auto raw = device.stream().launch(checked, conformance::update_words, 100, words);
             EXPECT_TRUE(expected ? worked(raw) : refused_as(raw, expected.code()));
+            // A launch with an address names no buffer that a copy on the calling thread could wait for.
+            EXPECT_TRUE(worked(device.stream().synchronize()));
             std::array<std::uint32_t, 1> seen{};
             EXPECT_TRUE(worked(device.stream().copy_to_host(std::span(seen), *made)));
             EXPECT_EQ(seen[0], expected ? 200u : 0u);
