@@ -1,5 +1,7 @@
 // Gives a fuzz target every file of a corpus, and then the same many changed ones in every run. For compilers without
 // libFuzzer, and for numbers that are to be the same everywhere.
+#include "numbers.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -15,20 +17,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
-
-class Numbers {  // xorshift64*
-public:
-    explicit Numbers(std::uint64_t seed) : state_(seed * 2 + 1) {}
-    std::uint64_t below(std::uint64_t limit) {
-        state_ ^= state_ >> 12;
-        state_ ^= state_ << 25;
-        state_ ^= state_ >> 27;
-        return (state_ * 0x2545f4914f6cdd1du >> 16) % limit;
-    }
-
-private:
-    std::uint64_t state_;
-};
 
 std::vector<Bytes> read_corpus(const char* folder) {
     std::set<std::filesystem::path> names;  // in order: every run is the same

@@ -1,5 +1,7 @@
 // Gives a fuzz target the same many inputs every time: small files of each format, changed here and there. For
 // compilers without libFuzzer, and for the suite, where every run shall be the same.
+#include "numbers.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -10,20 +12,6 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace {
-
-class Numbers {  // xorshift64*
-public:
-    explicit Numbers(std::uint64_t seed) : state_(seed * 2 + 1) {}
-    std::uint64_t below(std::uint64_t limit) {
-        state_ ^= state_ >> 12;
-        state_ ^= state_ << 25;
-        state_ ^= state_ >> 27;
-        return (state_ * 0x2545f4914f6cdd1du >> 16) % limit;
-    }
-
-private:
-    std::uint64_t state_;
-};
 
 const std::vector<std::string> seeds = {
     "YUV4MPEG2 W3 H2 F30:1 Ip A0:0 Cmono\nFRAME\nabcdefFRAME\nghijkl",
