@@ -10,13 +10,14 @@
 
 namespace bench {
 
-// Calls of the driver in this process, as the simulator counts them; -1: a real driver, or none.
-inline long driver_calls() {
+// Calls of the driver in this process (of one function, where named), as the simulator counts them; -1: a real driver,
+// or none.
+inline long driver_calls(const char* function = nullptr) {
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) return -1;
     using Count = unsigned long long (*)(const char*);
     const auto count = reinterpret_cast<Count>(dlsym(library, "isthmus_sim_call_count"));
-    return count == nullptr ? -1 : static_cast<long>(count(nullptr));
+    return count == nullptr ? -1 : static_cast<long>(count(function));
 }
 
 struct LaunchConfig {  // CUlaunchConfig
