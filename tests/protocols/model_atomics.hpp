@@ -21,6 +21,7 @@ struct Weakening {
         no_store_fence,  // where orders are made by fences
         no_load_fence,
         no_sequential_fence,
+        pairs_backwards,  // lawful: which of two comes first is left open
     } kind = Kind::none;
     std::uint32_t cell = 0;
 };
@@ -51,6 +52,19 @@ public:
                              here(Kind::device_scope_load, cell) ? Scope::device : Scope::system);
     }
     std::uint64_t load_stamped_relaxed(Cell cell) const { return memory_->load(cell, Order::relaxed); }
+    void load_stamped_pair_acquire(Cell first, std::uint64_t (&values)[2]) const {
+        if (fences_) {  // one for both
+            load_stamped_pair_relaxed(first, values);
+            if (!here(Weakening::Kind::no_load_fence, first + 1)) memory_->fence(Fence::acquire);
+            return;
+        }
+        const Cell backwards = weakening_.kind == Weakening::Kind::pairs_backwards ? 1 : 0;
+        for (const Cell at : {backwards, 1 - backwards}) values[at] = load_stamped_acquire(first + at);
+    }
+    void load_stamped_pair_relaxed(Cell first, std::uint64_t (&values)[2]) const {
+        const Cell backwards = weakening_.kind == Weakening::Kind::pairs_backwards ? 1 : 0;
+        for (const Cell at : {backwards, 1 - backwards}) values[at] = load_stamped_relaxed(first + at);
+    }
     void store_stamped_release(Cell cell, std::uint64_t value) const {
         using Kind = Weakening::Kind;
         if (fences_) {

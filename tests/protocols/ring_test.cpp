@@ -2,6 +2,7 @@
 #include "model_atomics.hpp"
 
 #include <isthmus/protocol/atomics.hpp>
+#include <isthmus/mailbox_view.hpp>
 #include <isthmus/protocol/ring.hpp>
 #include <isthmus/protocol/split_counter.hpp>
 
@@ -101,6 +102,49 @@ TEST(Ring, EveryExecutionDeliversEachMessageOnceWholeAndInOrder) {
         EXPECT_TRUE(right({.capacity = 2, .messages = 2, .producer = producer, .batch = true}));
     }
     EXPECT_TRUE(right({.capacity = 2, .messages = 3, .batch = true}));
+    // Two words that come with one access come in either order.
+    const Weakening backwards{Kind::pairs_backwards};
+    EXPECT_TRUE(right({.capacity = 1, .messages = 3, .weakening = backwards}));
+    EXPECT_TRUE(right({.capacity = 2, .messages = 2, .weakening = backwards, .batch = true}));
+    EXPECT_TRUE(right(
+        {.capacity = 1, .messages = 2, .publishes = Publishes::all_memory, .weakening = backwards, .beside = true}));
+}
+
+// keeps G10
+TEST(Ring, OneWordPublishesAllMemoryToo) {
+    const auto finds = [](const Weakening& weakening) {
+        constexpr std::uint32_t beside = slots + 1;
+        const RingPlace<std::uint32_t> place{published, consumed, slots, 1, 1};
+        const auto send = [&](Memory& memory) {
+            const ModelAtomics atomics(memory, {});
+            atomics.store_relaxed(beside, 1);
+            RingProducer<ModelAtomics> producer(atomics, place);
+            const std::uint32_t message = 7;
+            if (producer.try_send(&message) != RingStatus::done) memory.give_up();
+        };
+        const auto take = [&](Memory& memory) {
+            const ModelAtomics atomics(memory, weakening);
+            RingConsumer<ModelAtomics> consumer(atomics, place);
+            std::uint32_t message = 0;
+            if (consumer.try_receive(&message) != RingStatus::done) memory.give_up();
+            memory.note(message);
+            memory.note(atomics.load_relaxed(beside));
+        };
+        return only(explore(beside + 1, {{Side::host, send}, {Side::device, take}}), {{{}, {7, 1}}});
+    };
+    EXPECT_TRUE(finds({}));
+    EXPECT_FALSE(finds({Kind::relaxed_load, slots}));
+}
+
+// keeps G10
+TEST(Ring, PairsOfWordsLieOnBoundariesOfSixteenBytes) {
+    using isthmus::protocol::slot_stride;
+    EXPECT_EQ(slot_stride(1), 1u);  // has no pair
+    for (std::uint32_t count = 2; count < 70; ++count) {
+        EXPECT_EQ(slot_stride(count) % 2, 0u);
+        EXPECT_TRUE(slot_stride(count) == count || slot_stride(count) == count + 1);
+    }
+    static_assert(isthmus::detail::MailboxShape{3, 5, 4}.words() == (6 + 1) * 32 + 4 * 6 * 2);
 }
 
 // The counters are relaxed as they are, and so is all that a message's words are stored with: what is left is the
@@ -309,7 +353,7 @@ TEST(Ring, ABatchTakesWhatIsThereAndNoMoreThanTheRingHolds) {
 // keeps G10
 TEST(Ring, ALongMessageIsThereWhenItsLastWordIs) {
     constexpr std::uint32_t long_words = 37;
-    alignas(128) std::array<std::uint32_t, 64 + 2 * 2 * long_words> cells{};
+    alignas(128) std::array<std::uint32_t, 64 + 2 * 2 * isthmus::protocol::slot_stride(long_words)> cells{};
     const RingPlace<std::uint32_t*> place{cells.data(), cells.data() + 32, cells.data() + 64, 2, long_words};
     RingProducer<SystemAtomics> producer(SystemAtomics{}, place);
     RingConsumer<SystemAtomics> consumer(SystemAtomics{}, place);

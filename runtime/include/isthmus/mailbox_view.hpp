@@ -24,7 +24,7 @@ struct MailboxShape {
     std::uint32_t capacity;
     // Grows with every capacity, which is how a kernel knows the capacity from the length.
     ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t words() const {
-        return 6 * protocol::line_words + lines(request_words) + std::uint64_t{capacity} * reply_words * 2;
+        return 6 * protocol::line_words + lines(request_words) + slots(reply_words);
     }
     // The greatest capacity whose mailbox is no longer than that.
     ISTHMUS_KERNEL_FUNCTION static constexpr MailboxShape of(std::uint32_t request_words, std::uint32_t reply_words,
@@ -48,7 +48,10 @@ struct MailboxShape {
 private:
     ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t lines(std::uint32_t slot_words) const {
         constexpr std::uint64_t line = protocol::line_words;
-        return (std::uint64_t{capacity} * slot_words * 2 + line - 1) / line * line;
+        return (slots(slot_words) + line - 1) / line * line;
+    }
+    ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t slots(std::uint32_t slot_words) const {
+        return std::uint64_t{capacity} * protocol::slot_stride(slot_words) * 2;
     }
 };
 }  // namespace detail

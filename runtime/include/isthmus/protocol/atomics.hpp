@@ -69,6 +69,27 @@ struct SystemAtomics {
         return __atomic_load_n(reinterpret_cast<Stamped*>(cell), __ATOMIC_RELAXED);
 #endif
     }
+    // Two that follow each other, the first of them on a boundary of 16 bytes; each comes in one piece, not both. On a
+    // GPU one access: those of a thread to a memory behind a link go over it one after the other.
+    ISTHMUS_KERNEL_FUNCTION void load_stamped_pair_acquire(Cell first, std::uint64_t (&values)[2]) const noexcept {
+#if defined(__CUDA_ARCH__)
+        asm volatile("ld.acquire.sys.v2.u64 {%0, %1}, [%2];"
+                     : "=l"(values[0]), "=l"(values[1])
+                     : "l"(first)
+                     : "memory");
+#else
+        values[0] = load_stamped_acquire(first);
+        values[1] = load_stamped_acquire(stamped_cell(first, 1));
+#endif
+    }
+    ISTHMUS_KERNEL_FUNCTION void load_stamped_pair_relaxed(Cell first, std::uint64_t (&values)[2]) const noexcept {
+#if defined(__CUDA_ARCH__)
+        asm volatile("ld.relaxed.sys.v2.u64 {%0, %1}, [%2];" : "=l"(values[0]), "=l"(values[1]) : "l"(first));
+#else
+        values[0] = load_stamped_relaxed(first);
+        values[1] = load_stamped_relaxed(stamped_cell(first, 1));
+#endif
+    }
     ISTHMUS_KERNEL_FUNCTION void store_stamped_release(Cell cell, std::uint64_t value) const noexcept {
 #if defined(__CUDA_ARCH__)
         asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(cell), "l"(value) : "memory");

@@ -12,9 +12,14 @@ namespace isthmus::inline v0::protocol {
 // slower on one machine, where 128 bytes ended it).
 inline constexpr std::uint32_t line_words = 32;
 
-// Where a ring lies; all zero before the first message. Stamped words follow each other from `slots`, slot by slot: the
-// low half is a word of the message, the high half its stamp, the message's number + 1, modulo 2^32. Because both
-// halves come in one piece, no word needs an order to any other one.
+// Stamped words from one slot to the next: an even number, so that two words of a message are one access of 16 bytes.
+ISTHMUS_KERNEL_FUNCTION constexpr std::uint32_t slot_stride(std::uint32_t slot_words) {
+    return slot_words + (slot_words > 1 ? slot_words % 2 : 0);
+}
+
+// Where a ring lies; all zero before the first message. Stamped words follow each other from `slots`, on a boundary of
+// 16 bytes, slot by slot: the low half is a word of the message, the high half its stamp, the message's number + 1,
+// modulo 2^32. Because both halves come in one piece, no word needs an order to any other one.
 template <class Cell>
 struct RingPlace {
     Cell published;  // how many the producer gave, modulo 2^32: read only by the next producer, to go on from there
@@ -92,7 +97,7 @@ public:
 private:
     ISTHMUS_KERNEL_FUNCTION Cell cell(std::uint32_t ahead, std::uint32_t word) const {
         const std::uint32_t slot = (next_ + ahead) & (place_.capacity - 1);
-        return Atomics::stamped_cell(place_.slots, std::uint64_t{slot} * place_.slot_words + word);
+        return Atomics::stamped_cell(place_.slots, std::uint64_t{slot} * slot_stride(place_.slot_words) + word);
     }
     ISTHMUS_KERNEL_FUNCTION std::uint64_t stamped(std::uint32_t ahead, std::uint32_t value) const {
         const std::uint32_t stamp = next_ + ahead + 1;
@@ -131,9 +136,14 @@ public:
 #pragma unroll
 #endif
         for (std::uint32_t at = 0; at < Most; ++at) {
-            for (std::uint32_t word = 0; word < Words; ++word) {
-                cells[at][word] = atomics_.load_stamped_relaxed(cell(at, word));
+            std::uint32_t word = 0;
+            for (; word + 1 < Words; word += 2) {
+                std::uint64_t pair[2];
+                atomics_.load_stamped_pair_relaxed(cell(at, word), pair);
+                cells[at][word] = pair[0];
+                cells[at][word + 1] = pair[1];
             }
+            if (word < Words) cells[at][word] = atomics_.load_stamped_relaxed(cell(at, word));
         }
         RingStatus status = RingStatus::done;
 #if defined(__CUDA_ARCH__)
@@ -193,14 +203,20 @@ private:
 #if defined(__CUDA_ARCH__)
 #pragma unroll
 #endif
-            for (std::uint32_t at = 0; at < words_at_once; ++at) {
+            for (std::uint32_t at = 0; at < words_at_once; at += 2) {
                 const std::uint32_t word = first + at;
-                cells[at] = 0;
-                if (word >= words) continue;
-                // The last one is asked for last, and nothing behind it may come before: pairs with the release in
-                // RingProducer::try_send().
-                cells[at] = word + 1 == words ? atomics_.load_stamped_acquire(cell(ahead, word))
-                                              : atomics_.load_stamped_relaxed(cell(ahead, word));
+                std::uint64_t pair[2] = {0, 0};
+                // The last one's acquire pairs with the release in RingProducer::try_send(): nothing that comes behind
+                // this look comes before it.
+                if (word + 2 < words) {
+                    atomics_.load_stamped_pair_relaxed(cell(ahead, word), pair);
+                } else if (word + 2 == words) {
+                    atomics_.load_stamped_pair_acquire(cell(ahead, word), pair);
+                } else if (word + 1 == words) {
+                    pair[0] = atomics_.load_stamped_acquire(cell(ahead, word));
+                }
+                cells[at] = pair[0];
+                cells[at + 1] = pair[1];
             }
             RingStatus status = RingStatus::done;
 #if defined(__CUDA_ARCH__)
@@ -225,7 +241,7 @@ private:
     }
     ISTHMUS_KERNEL_FUNCTION Cell cell(std::uint32_t ahead, std::uint32_t word) const {
         const std::uint32_t slot = (next_ + ahead) & (place_.capacity - 1);
-        return Atomics::stamped_cell(place_.slots, std::uint64_t{slot} * place_.slot_words + word);
+        return Atomics::stamped_cell(place_.slots, std::uint64_t{slot} * slot_stride(place_.slot_words) + word);
     }
     Atomics atomics_;
     RingPlace<Cell> place_;
