@@ -1,8 +1,10 @@
-// Stream::fill: patterns of 1, 2 and 4 bytes by the driver, of 8 and 16 by columns and doubling, all else by the host.
+// Stream::fill: patterns of 1, 2 and 4 bytes by the driver, of 8 and 16 by columns and doubling, what the driver does
+// not fill by a kernel, all else by the host.
 #include "buffer_state.hpp"
 #include "copy.hpp"
 #include "copy_checks.hpp"
 #include "device_state.hpp"
+#include "fill_kernel.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
 #include "uncaptured_scope.hpp"
@@ -85,6 +87,24 @@ platform::Status long_pattern(StreamState& stream, std::uint64_t first, const Fi
     return status;
 }
 
+platform::Status by_kernel(StreamState& stream, std::uint64_t first, const Fill& fill) {
+    const bool short_pattern = fill.pattern.bytes != 0;
+    FillPack pack = fill_pack(first, fill.job.shape, short_pattern ? &fill.pattern.value : fill.value,
+                              short_pattern ? fill.pattern.bytes : fill.element_bytes);
+    platform::LaunchRequest request{&fill_rows, platform::FunctionHandle::none, fill_extent(pack, fill.job.shape),
+                                    &pack, stream.handle};
+    const platform::Status found = stream.resolve(fill_rows, request.function);
+    return found.ok() ? stream.device->driver->execution().launch(request) : found;
+}
+
+// A kernel whose code is not loaded yet cannot start beside a service: loading would wait for it.
+Result<void> may_load(DeviceState& device) {
+    if (!device.services.any() || device.execution.is_resolved(fill_rows)) return {};
+    return device.services.allow(
+        rules::DriverUse::load_code,
+        "the first fill of mapped host memory, which is a kernel whose code is not loaded yet,");
+}
+
 Result<void> on_host(const Fill& fill) {
     const rules::CopyShape& shape = fill.job.shape;
     const std::shared_ptr<BufferState>& buffer = fill.job.to.buffer;
@@ -116,11 +136,18 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
     const std::uint64_t first =
         (stream.device->synchronous ? reinterpret_cast<std::uintptr_t>(buffer.host) : buffer.device_address) +
         shape.to.offset;
+    const bool kernel = rules::fill_way(stream.device->synchronous, facts_of(*stream.device, fill.job.to),
+                                        buffer.host != nullptr) == rules::FillWay::kernel;
+    if (kernel) {
+        if (Result<void> loads = may_load(*stream.device); !loads) return loads;
+    }
     Operation operation(stream, "a fill", nullptr);
     operation.uses(buffer, writes_whole(buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, 0);
     operation.only(bytes_of(shape, shape.to));
-    Result<std::uint64_t> issued = operation.issue(
-        [&] { return fill.pattern.bytes == 0 ? long_pattern(stream, first, fill) : plain(stream, first, fill); });
+    Result<std::uint64_t> issued = operation.issue([&] {
+        if (kernel) return by_kernel(stream, first, fill);
+        return fill.pattern.bytes == 0 ? long_pattern(stream, first, fill) : plain(stream, first, fill);
+    });
     if (!issued) return std::move(issued).error();
     return {};
 }
@@ -138,8 +165,8 @@ Result<void> Stream::fill_request(const detail::FillRequest& request) {
     StreamState& stream = *state_;
     detail::DeviceState& owner = *request.to->device;
     const rules::CopySideFacts side = detail::facts_of(*stream.device, job->to);
-    const bool by_host = request.to->host != nullptr && (stream.device->synchronous || owner.synchronous ||
-                                                         (rules::is_host_memory(side) && !side.reached));
+    const bool by_host =
+        rules::fill_way(stream.device->synchronous, side, request.to->host != nullptr) == rules::FillWay::host;
     if (!by_host && stream.device == request.to->device) return detail::by_driver(stream, fill);
     // The CPU device keeps it, and each launch of the graph opens the buffer as a host view does.
     if (by_host && stream.device->synchronous && stream.recording_id() != 0) return detail::by_driver(stream, fill);

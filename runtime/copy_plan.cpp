@@ -263,4 +263,11 @@ FillPattern shortest_pattern(const void* value, std::size_t bytes) {
     return {};
 }
 
+FillWay fill_way(bool cpu_stream, const CopySideFacts& to, bool host_sees) {
+    if (host_sees && (cpu_stream || to.owner == CopyOwner::cpu_device || (is_host_memory(to) && !to.reached))) {
+        return FillWay::host;
+    }
+    return host_sees && to.kind == MemoryKind::vmm ? FillWay::kernel : FillWay::driver;
+}
+
 }  // namespace isthmus::rules

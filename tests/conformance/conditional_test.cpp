@@ -2,6 +2,7 @@
 #include "conformance.hpp"
 
 #include <isthmus/graph.hpp>
+#include <isthmus/growable_buffer.hpp>
 
 #include <cstdint>
 #include <utility>
@@ -24,6 +25,7 @@ using isthmus::Feature;
 using isthmus::Graph;
 using isthmus::GraphInstance;
 using isthmus::MemoryKind;
+using isthmus::MemoryPlace;
 using isthmus::Result;
 using isthmus::SharedUse;
 using isthmus::Stream;
@@ -148,8 +150,11 @@ TEST(Conditional, ABodyTakesCopiesAndFillsInTheirOrder) {  // keeps S14
         auto here = device.allocate<std::int32_t>(count).value();
         auto there = device.allocate<std::int32_t>(count).value();
         Buffer<std::int32_t> out = holding(device, 0, count);
+        auto mapped = isthmus::GrowableBuffer<std::int32_t>::make(device, count, {.where = MemoryPlace::Where::host});
+        if (mapped) mapped->resize(count).value();
         Capture inner = scene.stream.begin_capture().value();
         scene.stream.launch(add_one, count, here).value();
+        if (mapped) scene.stream.fill(*mapped, 6).value();
         scene.stream.copy(there, here).value();
         scene.stream.launch(take_turn, 1, scene.word, scene.turns).value();
         const Graph inside = inner.end().value();
@@ -162,6 +167,9 @@ TEST(Conditional, ABodyTakesCopiesAndFillsInTheirOrder) {  // keeps S14
         scene.stream.launch(instance).value();
         auto view = out.read_on_host().value();
         for (const std::int32_t one : view) ASSERT_EQ(one, 13);
+        if (!mapped) return;
+        auto filled = mapped->read_on_host().value();
+        for (const std::int32_t one : filled) ASSERT_EQ(one, 6);
     });
 }
 

@@ -4,7 +4,9 @@
 #include <isthmus/growable_buffer.hpp>
 #include <isthmus/read_back.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -15,6 +17,7 @@ namespace {
 using conformance::on_every_device;
 using conformance::refused_as;
 using conformance::runtime;
+using conformance::unless_fault;
 using conformance::worked;
 using isthmus::Buffer;
 using isthmus::Code;
@@ -106,6 +109,90 @@ TEST(Growable, KernelsUpdateWordsInItWhereTheyMayInOtherMemoryOfThatPlace) {
             std::array<std::uint32_t, 1> seen{};
             EXPECT_TRUE(worked(device.stream().copy_to_host(std::span(seen), *made)));
             EXPECT_EQ(seen[0], expected ? 200u : 0u);
+        }
+    });
+}
+
+struct Sixteen {
+    std::uint64_t first, second;
+    friend bool operator==(const Sixteen&, const Sixteen&) = default;
+};
+
+// Two handles, and a row across the seam between them.
+template <class T>
+void fill_on_the_host(Device& device, T value, T other) {
+    constexpr std::size_t half = (std::size_t{2} << 20) / sizeof(T), all = half + 100;
+    auto made = GrowableBuffer<T>::make(device, 4 * half, on_the_host());
+    if (!made) return;  // refused, as above
+    GrowableBuffer<T>& buffer = *made;
+    buffer.resize(half).value();
+    buffer.resize(all).value();
+    Stream& stream = device.stream();
+    std::vector<T> wanted(all, value);
+    EXPECT_TRUE(worked(stream.fill(buffer, value)));
+    EXPECT_TRUE(worked(stream.fill_region(buffer, {half - 3, 0, 0}, {7, 1, 1}, other)));
+    for (std::size_t i = half - 3; i < half + 4; ++i) wanted[i] = other;
+    const bool in_rows = sizeof(T) <= sizeof(std::uint32_t) || device.is_cpu() || buffer.kind() == MemoryKind::host;
+    const auto boxes = stream.fill_region(buffer, {5, 10, 45}, {3, 4, 2}, other);
+    if (in_rows) {
+        EXPECT_TRUE(worked(boxes));
+        for (std::size_t i = 0; i < 24; ++i) wanted[5 + i / 12 * 45 + i / 3 % 4 * 10 + i % 3] = other;
+    } else {
+        EXPECT_TRUE(boxes.ok() || refused_as(boxes, Code::unsupported));  // as of every memory that a device fills
+        if (boxes) return;
+    }
+    const auto view = buffer.read_on_host().value();
+    EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), view.begin())) << sizeof(T) << " bytes";
+}
+
+// keeps V11, S3, K22
+TEST(Growable, FillsOfMemoryOnTheHostAreExactForEveryWidth) {
+    on_every_device([](Device& device) {
+        fill_on_the_host<std::uint8_t>(device, 0x12, 0x34);
+        fill_on_the_host<std::uint16_t>(device, 0x1234, 0x5678);
+        fill_on_the_host<std::int32_t>(device, -2, 0x12345678);
+        fill_on_the_host<double>(device, 3.14159, 2.71828);
+        fill_on_the_host<Sixteen>(device, {1, 2}, {3, 4});
+    });
+}
+
+// keeps V11, S3, S14: nobody waits, and a graph does it at each launch
+TEST(Growable, FillsOfMemoryOnTheHostKeepTheOrderOfTheirStream) {
+    on_every_device([](Device& device) {
+        auto made = Numbers::make(device, 4 * granule, on_the_host());
+        if (!made) return;  // refused, as above
+        made->resize(granule + 100).value();
+        Stream stream = device.create_stream().value();
+        const std::size_t all = made->size();
+        const auto expect = [&](std::int32_t value) {
+            const auto view = made->read_on_host().value();
+            EXPECT_EQ(std::count(view.begin(), view.end(), value), static_cast<std::ptrdiff_t>(all));
+        };
+        stream.fill(*made, 1).value();
+        for (std::int32_t round = 1; round <= 3; ++round) {
+            (void)stream.launch(checked, conformance::add_one, all, *made).value();
+            stream.fill(*made, 10 * round).value();
+        }
+        (void)stream.launch(checked, conformance::add_one, all, *made).value();
+        expect(31);
+        if (made->kind() == MemoryKind::vmm) {
+            const auto calls = [&](const char* name) { return conformance::driver_calls(name); };
+            const long fills = calls("cuMemsetD8Async") + calls("cuMemsetD32Async");
+            const long launches = calls("cuLaunchKernel"), waits = calls("cuStreamSynchronize");
+            stream.fill(*made, 0x12345678).value();
+            stream.fill(*made, 0).value();
+            EXPECT_TRUE(unless_fault(calls("cuMemsetD8Async") + calls("cuMemsetD32Async") == fills));
+            EXPECT_TRUE(unless_fault(launches < 0 || calls("cuLaunchKernel") == launches + 2));
+            EXPECT_TRUE(unless_fault(calls("cuStreamSynchronize") == waits));
+        }
+        isthmus::Capture capture = stream.begin_capture().value();
+        EXPECT_TRUE(worked(stream.fill(*made, 50)));
+        (void)stream.launch(checked, conformance::add_one, all, *made).value();
+        const isthmus::GraphInstance instance = capture.end().value().instantiate().value();
+        for (int round = 0; round < 2; ++round) {
+            for (std::int32_t& one : made->write_on_host().value()) one = round;
+            (void)stream.launch(instance).value();
+            expect(51);
         }
     });
 }

@@ -315,4 +315,28 @@ TEST(FillPatterns, AreAsShortAsTheValueRepeats) {  // keeps K22
     EXPECT_EQ(shortest_pattern(same, 3).bytes, 1u);
 }
 
+TEST(FillWays, MappedMemoryOfTheHostIsFilledByAKernelAndNothingElseIs) {  // keeps K22, V11
+    for (int at = 0; at < isthmus::memory_kind_count; ++at) {
+        const auto kind = static_cast<MemoryKind>(at);
+        for (const CopyOwner owner : {CopyOwner::same, CopyOwner::other_gpu, CopyOwner::cpu_device}) {
+            for (int bits = 0; bits < 8; ++bits) {
+                const bool cpu_stream = (bits & 1) != 0, host_sees = (bits & 2) != 0, reached = (bits & 4) != 0;
+                const CopySideFacts to{kind, owner, LaunchPath::pass, reached};
+                const FillWay way = fill_way(cpu_stream, to, host_sees);
+                const bool by_host = host_sees && (cpu_stream || owner == CopyOwner::cpu_device ||
+                                                   (isthmus::rules::is_host_memory(to) && !reached));
+                const bool by_kernel = !by_host && host_sees && kind == MemoryKind::vmm;
+                EXPECT_EQ(way, by_host     ? FillWay::host
+                               : by_kernel ? FillWay::kernel
+                                           : FillWay::driver)
+                    << isthmus::name(kind) << " bits " << bits;
+            }
+        }
+    }
+    const CopySideFacts mapped{MemoryKind::vmm, CopyOwner::same, LaunchPath::pass, true};
+    EXPECT_EQ(fill_way(false, mapped, true), FillWay::kernel);
+    EXPECT_EQ(fill_way(false, mapped, false), FillWay::driver) << "a device's own";
+    EXPECT_EQ(fill_way(true, mapped, true), FillWay::host);
+}
+
 }  // namespace
