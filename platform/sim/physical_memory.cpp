@@ -29,6 +29,14 @@ bool is_node(const Driver& d, int id) {
            (nodes.empty() && id == 0);  // documented: 0 where there is no NUMA
 }
 
+// The node that memory of the host comes to lie on: the first with CPUs.
+int node_of_host(const Driver& d) {
+    const auto& nodes = d.machine.record().facts.numa_nodes;
+    const auto found =
+        std::find_if(nodes.begin(), nodes.end(), [](const NumaNode& node) { return node.cpu_count > 0; });
+    return found != nodes.end() ? found->id : 0;
+}
+
 Result check_place(const Driver& d, Location where) {
     switch (where.type) {
         case on_device:
@@ -200,9 +208,12 @@ Result cuMemGetAllocationGranularity(std::size_t* bytes, const AllocationPropert
 
 Result cuMemGetAllocationPropertiesFromHandle(AllocationProperties* properties, MemoryHandle handle) {
     return call_for_object(CallId::cuMemGetAllocationPropertiesFromHandle, handle,
-                           [&](Driver&, const Physical& object) -> Result {
+                           [&](Driver& d, const Physical& object) -> Result {
                                if (!properties || object.team) return result::invalid_value;
                                *properties = object.properties;
+                               // Observed (580.159.04, H200): memory of the host reads back as that of a node.
+                               Location& where = properties->location;
+                               if (where.type == on_host) where = {on_node, node_of_host(d)};
                                return result::ok;
                            });
 }

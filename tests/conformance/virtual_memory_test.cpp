@@ -126,7 +126,11 @@ TEST(VirtualMemory, SizesRoundUpToTheGranularityAndPropertiesReadBack) {
             EXPECT_EQ(memory.asked_bytes(), granule + 1);
             EXPECT_EQ(memory.size_bytes(), 2 * granule);
             const PhysicalProperties properties = memory.properties().value();
-            EXPECT_EQ(properties.place.where, where);
+            if (where == MemoryPlace::Where::host) {
+                EXPECT_TRUE(properties.place.on_host());  // the driver may name the node
+            } else {
+                EXPECT_EQ(properties.place.where, where);
+            }
             EXPECT_TRUE(where != MemoryPlace::Where::device || properties.place.id == device.facts().ordinal);
             EXPECT_EQ(properties.exports, ExportKinds::none);
             EXPECT_FALSE(properties.compressible);

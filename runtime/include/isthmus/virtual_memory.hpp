@@ -40,7 +40,7 @@ struct PhysicalOptions {
 
 // As the driver has it, not as it was asked for (V3).
 struct PhysicalProperties {
-    MemoryPlace place;
+    MemoryPlace place;  // of Where::host the driver may name the node that it chose (host_node)
     ExportKinds exports = ExportKinds::none;
     bool compressible = false;
     bool gpudirect_rdma = false;

@@ -70,6 +70,25 @@ TEST(SimVirtualMemory, PropertiesReadBackAsGranted) {  // keeps V3, V13
     });
 }
 
+TEST(SimVirtualMemory, TheHostsReadsBackAsThatOfANodeAndTakesCopiesButNoFills) {  // keeps V3, V11
+    in_own_process([] {
+        open_device();
+        if (fact(attribute::host_virtual_memory) == 0) return;
+        AllocationProperties granted = {};
+        const MemoryHandle handle = physical(granule, properties_of(on_host));
+        REQUIRE_CODE(cuMemGetAllocationPropertiesFromHandle(&granted, handle), 0);
+        REQUIRE_THAT(granted.location.type == on_node);
+        const Address address = mapped(granule, properties_of(on_host));
+        REQUIRE_CODE(give_access(address, granule), 0);
+        const int seven = 7;
+        REQUIRE_CODE(cuMemcpyHtoD_v2(address, &seven, sizeof(seven)), 0);
+        REQUIRE_CODE(cuMemsetD32Async(address, 1, 1, nullptr), 1);
+        REQUIRE_CODE(cuMemsetD8Async(address, 1, 1, nullptr), 1);
+        REQUIRE_CODE(cuMemsetD2D32Async(address, 8, 1, 1, 2, nullptr), 1);
+        REQUIRE_THAT(first_int(address) == 7);
+    });
+}
+
 TEST(SimVirtualMemory, MappingsFitTheirObjectAndLieInFreeReservedAddresses) {  // keeps V7
     in_own_process([] {
         open_device();
