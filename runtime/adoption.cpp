@@ -1,5 +1,6 @@
 // Adopting foreign memory: asking driver and system about it, registering, its sides, its fence, the books. A step that
 // fails leaves the memory with its owner, who is not told.
+#include <isthmus/detail/own_mapping.hpp>
 #include <isthmus/device.hpp>
 
 #include "adoption_rules.hpp"
@@ -188,8 +189,10 @@ Result<void> keep(Taking& taking, BufferState& buffer, const rules::ForeignMemor
     return {};
 }
 
-Untyped adopt(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes, AdoptOptions& options) {
+Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
+                     AdoptOptions& options, std::shared_ptr<void> own_mapping) {
     Taking taking(*device, pointer, bytes, options);
+    taking.piece.adopted->own_mapping = std::move(own_mapping);
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     MemoryBlock range;
     range.host = pointer;
@@ -230,18 +233,33 @@ Untyped adopt(const std::shared_ptr<DeviceState>& device, void* pointer, std::si
     return buffer;
 }
 
+Result<void> may_adopt(const DeviceState& device) {
+    if (!device.usable()) return device.unusable("adopting memory");
+    if (!device.synchronous && device.books->captures.here()) return in_capture("adopting memory");
+    return {};
+}
+
 }  // namespace
+
+Untyped adopt_mapping(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
+                      const SharedUse& use, std::shared_ptr<void> mapping, std::function<void()> ended) {
+    if (Result<void> now = may_adopt(*device); !now) return std::move(now).error();
+    AdoptOptions options;
+    options.use = use;
+    if (ended) options.release = [ended = std::move(ended)](void*, std::size_t) noexcept { ended(); };
+    return adopt_memory(device, pointer, bytes, options, std::move(mapping));
+}
+
 }  // namespace detail
 
 Device::Untyped Device::adopt_bytes(void* pointer, std::size_t count, std::size_t element_bytes, std::size_t alignment,
                                     AdoptOptions options) {
-    if (!state_->usable()) return state_->unusable("adopting memory");
+    if (Result<void> now = detail::may_adopt(*state_); !now) return std::move(now).error();
     Result<std::size_t> bytes = detail::bytes_of({count, element_bytes, alignment});
     if (!bytes) return std::move(bytes).error();
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     if (Result<void> fine = detail::check_pointer(address, *bytes, alignment); !fine) return std::move(fine).error();
-    if (!is_cpu() && state_->books->captures.here()) return detail::in_capture("adopting memory");
-    return detail::adopt(state_, pointer, *bytes, options);
+    return detail::adopt_memory(state_, pointer, *bytes, options, nullptr);
 }
 
 Device::Untyped Device::adopt_descriptor(int descriptor, std::size_t, const AdoptOptions&) {

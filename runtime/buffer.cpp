@@ -46,7 +46,9 @@ std::uint64_t BufferBase::staged_bytes() const noexcept {
 AccessAnswer BufferBase::can_export() const noexcept {
     if (!state_) return {Verdict::no, "the buffer is empty, moved from or released", "ask about a live buffer"};
     const bool foreign = state_->users_id != 0 || state_->adopted;
-    return rules::exportable(state_->kind, foreign ? rules::ExportOrigin::foreign : rules::ExportOrigin::own);
+    return rules::exportable(state_->kind, state_->shared ? rules::ExportOrigin::shared
+                                           : foreign      ? rules::ExportOrigin::foreign
+                                                          : rules::ExportOrigin::own);
 }
 AccessAnswer detail::view_export() noexcept {
     return rules::exportable(MemoryKind::unknown, rules::ExportOrigin::view);

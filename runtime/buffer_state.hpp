@@ -68,6 +68,7 @@ public:
     bool registered_here = false;           // this runtime registered it, and unregisters it
     bool read_only = false;                 // nobody may write it
     bool io_memory = false;                 // of a device: no atomics, and no concurrent use
+    bool shared = false;                    // between processes, by a descriptor (shared_memory.hpp)
     bool aliased = false;                   // the same memory stands at two of its addresses: its parts are not apart
     MemoryBlock adopted_block;              // where it is staged; else `block` is it
     void* relay = nullptr;                  // of host_block; nullptr: copies go from and to `host`

@@ -19,6 +19,10 @@ AccessAnswer exportable(MemoryKind kind, ExportOrigin origin) {
         return no("this runtime did not allocate the memory: its owner alone may give it to others, and take it back",
                   "let the owner export it, or copy it into memory that was created exportable");
     }
+    if (origin == ExportOrigin::shared) {
+        return no("the memory is shared between processes already: the ExportableBuffer that it was made as exports it",
+                  "call export_memory() with that buffer itself, in the process that made it");
+    }
     switch (kind) {
         case MemoryKind::managed:
         case MemoryKind::managed_pool:

@@ -8,8 +8,9 @@
 
 namespace isthmus::rules {
 
-// What is asked about: memory of a buffer's own, a view of somebody's, or memory that this runtime did not allocate.
-enum class ExportOrigin : std::uint8_t { own, view, foreign };
+// What is asked about: memory of a buffer's own, a view of somebody's, memory that this runtime did not allocate, or
+// memory that several processes have already.
+enum class ExportOrigin : std::uint8_t { own, view, foreign, shared };
 
 // Never "yes" by kind alone: what can be exported is fixed when memory is created (V4), and no kind tells it.
 AccessAnswer exportable(MemoryKind kind, ExportOrigin origin);

@@ -48,7 +48,8 @@ public:
 
     void* const pointer;
     const std::size_t bytes;
-    bool registered = false;  // with the device's driver
+    bool registered = false;            // with the device's driver
+    std::shared_ptr<void> own_mapping;  // that it lies in; null: it is somebody else's memory
 
 private:
     Release release_;

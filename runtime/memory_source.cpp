@@ -404,6 +404,8 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
     if (piece.adopted && piece.adopted->registered && !device.context_gone()) {
         // Where it fails the pages stay pinned, and are their owner's all the same: every use was waited for.
         status = memory.unregister_host(piece.adopted->pointer);
+        // … or the runtime's, whose place in the address space must not go to somebody else.
+        if (!status.ok() && piece.adopted->own_mapping) process::keep_until_exit(piece.adopted->own_mapping);
     }
     Result<void> cut_back;
     if (piece.host_part && piece.host_part->slabs)

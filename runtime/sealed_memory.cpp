@@ -21,11 +21,8 @@
 #endif
 
 namespace isthmus::inline v0::detail {
-namespace {
 
-constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-Error failed(const char* call, int error, const std::string& what) {
+Error system_failure(const char* call, int error, const std::string& what) {
     const bool limit = error == EMFILE || error == ENFILE;
     const bool memory = error == ENOMEM || error == ENOSPC;
     const Code code = limit             ? Code::system_limit
@@ -40,6 +37,10 @@ Error failed(const char* call, int error, const std::string& what) {
                           : "see the error of the system")
         .from_call(call, error);
 }
+
+namespace {
+
+constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Error not_as_said(const std::string& what) {
     return {Code::peer_broke_rules, "a descriptor from another process was refused: " + what,
@@ -57,11 +58,11 @@ Result<SealedMemory> SealedMemory::create(std::size_t bytes, const char* name, c
     // Systems may demand that a memfd can never be executed (vm.memfd_noexec); older ones do not know the flag.
     int number = calls.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     if (number < 0 && errno == EINVAL) number = calls.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (number < 0) return failed("memfd_create", errno, "no shared memory could be made");
+    if (number < 0) return system_failure("memfd_create", errno, "no shared memory could be made");
     FileDescriptor fd(number);
     // New pages of a memfd are zeros, and nobody else has this one yet.
     if (calls.ftruncate(fd.get(), static_cast<std::int64_t>(bytes)) != 0) {
-        return failed("ftruncate", errno, std::to_string(bytes) + " bytes of shared memory were asked for");
+        return system_failure("ftruncate", errno, std::to_string(bytes) + " bytes of shared memory were asked for");
     }
     // Mapped first: the maker's mapping is the one that the seal against writing leaves alone.
     SealedMemory memory;
@@ -73,7 +74,7 @@ Result<SealedMemory> SealedMemory::create(std::size_t bytes, const char* name, c
                      "let those who share it write it, where they are trusted")
             .from_call("fcntl(F_ADD_SEALS)", EINVAL);
     }
-    return failed("fcntl(F_ADD_SEALS)", errno, "shared memory could not be sealed");
+    return system_failure("fcntl(F_ADD_SEALS)", errno, "shared memory could not be sealed");
 }
 
 Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes, const platform::os::ProcessCalls& calls,
@@ -93,15 +94,15 @@ Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes, 
         return not_as_said("it is not sealed against writing, and was said to be its maker's to write");
     }
     const int status = calls.fcntl(fd.get(), F_GETFL, 0);
-    if (status < 0) return failed("fcntl(F_GETFL)", errno, "a descriptor could not be checked");
+    if (status < 0) return system_failure("fcntl(F_GETFL)", errno, "a descriptor could not be checked");
     if ((status & O_ACCMODE) != O_RDWR) return not_as_said("it is not open for reading and writing");
     // Pages of the pool of huge pages are allocated when touched, too, and SIGBUS says that the pool is empty.
     struct statfs file_system {};
     if (calls.fstatfs(fd.get(), &file_system) != 0)
-        return failed("fstatfs", errno, "a descriptor could not be checked");
+        return system_failure("fstatfs", errno, "a descriptor could not be checked");
     if (static_cast<unsigned long>(file_system.f_type) != TMPFS_MAGIC) return not_as_said("it has no ordinary pages");
     struct stat facts {};
-    if (calls.fstat(fd.get(), &facts) != 0) return failed("fstat", errno, "a descriptor could not be checked");
+    if (calls.fstat(fd.get(), &facts) != 0) return system_failure("fstat", errno, "a descriptor could not be checked");
     if (facts.st_size < 0 || static_cast<std::uint64_t>(facts.st_size) != bytes) {
         return not_as_said("it has " + std::to_string(facts.st_size) + " bytes, and " + std::to_string(bytes) +
                            " were said");
@@ -118,7 +119,7 @@ Result<void> SealedMemory::map(FileDescriptor fd, std::size_t bytes, const platf
     const int protection = PROT_READ | (writable ? PROT_WRITE : 0);
     void* data = calls.mmap(nullptr, bytes, protection, MAP_SHARED, fd.get(), 0);
     if (data == MAP_FAILED)
-        return failed("mmap", errno, std::to_string(bytes) + " bytes of shared memory could not be mapped");
+        return system_failure("mmap", errno, std::to_string(bytes) + " bytes of shared memory could not be mapped");
     fd_ = std::move(fd);
     data_ = static_cast<std::byte*>(data);
     bytes_ = bytes;

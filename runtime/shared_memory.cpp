@@ -1,4 +1,4 @@
-// Exporting and importing memory of a GPU: making it, handing it out, and taking in what somebody hands over. What was
+// Exporting and importing memory: making it, handing it out, and taking in what somebody hands over. What was
 // done before a step that fails is undone by its objects, in their order.
 #include <isthmus/shared_memory.hpp>
 
@@ -7,10 +7,13 @@
 
 #include "buffer_memory.hpp"
 #include "buffer_state.hpp"
+#include "shared_host_memory.hpp"
 #include "shared_memory_bytes.hpp"
+#include "shared_piece.hpp"
 #include "sharing_rung.hpp"
 #include "virtual_memory_state.hpp"
 
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,18 +21,11 @@
 
 namespace isthmus::inline v0 {
 
-struct SharedMemoryAccess {
-    static SharedMemoryDescriptor make(const SharedMemoryDescriptor::Bytes& bytes, const SharedMemoryFacts& facts,
-                                       FileDescriptor fd) {
-        return SharedMemoryDescriptor(bytes, facts, std::move(fd));
-    }
-};
-
 Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(std::span<const std::byte> bytes,
                                                                 std::vector<FileDescriptor> fds) {
     const Result<rules::DecodedMemory> decoded = rules::decode_shared_memory(bytes);
     if (!decoded) return decoded.error();
-    const std::size_t needed = decoded->facts.rung == SharingRung::posix_fd ? 1 : 0;
+    const std::size_t needed = decoded->facts.rung == SharingRung::fabric ? 0 : 1;
     if (fds.size() != needed || (needed == 1 && !fds[0])) {
         return Error(Code::invalid_argument,
                      "memory that is shared by " + std::string(name(decoded->facts.rung)) + " comes with " +
@@ -44,10 +40,10 @@ Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(std::span<const 
 namespace detail {
 
 // One piece of memory, mapped for one device as one buffer.
-class SharedMapping final : public BufferMemory {
+class SharedMapping final : public BufferMemory, public SharedPiece {
 public:
     SharedMapping(std::shared_ptr<MappingState> mapped, const SharedMemoryFacts& told, std::string_view why)
-        : mapping_(std::move(mapped)), facts_(told) {
+        : SharedPiece(told), mapping_(std::move(mapped)) {
         kind = MemoryKind::vmm;
         reason = why;
     }
@@ -61,21 +57,19 @@ public:
         if (!undone && undone.code() == Code::in_use) return {};
         return undone;
     }
-    const SharedMemoryFacts& facts() const noexcept { return facts_; }
-    PhysicalState& memory() const noexcept { return *mapping_->memory; }
+    Result<SharedMemoryDescriptor> describe() const override;
 
     MemoryBlock block() const override {
         MemoryBlock block;
         block.id = mapping_->reservation->id;
         block.device = mapping_->address();
-        block.bytes = static_cast<std::size_t>(facts_.bytes);
+        block.bytes = static_cast<std::size_t>(facts().bytes);
         block.kind = kind;
         return block;
     }
 
 private:
     std::shared_ptr<MappingState> mapping_;
-    const SharedMemoryFacts facts_;
 };
 
 namespace {
@@ -96,23 +90,23 @@ Result<std::shared_ptr<MappingState>> map_for(const std::shared_ptr<DeviceState>
     return mapping;
 }
 
-// The rung of memory for GPUs alone. Of a fabric the attribute alone is asked here: fabric_handle() tries.
+// Of a fabric the attribute alone is asked here: fabric_handle() tries.
 Result<SharingRung> rung_for(const DeviceState& device, const ExportableOptions& options) {
     rules::SharingEnd end = rules::sharing_end(device.capabilities);
     const bool mapped = device.driver->virtual_memory() != nullptr;
     end.posix_fd = end.posix_fd && mapped;
     end.fabric =
         mapped && device.capabilities.has(Feature::virtual_memory) && device.capabilities.has(Feature::export_fabric);
-    const rules::RungAnswer answer = rules::choose_rung(SeenBy::gpus_only, end, end, !options.other_machines);
-    if (answer.rung == SharingRung::posix_fd || answer.rung == SharingRung::fabric) return answer.rung;
+    const rules::RungAnswer answer = rules::choose_rung(options.seen_by, end, end, !options.other_machines);
+    if (answer.rung != SharingRung::none && answer.rung != SharingRung::legacy_ipc) return answer.rung;
     const std::string_view but = answer.rung == SharingRung::none
                                      ? std::string_view()
                                      : ", and this library exports memory by file descriptors and fabric handles alone";
     return Error(Code::unsupported,
                  std::string(making) + " was refused: " + std::string(answer.reason) + std::string(but),
-                 options.other_machines
-                     ? std::string(answer.remedy)
-                     : "share frames through memory of the host (SharedFrameRing), which works on every machine");
+                 options.other_machines ? std::string(answer.remedy)
+                                        : "declare that CPUs see it (ExportableOptions::seen_by): shared memory of the "
+                                          "host works on every machine");
 }
 
 // There and back: the attribute promises nothing.
@@ -185,12 +179,9 @@ Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::u
                                        const ExportableOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     if (Result<void> now = may_change_memory(*owner, making); !now) return std::move(now).error();
-    if (owner->synchronous) {
-        return Error(Code::unsupported, std::string(making) + " was refused: the CPU device has no memory of a GPU",
-                     "share frames through memory of the host (SharedFrameRing)");
-    }
     const Result<SharingRung> rung = rung_for(*owner, options);
     if (!rung) return rung.error();
+    if (*rung == SharingRung::host_memory) return make_shared_host(owner, bytes, element_bytes, options.use);
     PhysicalOptions physical;
     physical.exports = *rung == SharingRung::fabric ? ExportKinds::fabric : ExportKinds::posix_fd;
     Result<platform::Granularity> granularity = ask_granularity(*owner, physical);
@@ -213,36 +204,42 @@ Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::u
                                                       : "made to be exported: device memory by a file descriptor");
     std::shared_ptr<BufferState> state = buffer_over(owner, shared);
     state->bytes = state->block.bytes;
+    state->shared = true;
     if (Result<void> zero = fill_with_zeros(device, state, all_bytes); !zero) return std::move(zero).error();
     return MadeExportable{std::move(state), std::move(shared)};
 }
 
-SharingRung rung_of(const SharedMapping* memory) noexcept {
+SharingRung rung_of(const SharedPiece* memory) noexcept {
     return memory != nullptr ? memory->facts().rung : SharingRung::none;
 }
 
-Result<SharedMemoryDescriptor> export_mapping(const BufferState* state, const SharedMapping* memory) {
-    if (state == nullptr || memory == nullptr || memory->ended) {
-        return Error(Code::invalid_handle, "exporting memory: the buffer is empty, moved from or already released",
-                     "export the buffer that it was moved to, or make a new one");
-    }
-    PhysicalState& physical = memory->memory();
+Error nothing_to_export() {
+    return {Code::invalid_handle, "exporting memory: the buffer is empty, moved from or already released",
+            "export the buffer that it was moved to, or make a new one"};
+}
+
+Result<SharedMemoryDescriptor> SharedMapping::describe() const {
+    if (ended) return nothing_to_export();
+    PhysicalState& physical = *mapping_->memory;
     DeviceState& device = *physical.device;
     if (!device.usable()) return device.unusable("exporting memory");
-    const SharedMemoryFacts& facts = memory->facts();
-    if (facts.rung == SharingRung::fabric) {
+    if (facts().rung == SharingRung::fabric) {
         const Result<platform::FabricHandle> handle = fabric_handle(physical, false);
         if (!handle) return handle.error();
-        return SharedMemoryAccess::make(rules::encode_shared_memory(facts, *handle), facts, FileDescriptor());
+        return SharedMemoryAccess::make(rules::encode_shared_memory(facts(), *handle), facts(), FileDescriptor());
     }
     int number = -1;
     const platform::Status status = device.driver->virtual_memory()->export_fd(physical.handle, number);
     if (!status.ok()) return device.failure(status, "exporting memory by a file descriptor");
-    return SharedMemoryAccess::make(rules::encode_shared_memory(facts, {}), facts, FileDescriptor(number));
+    return SharedMemoryAccess::make(rules::encode_shared_memory(facts(), {}), facts(), FileDescriptor(number));
 }
 
-Result<std::shared_ptr<BufferState>> import_mapping(const Device& device, SharedMemoryDescriptor descriptor,
-                                                    std::uint32_t element_bytes) {
+Result<SharedMemoryDescriptor> export_shared(const BufferState* state, const SharedPiece* memory) {
+    return state == nullptr || memory == nullptr ? nothing_to_export() : memory->describe();
+}
+
+Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedMemoryDescriptor descriptor,
+                                                   std::uint32_t element_bytes, const ImportOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     if (Result<void> now = may_change_memory(*owner, importing); !now) return std::move(now).error();
     const SharedMemoryFacts& facts = descriptor.facts();
@@ -253,13 +250,15 @@ Result<std::shared_ptr<BufferState>> import_mapping(const Device& device, Shared
                   owner->capabilities.has(feature);
     end.device = owner->driver->facts().uuid;
     end.element_bytes = element_bytes;
+    end.most_host_bytes = options.most_bytes;
     PhysicalOptions physical;
-    if (end.imports) {
+    if (end.imports && facts.rung != SharingRung::host_memory) {
         Result<platform::Granularity> granularity = ask_granularity(*owner, physical);
         if (!granularity) return std::move(granularity).error();
         end.granularity_bytes = granularity->minimum_bytes;
     }
     if (Result<void> fine = rules::may_import(facts, end); !fine) return std::move(fine).error();
+    if (facts.rung == SharingRung::host_memory) return import_shared_host(owner, std::move(descriptor), options.use);
     const Result<platform::PhysicalHandle> handle = take_in(*owner, descriptor);
     if (!handle) return handle.error();
     std::shared_ptr<PhysicalState> memory =
@@ -280,25 +279,57 @@ Result<std::shared_ptr<BufferState>> import_mapping(const Device& device, Shared
         buffer_over(owner, std::make_shared<SharedMapping>(std::move(mapping).value(), facts,
                                                            "imported: memory of a GPU that another process exported"));
     state->bytes = state->block.bytes;
+    state->shared = true;
     return state;
 }
 
+namespace {
+
+Result<void> refuse_private(const BufferState* state, const char* what) {
+    if (state == nullptr) {
+        return Error(Code::invalid_handle, std::string(what) + ": the buffer is empty, moved from or already released",
+                     "use the buffer that it was moved to");
+    }
+    if (state->shared) return {};
+    return Error(Code::invalid_argument, std::string(what) + " was refused: the buffer is of this process alone",
+                 "give an ExportableBuffer, or what import_memory() made");
+}
+
+}  // namespace
 }  // namespace detail
 
-Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffer) {
-    if (!buffer) {
-        return Error(Code::invalid_handle, "exporting memory: the buffer is empty, moved from or already released",
-                     "export the buffer that it was moved to, or make a new one");
+Result<void> flush_shared(const BufferBase& buffer, Wait wait) {
+    const std::shared_ptr<detail::BufferState>& state = buffer.state();
+    if (Result<void> fine = detail::refuse_private(state.get(), "flushing shared memory"); !fine) return fine;
+    if (state->host == nullptr) return state->wait_for_uses(ArgumentUse::read, wait);
+    // Waits for what writes it on a device, and brings what a copied buffer has there to the shared memory.
+    Result<detail::ViewScope> settled = detail::open_scope(state, ArgumentUse::read, wait);
+    return settled ? Result<void>() : std::move(settled).error();
+}
+
+Result<void> invalidate_shared(BufferBase& buffer, Wait wait) {
+    const std::shared_ptr<detail::BufferState>& state = buffer.state();
+    if (Result<void> fine = detail::refuse_private(state.get(), "invalidating shared memory"); !fine) return fine;
+    if (state->host == nullptr) return state->wait_for_uses(ArgumentUse::write, wait);
+    {
+        const std::lock_guard lock(state->mutex);
+        if (state->device_newer) {
+            return Error(Code::in_use,
+                         "invalidating shared memory was refused: this process's device wrote it, and that was not "
+                         "brought to the shared memory",
+                         "flush_shared() before the other process's turn begins");
+        }
     }
-    const std::string_view reason =
-        buffer.kind() == MemoryKind::vmm
-            ? std::string_view(
-                  "mapped memory is exported by the ExportableBuffer that it was made as, and imported "
-                  "memory by its exporter")
-            : buffer.can_export().reason;
+    // Waits for what reads it on a device; what the device has of it is then of no use.
+    Result<detail::ViewScope> settled = detail::open_scope(state, ArgumentUse::write, wait);
+    return settled ? Result<void>() : std::move(settled).error();
+}
+
+Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffer) {
+    if (!buffer) return detail::nothing_to_export();
+    const std::string_view reason = buffer.can_export().reason;
     return Error(Code::unsupported, "exporting this buffer was refused: " + std::string(reason),
-                 "make it as an ExportableBuffer, or copy it into one; frames that CPUs see go round in a "
-                 "SharedFrameRing");
+                 "make it as an ExportableBuffer, or copy it into one");
 }
 
 }  // namespace isthmus::inline v0

@@ -80,8 +80,9 @@ Result<DecodedMemory> decode_shared_memory(std::span<const std::byte> bytes) {
     }
     const std::uint64_t rung = from.number(4);
     if (rung != static_cast<std::uint64_t>(SharingRung::posix_fd) &&
-        rung != static_cast<std::uint64_t>(SharingRung::fabric)) {
-        return damaged("there is no such rung for memory of a device");
+        rung != static_cast<std::uint64_t>(SharingRung::fabric) &&
+        rung != static_cast<std::uint64_t>(SharingRung::host_memory)) {
+        return damaged("there is no such rung for memory that is exported");
     }
     const std::uint64_t size = from.number(8), mapped = from.number(8), granularity = from.number(8);
     const auto element_bytes = static_cast<std::uint32_t>(from.number(4));
@@ -104,17 +105,42 @@ Result<DecodedMemory> decode_shared_memory(std::span<const std::byte> bytes) {
     return decoded;
 }
 
+namespace {
+
+Result<void> elements_fit(const SharedMemoryFacts& facts, const ImportingEnd& end) {
+    if (end.element_bytes == facts.element_bytes) return {};
+    return refused(Code::invalid_argument,
+                   "it holds elements of " + std::to_string(facts.element_bytes) + " bytes, and elements of " +
+                       std::to_string(end.element_bytes) + " were asked for",
+                   "import it as the type that it was exported as");
+}
+
+// Any device will do. Its pages are this process's to pay for, too.
+Result<void> may_import_host(const SharedMemoryFacts& facts, const ImportingEnd& end) {
+    if (facts.mapped_bytes > end.most_host_bytes) {
+        return refused(Code::out_of_memory,
+                       "it takes " + std::to_string(facts.mapped_bytes) + " bytes of the host, and " +
+                           std::to_string(end.most_host_bytes) + " are allowed at most",
+                       "a greater ImportOptions::most_bytes, where its exporter is trusted with that");
+    }
+    return elements_fit(facts, end);
+}
+
+}  // namespace
+
 Result<void> may_import(const SharedMemoryFacts& facts, const ImportingEnd& end) {
+    if (facts.rung == SharingRung::host_memory) return may_import_host(facts, end);
     if (end.is_cpu) {
-        return refused(Code::unsupported, "it is memory of a GPU, and the CPU device cannot use it",
-                       "import it with the GPU that it names, or share frames that CPUs see (SharedFrameRing)");
+        return refused(
+            Code::unsupported, "it is memory of a GPU, and the CPU device cannot use it",
+            "import it with the GPU that it names, or export it as memory that CPUs see (SeenBy::cpus_and_gpus)");
     }
     if (!end.imports) {
         return refused(Code::unsupported,
                        facts.rung == SharingRung::fabric
                            ? std::string("this device or its driver imports no fabric handles (attribute 128)")
                            : std::string("this device or its driver imports no file descriptors (attributes 102, 103)"),
-                       "share frames through memory of the host (SharedFrameRing)");
+                       "export it as memory that CPUs see (SeenBy::cpus_and_gpus)");
     }
     // Across a fabric it is another machine's device.
     if (facts.rung != SharingRung::fabric && !(facts.device == end.device)) {
@@ -122,12 +148,7 @@ Result<void> may_import(const SharedMemoryFacts& facts, const ImportingEnd& end)
                        "it is memory of " + facts.device.text() + ", and this device is " + end.device.text(),
                        "import it with Runtime::device(descriptor.facts().device)");
     }
-    if (end.element_bytes != facts.element_bytes) {
-        return refused(Code::invalid_argument,
-                       "it holds elements of " + std::to_string(facts.element_bytes) + " bytes, and elements of " +
-                           std::to_string(end.element_bytes) + " were asked for",
-                       "import it as the type that it was exported as");
-    }
+    if (Result<void> fits = elements_fit(facts, end); !fits) return fits;
     if (!power_of_two(end.granularity_bytes) || facts.mapped_bytes % end.granularity_bytes != 0) {
         return refused(Code::unsupported,
                        std::to_string(facts.mapped_bytes) + " bytes are no multiple of this device's granularity of " +

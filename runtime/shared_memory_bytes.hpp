@@ -35,9 +35,10 @@ struct ImportingEnd {
     bool imports = false;  // memory of this rung
     Uuid device;
     std::uint64_t granularity_bytes = 0;
-    std::uint32_t element_bytes = 0;  // that the program asks for
+    std::uint32_t element_bytes = 0;    // that the program asks for
+    std::uint64_t most_host_bytes = 0;  // that another process may have this one map
 };
-// Before the driver is called. Errors: unsupported, wrong_device, invalid_argument.
+// Before the driver is called. Errors: unsupported, wrong_device, invalid_argument, out_of_memory.
 Result<void> may_import(const SharedMemoryFacts& facts, const ImportingEnd& end);
 
 }  // namespace isthmus::rules

@@ -80,5 +80,22 @@ RungAnswer choose_rung(SeenBy seen, const SharingEnd& exporter, const SharingEnd
             "declare that CPUs see it: shared memory of the host works on every machine"};
 }
 
+std::string_view host_rung_reason(bool is_cpu, MemoryKind kind, LaunchPath path, MemoryKind host_kind) noexcept {
+    if (is_cpu) return "shared memory of the host, in a sealed file: the CPU device runs kernels on it in place";
+    if (path != LaunchPath::stage && kind == MemoryKind::registered) {
+        return "shared memory of the host, in a sealed file: registered, and used in place by the device";
+    }
+    if (path != LaunchPath::stage) {
+        return "shared memory of the host, in a sealed file: the device reaches it as it is, and uses it in place";
+    }
+    if (host_kind == MemoryKind::registered) {
+        return "shared memory of the host, in a sealed file: registered, and copied around each use, because the "
+               "device "
+               "touches it often";
+    }
+    return "shared memory of the host, in a sealed file: copied around each use, because the device does not reach it "
+           "in place or touches it often";
+}
+
 }  // namespace rules
 }  // namespace isthmus

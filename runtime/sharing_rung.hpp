@@ -2,7 +2,9 @@
 #pragma once
 
 #include <isthmus/capability.hpp>
+#include <isthmus/memory_kind.hpp>
 #include <isthmus/sharing_rung.hpp>
+#include <isthmus/sharing_use.hpp>
 
 #include <string_view>
 
@@ -25,5 +27,8 @@ struct RungAnswer {
 };
 // same_machine: both processes run under one kernel.
 RungAnswer choose_rung(SeenBy seen, const SharingEnd& exporter, const SharingEnd& importer, bool same_machine);
+
+// How a device uses shared memory of the host, as one sentence; static storage. `host_kind`: of what is copied.
+std::string_view host_rung_reason(bool is_cpu, MemoryKind kind, LaunchPath path, MemoryKind host_kind) noexcept;
 
 }  // namespace isthmus::rules

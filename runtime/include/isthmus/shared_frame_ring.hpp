@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isthmus/buffer.hpp>
+#include <isthmus/detail/own_mapping.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/result.hpp>
@@ -133,13 +134,11 @@ Result<std::vector<Buffer<T>>> adopt_slots(Device& device, const Core& core, std
                                            const SharedUse& use) {
     std::vector<Buffer<T>> buffers;
     for (std::size_t at = 0; at < slots; ++at) {
-        AdoptOptions options;
-        options.use = use;
         // The mapping stays until the last use of the buffer has ended, wherever that is.
-        options.release = [files = core.files()](void*, std::size_t) noexcept {};
-        Result<Buffer<T>> made = device.adopt<T>(core.slot(at), elements, std::move(options));
+        Result<std::shared_ptr<BufferState>> made =
+            adopt_mapping(device.state(), core.slot(at), elements * sizeof(T), use, core.files());
         if (!made) return std::move(made).error();
-        buffers.push_back(std::move(made).value());
+        buffers.emplace_back(std::move(made).value());
     }
     return buffers;
 }

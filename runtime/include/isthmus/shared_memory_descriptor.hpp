@@ -1,5 +1,5 @@
-// What another process needs to use memory of a GPU: a fixed block of bytes and at most one file descriptor, to be sent
-// over an isthmus::Channel or any transport that carries both.
+// What another process needs to use memory that this one exports: a fixed block of bytes and at most one file
+// descriptor, to be sent over an isthmus::Channel or any transport that carries both.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -19,12 +19,12 @@ namespace isthmus::inline v0 {
 
 // What the bytes say. A handle of the driver tells none of it.
 struct SharedMemoryFacts {
-    SharingRung rung = SharingRung::none;  // posix_fd or fabric
+    SharingRung rung = SharingRung::none;  // host_memory, posix_fd or fabric
     std::uint64_t bytes = 0;               // of the buffer: exactly, a multiple of element_bytes
     std::uint64_t mapped_bytes = 0;        // of the memory behind it: `bytes` rounded up to the granularity
-    std::uint64_t granularity_bytes = 0;   // of the exporter's device
+    std::uint64_t granularity_bytes = 0;   // of the exporter's device; of memory of the host: a page
     std::uint32_t element_bytes = 0;
-    Uuid device;  // whose memory it is
+    Uuid device;  // whose memory it is; of memory of the host: with which its exporter uses it
     friend bool operator==(const SharedMemoryFacts&, const SharedMemoryFacts&) = default;
 };
 

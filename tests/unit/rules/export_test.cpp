@@ -20,12 +20,13 @@ TEST(ExportRules, ManagedMemoryViewsAndForeignMemoryAreRefusedEachForItsOwnReaso
     const AccessAnswer view = exportable(MemoryKind::device, ExportOrigin::view);
     const AccessAnswer foreign = exportable(MemoryKind::device, ExportOrigin::foreign);
     std::set<std::string_view> reasons;
-    for (const AccessAnswer& answer : {managed, view, foreign}) {
+    const AccessAnswer shared = exportable(MemoryKind::registered, ExportOrigin::shared);
+    for (const AccessAnswer& answer : {managed, view, foreign, shared}) {
         EXPECT_EQ(answer.verdict, Verdict::no);
         EXPECT_FALSE(answer.remedy.empty());
         reasons.insert(answer.reason);
     }
-    EXPECT_EQ(reasons.size(), 3u);
+    EXPECT_EQ(reasons.size(), 4u);
 }
 
 // keeps K15

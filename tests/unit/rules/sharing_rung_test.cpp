@@ -64,6 +64,21 @@ TEST(SharingRungs, AnEndIsWhatTheDeviceAnswersAndNotItsName) {
 }
 
 // keeps I1
+TEST(SharingRungs, EveryWayToUseSharedMemoryOfTheHostHasItsSentence) {
+    using isthmus::LaunchPath;
+    using isthmus::MemoryKind;
+    using isthmus::rules::host_rung_reason;
+    const std::set<std::string_view> sentences = {
+        host_rung_reason(true, MemoryKind::host, LaunchPath::pass, MemoryKind::host),
+        host_rung_reason(false, MemoryKind::host, LaunchPath::pass, MemoryKind::host),
+        host_rung_reason(false, MemoryKind::registered, LaunchPath::pass, MemoryKind::registered),
+        host_rung_reason(false, MemoryKind::device, LaunchPath::stage, MemoryKind::registered),
+        host_rung_reason(false, MemoryKind::device, LaunchPath::stage, MemoryKind::host)};
+    EXPECT_EQ(sentences.size(), 5u);
+    for (const std::string_view sentence : sentences) EXPECT_EQ(sentence.find("shared memory of the host"), 0u);
+}
+
+// keeps I1
 TEST(SharingRungs, TheirNamesAreDistinct) {
     std::set<std::string> names;
     for (int rung = 0; rung < isthmus::sharing_rung_count; ++rung) {

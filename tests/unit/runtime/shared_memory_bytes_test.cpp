@@ -16,6 +16,7 @@ namespace isthmus::rules {
 namespace {
 
 constexpr std::uint64_t granule = 2 << 20;
+constexpr SharingRung rungs[] = {SharingRung::host_memory, SharingRung::posix_fd, SharingRung::fabric};
 
 Uuid uuid_of(std::uint8_t first) {
     Uuid uuid;
@@ -53,7 +54,7 @@ void judge(const SharedMemoryDescriptor::Bytes& bytes) {
 
 // keeps I1
 TEST(SharedMemoryBytes, ComeBackAsTheyWent) {
-    for (const SharingRung rung : {SharingRung::posix_fd, SharingRung::fabric}) {
+    for (const SharingRung rung : rungs) {
         const SharedMemoryDescriptor::Bytes bytes = bytes_of(rung);
         const DecodedMemory decoded = decode_shared_memory(bytes).value();
         EXPECT_EQ(decoded.facts, facts_of(rung));
@@ -82,7 +83,7 @@ TEST(SharedMemoryBytes, SizesThatNoMemoryHasAreNotMade) {
 
 // keeps I6: every length, and every byte changed to every value
 TEST(SharedMemoryBytes, AnyChangeIsAnotherTruthOrRefused) {
-    for (const SharingRung rung : {SharingRung::posix_fd, SharingRung::fabric}) {
+    for (const SharingRung rung : rungs) {
         const SharedMemoryDescriptor::Bytes good = bytes_of(rung);
         for (std::size_t length = 0; length < good.size(); ++length) {
             EXPECT_EQ(decode_shared_memory(std::span(good).first(length)).code(), Code::invalid_argument);
@@ -112,7 +113,7 @@ TEST(SharedMemoryBytes, FieldsInContradictionAreRefusedByName) {
     };
     EXPECT_TRUE(says(0, 1, 8, "magic"));
     EXPECT_TRUE(says(8, 2, 4, "version is 2"));
-    for (const std::uint64_t rung : {0u, 1u, 4u, 5u, 77u}) EXPECT_TRUE(says(12, rung, 4, "rung")) << rung;
+    for (const std::uint64_t rung : {0u, 4u, 5u, 77u}) EXPECT_TRUE(says(12, rung, 4, "rung")) << rung;
     EXPECT_TRUE(says(12, 3, 4, "no fabric handle"));
     EXPECT_TRUE(says(12, 2, 4, "has a fabric handle", SharingRung::fabric));
     EXPECT_TRUE(says(16, 0, 8, "out of range"));
@@ -129,7 +130,7 @@ TEST(SharedMemoryBytes, FieldsInContradictionAreRefusedByName) {
 TEST(SharedMemoryBytes, NoiseIsRefusedOrTrue) {
     std::mt19937_64 random(0x15713);
     for (int round = 0; round < 20000; ++round) {
-        SharedMemoryDescriptor::Bytes bytes = bytes_of(round % 2 == 0 ? SharingRung::posix_fd : SharingRung::fabric);
+        SharedMemoryDescriptor::Bytes bytes = bytes_of(rungs[round % std::size(rungs)]);
         const std::size_t changes = 1 + random() % 6;
         for (std::size_t change = 0; change < changes; ++change) {
             bytes[random() % bytes.size()] = static_cast<std::byte>(random());
@@ -142,7 +143,7 @@ TEST(SharedMemoryBytes, NoiseIsRefusedOrTrue) {
 TEST(SharedMemoryImport, EveryFactThatRefusesDoesSoInItsTurn) {
     for (const SharingRung rung : {SharingRung::posix_fd, SharingRung::fabric}) {
         for (int bits = 0; bits < 64; ++bits) {
-            ImportingEnd end{false, true, uuid_of(7), granule, 4};
+            ImportingEnd end{false, true, uuid_of(7), granule, 4, 0};
             end.is_cpu = (bits & 1) != 0;
             end.imports = (bits & 2) == 0;
             if ((bits & 4) != 0) end.device = uuid_of(8);
@@ -164,6 +165,21 @@ TEST(SharedMemoryImport, EveryFactThatRefusesDoesSoInItsTurn) {
     }
 }
 
+// keeps I1: any device imports memory of the host, whoever exported it, as much as it was told to
+TEST(SharedMemoryImport, MemoryOfTheHostIsForEveryDevice) {
+    const SharedMemoryFacts facts = facts_of(SharingRung::host_memory);
+    for (const bool is_cpu : {false, true}) {
+        ImportingEnd end{is_cpu, false, uuid_of(8), 0, 4, facts.mapped_bytes};
+        EXPECT_TRUE(may_import(facts, end).ok());
+        end.element_bytes = 8;
+        EXPECT_EQ(may_import(facts, end).code(), Code::invalid_argument);
+        end.most_host_bytes = facts.mapped_bytes - 1;
+        const Result<void> too_much = may_import(facts, end);
+        EXPECT_EQ(too_much.code(), Code::out_of_memory);
+        EXPECT_NE(too_much.error().text().find("most_bytes"), std::string::npos);
+    }
+}
+
 // keeps I4
 TEST(SharedMemoryDescriptors, ComeWithAsManyFilesAsTheirRungNeeds) {
     const auto received = [](SharingRung rung, int files) {
@@ -177,6 +193,9 @@ TEST(SharedMemoryDescriptors, ComeWithAsManyFilesAsTheirRungNeeds) {
     EXPECT_EQ(good->fds().size(), 1u);
     EXPECT_EQ(received(SharingRung::posix_fd, 0).code(), Code::invalid_argument);
     EXPECT_EQ(received(SharingRung::posix_fd, 2).code(), Code::invalid_argument);
+    EXPECT_EQ(received(SharingRung::host_memory, 1)->fds().size(), 1u);
+    EXPECT_EQ(received(SharingRung::host_memory, 0).code(), Code::invalid_argument);
+    EXPECT_EQ(received(SharingRung::host_memory, 2).code(), Code::invalid_argument);
     EXPECT_EQ(received(SharingRung::fabric, 1).code(), Code::invalid_argument);
     const Result<SharedMemoryDescriptor> without = received(SharingRung::fabric, 0);
     ASSERT_TRUE(without.ok());

@@ -1,0 +1,40 @@
+// SharedPiece: memory that an ExportableBuffer stands on, by whichever rung, and the descriptor that it is handed out
+// with.
+#pragma once
+
+#include <isthmus/result.hpp>
+#include <isthmus/shared_memory_descriptor.hpp>
+
+#include <utility>
+
+namespace isthmus::inline v0 {
+
+struct SharedMemoryAccess {
+    static SharedMemoryDescriptor make(const SharedMemoryDescriptor::Bytes& bytes, const SharedMemoryFacts& facts,
+                                       FileDescriptor fd) {
+        return SharedMemoryDescriptor(bytes, facts, std::move(fd));
+    }
+    static FileDescriptor take_fd(SharedMemoryDescriptor& descriptor) noexcept { return std::move(descriptor.fd_); }
+};
+
+namespace detail {
+
+// Held by its ExportableBuffer, and by the buffer's memory until that is given back.
+class SharedPiece {
+public:
+    explicit SharedPiece(const SharedMemoryFacts& told) noexcept : facts_(told) {}
+    SharedPiece(const SharedPiece&) = delete;
+    SharedPiece& operator=(const SharedPiece&) = delete;
+    virtual ~SharedPiece() = default;
+    const SharedMemoryFacts& facts() const noexcept { return facts_; }
+    // For one more importer. Errors: invalid_handle (the memory was given back), and those of export_memory().
+    virtual Result<SharedMemoryDescriptor> describe() const = 0;
+
+private:
+    const SharedMemoryFacts facts_;
+};
+
+Error nothing_to_export();
+
+}  // namespace detail
+}  // namespace isthmus::inline v0
