@@ -106,7 +106,8 @@ Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last) {
         if (!held) return std::move(held).error();
         if (*held) {
             if (!last.captured) {
-                return last.stream->device->synchronous ? Result<bool>(true) : Result<bool>(from_outside());
+                const bool always_done = last.stream != nullptr && last.stream->device->synchronous;
+                return always_done ? Result<bool>(true) : Result<bool>(from_outside());
             }
             if ((*held)->id != last.captured->recording_id) return another_capture();
             if (Result<void> waited = give_wait(stream, last); !waited) return std::move(waited).error();

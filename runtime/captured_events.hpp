@@ -24,8 +24,9 @@ struct CapturedRecord {
 };
 
 // Both expect the stream's mutex to be held. false: no capture has to do with it, and nothing was done. Refused before
-// the driver is asked: in a capture, waiting for what is outside of it (905) or for another capture (902: both are
-// lost), and recording an event for other processes (900); anywhere, waiting for a capture that is over (1).
+// the driver is asked: in a capture, waiting for what is outside of it (905; 900 for an event of several processes) or
+// for another capture (902: both are lost), and recording an event for other processes (900); anywhere, waiting for a
+// capture that is over (1).
 Result<bool> record_in_capture(StreamState& stream, EventState& event);
 // A stream that is not captured joins the capture of the event. Expects a record.
 Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last);

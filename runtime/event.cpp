@@ -6,6 +6,7 @@
 #include "stream_state.hpp"
 #include "timed_lock.hpp"
 
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -23,6 +24,24 @@ Error being_recorded(const Wait& wait, const char* what) {
     return {wait.refuse ? Code::not_ready : Code::timed_out,
             std::string(what) + " could not go on: another thread stands in the driver with a record of the event",
             "a queue that is full behind a kernel that hangs lets nobody in; otherwise allow a longer wait"};
+}
+
+// Nothing tells whose record it is, nor whether that process still runs.
+Result<void> wait_for_whoever_recorded(DeviceState& device, platform::EventHandle event, const Wait& wait) {
+    const std::chrono::nanoseconds timeout =
+        wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(device.config->wait_timeout);
+    const platform::Status status = poll_event(device, event, timeout);
+    if (status.ok()) return {};
+    if (status.code != Code::timed_out) return device.failure(status, "waiting for an event of several processes");
+    if (wait.refuse) {
+        return Error(Code::not_ready, "the work behind an event of several processes is still running",
+                     "ask again later, or allow a wait");
+    }
+    return Error(Code::timed_out,
+                 "the work behind an event of several processes has not finished within " +
+                     std::to_string(timeout.count() / 1000) + " µs",
+                 "give a longer timeout if it is meant to take that long; a process that has ended before its record "
+                 "was reached leaves the event so for good: a Channel between the two tells of its end");
 }
 
 }  // namespace
@@ -62,15 +81,23 @@ Result<void> EventState::record_on(const std::shared_ptr<StreamState>& on) {
     position = on->issued;
     is_fence = *fence;
     captured = nullptr;
-    const bool over = kind != platform::EventKind::timing && !on->others() && on->reached(position);
+    const bool over = kind != platform::EventKind::timing && !shared && !on->others() && on->reached(position);
     complete.store(over, std::memory_order_release);
+    if (shared && device->books->order != nullptr) device->books->order->shown(*on, position);
     return {};
+}
+
+void EventState::share() noexcept {
+    shared = true;
+    complete.store(false, std::memory_order_release);
+    if (stream != nullptr && device->books->order != nullptr) device->books->order->shown(*stream, position);
 }
 
 HeldRecord::HeldRecord(EventState& event) : HeldRecord(event, std::unique_lock(event.mutex)) {}
 
 HeldRecord::HeldRecord(EventState& event, std::unique_lock<std::mutex> /*of_event*/) : event_(event) {
-    stream = event.stream;
+    shared = event.shared;
+    if (!shared) stream = event.stream;
     position = event.position;
     captured = event.captured;
     taken_ = event.taken;
@@ -85,6 +112,7 @@ platform::EventHandle HeldRecord::handle() const noexcept {
     return taken_->handle;
 }
 bool HeldRecord::reached() const noexcept {
+    if (shared) return false;
     return none() || (event_.kind != platform::EventKind::timing && !stream->others() && stream->reached(position));
 }
 
@@ -93,7 +121,11 @@ void HeldRecord::note_complete() const {
     const std::unique_lock<std::mutex> lock = lock_event(event_, wait);
     if (!lock.owns_lock()) return;  // it is being recorded anew: this record is known to nobody else
     // Of an interprocess event that was recorded again meanwhile nobody knows which record was seen.
-    if (event_.records != number_) return;
+    if (event_.records != number_ || event_.shared != shared) return;
+    if (shared) {
+        if (event_.device->books->order != nullptr) event_.device->books->order->seen_others();
+        return;
+    }
     if (is_fence_) stream->raise(position);
     if (event_.device->books->order != nullptr && !none()) event_.device->books->order->seen(*stream, position);
     // Last, because whoever finds it may go on at once, and expects that the rest is known. Pairs with the acquire in
@@ -159,7 +191,9 @@ Result<void> Event::synchronize(Wait wait) const {
     if (last.captured) return detail::no_answer_in_capture("waiting for an event");
     if (!last.reached()) {
         if (!device.usable()) return device.unusable("waiting for an event");
-        if (Result<void> waited = last.stream->wait_for(last.handle(), last.position, wait); !waited) return waited;
+        Result<void> waited = last.shared ? detail::wait_for_whoever_recorded(device, last.handle(), wait)
+                                          : last.stream->wait_for(last.handle(), last.position, wait);
+        if (!waited) return waited;
     }
     last.note_complete();
     return {};

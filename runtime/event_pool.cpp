@@ -43,6 +43,14 @@ platform::Status EventPool::take(platform::Execution& driver, platform::EventKin
     return {};
 }
 
+FenceEvent* EventPool::adopt(platform::EventHandle opened) {
+    FenceEvent* const event = shell();
+    event->handle = opened;
+    event->kind = platform::EventKind::interprocess;
+    event->references.store(1, std::memory_order_relaxed);
+    return event;
+}
+
 void EventPool::drop(platform::Execution& driver, FenceEvent* event) noexcept {
     if (event->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     const auto kind = static_cast<std::size_t>(event->kind);

@@ -34,6 +34,8 @@ public:
 
     // One reference for the caller.
     platform::Status take(platform::Execution& driver, platform::EventKind kind, FenceEvent*& out);
+    // … of an interprocess event that was opened; it is destroyed with the last one.
+    FenceEvent* adopt(platform::EventHandle opened);
     void drop(platform::Execution& driver, FenceEvent* event) noexcept;
     // Destroys every driver event, idle or not. Nothing else is called afterwards.
     void close(platform::Execution& driver) noexcept;

@@ -28,7 +28,8 @@ struct EventState {
 
     const std::shared_ptr<DeviceState> device;
     const platform::EventKind kind;
-    // Nothing was recorded, or the last record was seen to be complete. Stored with release under the mutex.
+    // Nothing was recorded, or the last record was seen to be complete. Stored with release under the mutex. Never of a
+    // shared one.
     std::atomic<bool> complete{true};
 
     std::mutex mutex;                     // guards what follows
@@ -36,6 +37,9 @@ struct EventState {
     std::shared_ptr<StreamState> stream;  // of the last record; empty: never recorded
     std::uint64_t position = 0;
     std::uint64_t records = 0;
+    // Exported or imported: the last record may be another process's, so that only the driver knows what it stands for.
+    bool shared = false;
+    bool imported = false;
     bool is_fence = false;  // where it is complete, the stream has reached the position for every purpose
     std::shared_ptr<const CapturedRecord> captured;  // the last record was in a capture; then `stream` is empty
 
@@ -46,6 +50,8 @@ struct EventState {
     void abandon(FenceEvent* next) noexcept;
     // Expects the stream's mutex, and its handle open.
     Result<void> record_on(const std::shared_ptr<StreamState>& on);
+    // Expects `mutex`.
+    void share() noexcept;
 };
 
 // The last record of an event as it was when this was made. While it is held, the driver's event is not recorded anew
@@ -58,7 +64,8 @@ public:
     HeldRecord(const HeldRecord&) = delete;
     HeldRecord& operator=(const HeldRecord&) = delete;
 
-    bool none() const noexcept { return stream == nullptr && captured == nullptr; }  // never recorded
+    // Never recorded; of a shared event that is not known.
+    bool none() const noexcept { return stream == nullptr && captured == nullptr && !shared; }
     platform::EventHandle handle() const noexcept;
     // Known without asking. Never of timing events: that the work ended does not mean that the driver took the time.
     // Nor where other code may give the stream work, which has no position.
@@ -66,9 +73,10 @@ public:
     // It was seen to be complete: so is the stream up to its position, and the event, where it has no newer record.
     void note_complete() const;
 
-    std::shared_ptr<StreamState> stream;  // empty also where the record was in a capture
+    std::shared_ptr<StreamState> stream;  // empty also where the record was in a capture, and of a shared event
     std::uint64_t position = 0;
     std::shared_ptr<const CapturedRecord> captured;
+    bool shared = false;
 
 private:
     EventState& event_;

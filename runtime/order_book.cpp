@@ -19,12 +19,25 @@ OrderClock OrderBook::before(std::uint64_t stream, std::uint64_t position) const
 }
 
 void OrderBook::wait(std::uint64_t later, std::uint64_t from, std::uint64_t earlier, std::uint64_t position) {
+    if (alive(earlier)) wait(later, from, before(earlier, position));
+}
+
+void OrderBook::wait(std::uint64_t later, std::uint64_t from, const OrderClock& behind) {
     const auto waiting = lines_.find(later);
-    if (waiting == lines_.end() || !alive(earlier)) return;
-    waiting->second.wait(from, before(earlier, position));
+    if (waiting == lines_.end()) return;
+    waiting->second.wait(from, behind);
     // What the host knows, and streams that nobody asks about again.
     waiting->second.drop_if(
         [&](std::uint64_t stream, std::uint64_t at) { return !alive(stream) || host_.covers(stream, at); });
+}
+
+void OrderBook::shown(std::uint64_t stream, std::uint64_t position) {
+    shown_.join(before(stream, position));
+    shown_.drop_if([&](std::uint64_t one, std::uint64_t at) { return !alive(one) || host_.covers(one, at); });
+}
+
+void OrderBook::wait_for_others(std::uint64_t later, std::uint64_t from) {
+    wait(later, from, shown_);
 }
 
 void OrderBook::host_learns(const OrderClock& clock) {

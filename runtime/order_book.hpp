@@ -51,6 +51,11 @@ public:
     void began(std::uint64_t stream) { lines_.try_emplace(stream); }
     // The stream's operations from `from` on come behind this operation of another stream and all before it.
     void wait(std::uint64_t later, std::uint64_t from, std::uint64_t earlier, std::uint64_t position);
+    // Other processes may have waited for this operation; and what a stream, or the host, waits for at theirs may stand
+    // behind all that was shown.
+    void shown(std::uint64_t stream, std::uint64_t position);
+    void wait_for_others(std::uint64_t later, std::uint64_t from);
+    void seen_others() { host_learns(OrderClock(shown_)); }
     // The host saw that the stream has come there: whatever is issued from now on, by whomever, comes behind that.
     void seen(std::uint64_t stream, std::uint64_t position);
     // No operation will follow `last`, and no use in a history is this stream's, but such as the host saw completed.
@@ -88,12 +93,14 @@ public:
     const OrderLine* line(std::uint64_t stream) const noexcept;
 
 private:
+    void wait(std::uint64_t later, std::uint64_t from, const OrderClock& behind);
     bool alive(std::uint64_t stream) const noexcept { return lines_.contains(stream); }
     void host_learns(const OrderClock& clock);
 
     std::unordered_map<std::uint64_t, OrderLine> lines_;
     std::unordered_map<std::size_t, OrderClock> ended_;  // by device
     OrderClock host_;
+    OrderClock shown_;  // to other processes
 };
 
 }  // namespace isthmus::inline v0::detail

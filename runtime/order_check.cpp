@@ -154,6 +154,23 @@ void OrderChecker::waits(StreamState& later, StreamState& earlier, std::uint64_t
     book_.wait(later.id, later.issued + 1, earlier.id, position);
 }
 
+void OrderChecker::shown(StreamState& stream, std::uint64_t position) {
+    const std::lock_guard lock(mutex_);
+    know(stream);
+    book_.shown(stream.id, position);
+}
+
+void OrderChecker::waits_for_others(StreamState& stream) {
+    const std::lock_guard lock(mutex_);
+    know(stream);
+    book_.wait_for_others(stream.id, stream.issued + 1);
+}
+
+void OrderChecker::seen_others() {
+    const std::lock_guard lock(mutex_);
+    book_.seen_others();
+}
+
 void OrderChecker::allocated(BufferState& buffer, StreamState& stream, std::uint64_t position) {
     if (stream.external) return;  // as in begin()
     const std::lock_guard lock(mutex_);

@@ -63,6 +63,12 @@ public:
     void count(const Attempt& attempt);
     // What the stream is given from now on comes behind this operation of the other one.
     void waits(StreamState& later, StreamState& earlier, std::uint64_t position);
+    // Other processes may see the operation complete, by an event that they share.
+    void shown(StreamState& stream, std::uint64_t position);
+    // What the stream is given from now on comes behind something of another process, and so perhaps behind all that
+    // was shown. seen_others(): the host saw that something complete.
+    void waits_for_others(StreamState& stream);
+    void seen_others();
     // Memory is there once the stream has come to the position.
     void allocated(BufferState& buffer, StreamState& stream, std::uint64_t position);
     // All that comes before an operation, for Attempt::behind.

@@ -52,8 +52,8 @@ Result<void> Stream::wait(const Event& event) {
     std::unique_lock lock(stream.mutex);
     Result<bool> captured = detail::wait_in_capture(stream, last);
     if (!captured) return std::move(captured).error();
-    if (*captured || last.stream->device->synchronous) return {};  // the CPU device is always done
-    if (device.synchronous) {                                      // its work happens on this very thread
+    if (*captured || event.state()->device->synchronous) return {};  // the CPU device is always done
+    if (device.synchronous) {                                        // its work happens on this very thread
         lock.unlock();
         return event.synchronize();
     }
@@ -66,7 +66,13 @@ Result<void> Stream::wait(const Event& event) {
     stream.gives("a wait for an event");
     const platform::Status status = device.driver->execution().wait_event(stream.handle, last.handle());
     if (!status.ok()) return device.failure(status, "waiting for an event");
-    if (device.books->order != nullptr) device.books->order->waits(stream, *last.stream, last.position);
+    if (device.books->order != nullptr) {
+        if (last.shared) {
+            device.books->order->waits_for_others(stream);
+        } else {
+            device.books->order->waits(stream, *last.stream, last.position);
+        }
+    }
     // What the stream does from here on ends after the event: an operation of its own, so that a synchronise of this
     // stream covers it.
     stream.advance("a wait for an event");

@@ -3,6 +3,8 @@
 
 #include "launch_shape.hpp"
 
+#include <cstring>
+
 namespace isthmus::platform::cuda {
 namespace {
 
@@ -123,6 +125,26 @@ Status CudaExecution::elapsed_ms(EventHandle begin, EventHandle end, float& mill
     return context_.anywhere("cuEventElapsedTime", [&] {
         return context_.api().event_elapsed_time(&milliseconds, event_of(begin), event_of(end));
     });
+}
+
+Status CudaExecution::share_event(EventHandle event, SharedEventHandle& out) {
+    if (!context_.api().ipc_get_event_handle) return {Code::unsupported, 0, "cuIpcGetEventHandle"};
+    CUipcEventHandle made{};
+    const Status status = context_.anywhere(
+        "cuIpcGetEventHandle", [&] { return context_.api().ipc_get_event_handle(&made, event_of(event)); });
+    if (status.ok()) std::memcpy(out.data(), made.reserved, sizeof(made.reserved));
+    return status;
+}
+
+Status CudaExecution::open_event(const SharedEventHandle& handle, EventHandle& out) {
+    if (!context_.api().ipc_open_event_handle) return {Code::unsupported, 0, "cuIpcOpenEventHandle"};
+    CUipcEventHandle theirs{};
+    std::memcpy(theirs.reserved, handle.data(), sizeof(theirs.reserved));
+    CUevent event = nullptr;
+    const Status status =
+        context_.inside("cuIpcOpenEventHandle", [&] { return context_.api().ipc_open_event_handle(&event, theirs); });
+    if (status.ok()) out = handle_of<EventHandle>(event);
+    return status;
 }
 
 Status CudaExecution::context_in_use(bool& out) {

@@ -153,6 +153,10 @@ Result cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {
         if (const Result code = find(d, event, found)) return code;
         StreamTarget target;
         if (const Result code = resolve_for_work(d, stream, target)) return code;
+        if (found.shared && d.engine().capture_info(target.id).state != engine::CaptureState::none) {
+            d.engine().invalidate_capture(target.id);
+            return result::capture_unsupported;  // observed: 900, and 901 at the end
+        }
         std::uint64_t elsewhere = 0;
         if (recorded_elsewhere(found, elsewhere)) return wait_in_stream(d, found, elsewhere, target);
         return d.engine().wait(target.id, found.id);

@@ -12,19 +12,13 @@ namespace isthmus::sim {
 namespace {
 
 constexpr unsigned no_timing = 2, interprocess = 4;
-constexpr int isolation = 905;  // a captured stream that waits for what lies outside of its capture
+constexpr int map_failed = 205;
 
-// What the driver does about records of a process that has ended is not known.
-Result abandoned() {
-    say("an interprocess event waits for a process that has ended: answering CUDA_ERROR_UNKNOWN (999)");
-    return result::unknown;
-}
-
-// Looks again and again: the other process may be anything, and may end at any moment.
+// Looks again and again: the other process may be anything. Of one that has ended before its record was reached nobody
+// is told: what waits for that waits for good (observed).
 Result wait_for(Driver& d, const SharedEvent& shared, std::uint64_t record, int device, bool progress) {
     while (!shared.reached(record)) {
         if (const Result lost = d.engine().device_code(device)) return lost;
-        if (shared.abandoned(record)) return abandoned();
         if (progress) d.engine().progress();
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
@@ -37,7 +31,7 @@ Result get_handle(Driver& d, ShareableBytes* handle, Event* event) {
     if (!d.events.alive(event)) return lost_or_unknown(d.events, event);
     if (const Result lost = d.engine().device_code(event->context->device)) return lost;
     if (d.fact(event->context->device, attribute::ipc_events) == 0) return result::not_supported;
-    if ((event->flags & interprocess) == 0) return result::invalid_handle;  // assumed; opened ones have no such flag
+    if ((event->flags & interprocess) == 0) return result::invalid_handle;  // opened ones have no such flag
     *handle = event->shared->handle();
     return result::ok;
 }
@@ -45,9 +39,10 @@ Result get_handle(Driver& d, ShareableBytes* handle, Event* event) {
 Result open_handle(Driver& d, Context& context, Event** event, const ShareableBytes& handle) {
     if (!event) return result::invalid_value;
     if (d.fact(context.device, attribute::ipc_events) == 0) return result::not_supported;
-    if (SharedEvent::of_this_process(handle)) return result::invalid_context;  // for other processes (assumed)
+    if (!SharedEvent::is_one(handle)) return map_failed;                       // observed, as what follows is
+    if (SharedEvent::of_this_process(handle)) return result::invalid_context;  // for other processes
     std::shared_ptr<SharedEvent> shared = SharedEvent::open(handle);
-    if (!shared) return result::invalid_handle;
+    if (!shared) return result::invalid_handle;  // gone (assumed)
     const engine::EventId id = d.engine().create_event(false);
     const std::lock_guard lock(d.mutex);
     Event* const made = d.events.create();
@@ -83,8 +78,7 @@ bool recorded_elsewhere(const Event& event, std::uint64_t& record) {
 
 Result query_elsewhere(Driver& d, const Event& event, std::uint64_t record) {
     if (const Result lost = d.engine().device_code(event.context->device)) return lost;
-    if (event.shared->reached(record)) return result::ok;
-    return event.shared->abandoned(record) ? abandoned() : result::not_ready;
+    return event.shared->reached(record) ? result::ok : result::not_ready;
 }
 
 Result wait_elsewhere(Driver& d, const Event& event, std::uint64_t record) {
@@ -92,10 +86,6 @@ Result wait_elsewhere(Driver& d, const Event& event, std::uint64_t record) {
 }
 
 Result wait_in_stream(Driver& d, const Event& event, std::uint64_t record, const StreamTarget& stream) {
-    if (d.engine().capture_info(stream.id).state != engine::CaptureState::none) {
-        d.engine().invalidate_capture(stream.id);
-        return isolation;
-    }
     engine::Operation operation;
     operation.kind = engine::Kind::wait;
     operation.label = "cuStreamWaitEvent for another process";

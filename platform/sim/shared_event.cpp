@@ -4,14 +4,10 @@
 #include "memory_file.hpp"
 #include "named_file.hpp"
 
-#include <poll.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
-#include <csignal>
 
 namespace isthmus::sim {
 namespace {
@@ -19,31 +15,12 @@ namespace {
 constexpr char event_magic[8] = "simipce";
 constexpr std::uint64_t slots = 128;  // records under way at a time; who falls further behind waits for a later one
 
-// Also of a process that nobody has waited for yet.
-bool has_ended(int process) {
-#ifdef SYS_pidfd_open
-    const int file = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
-    if (file >= 0) {
-        pollfd ended = {file, POLLIN, 0};
-        const bool over = ::poll(&ended, 1, 0) == 1;
-        ::close(file);
-        return over;
-    }
-    if (errno == ESRCH) return true;
-#endif
-    return ::kill(process, 0) != 0 && errno == ESRCH;
-}
-
 }  // namespace
 
 struct SharedEvent::State {
-    struct Slot {
-        std::atomic<std::uint64_t> begun, reached;
-        std::atomic<int> process;
-    };
     std::atomic<std::uint64_t> records;
-    Slot slot[slots];
-    Slot& of(std::uint64_t record) { return slot[record % slots]; }
+    std::atomic<std::uint64_t> reached[slots];
+    std::atomic<std::uint64_t>& of(std::uint64_t record) { return reached[record % slots]; }
 };
 
 std::shared_ptr<SharedEvent> SharedEvent::over(int file, std::uint64_t nonce) {
@@ -74,6 +51,11 @@ std::shared_ptr<SharedEvent> SharedEvent::open(const ShareableBytes& handle) {
     return nullptr;
 }
 
+bool SharedEvent::is_one(const ShareableBytes& handle) {
+    FileName name;
+    return read_name(handle, event_magic, name);
+}
+
 bool SharedEvent::of_this_process(const ShareableBytes& handle) {
     FileName name;
     return read_name(handle, event_magic, name) && name.process == ::getpid();
@@ -93,29 +75,18 @@ std::uint64_t SharedEvent::last_record() const {
 }
 
 std::uint64_t SharedEvent::begin_record() {
-    const std::uint64_t record = state_->records.fetch_add(1, std::memory_order_acq_rel) + 1;
-    State::Slot& slot = state_->of(record);
-    slot.process.store(::getpid(), std::memory_order_relaxed);
-    slot.begun.store(record, std::memory_order_release);  // pairs with abandoned
-    return record;
+    return state_->records.fetch_add(1, std::memory_order_acq_rel) + 1;
 }
 
 void SharedEvent::reach(std::uint64_t record) {
-    std::atomic<std::uint64_t>& reached = state_->of(record).reached;
+    std::atomic<std::uint64_t>& reached = state_->of(record);
     std::uint64_t before = reached.load(std::memory_order_relaxed);
     while (before < record && !reached.compare_exchange_weak(before, record, std::memory_order_release)) {
     }  // release: pairs with reached()
 }
 
 bool SharedEvent::reached(std::uint64_t record) const {
-    return state_->of(record).reached.load(std::memory_order_acquire) >= record;  // pairs with reach()
-}
-
-bool SharedEvent::abandoned(std::uint64_t record) const {
-    State::Slot& slot = state_->of(record);
-    if (slot.begun.load(std::memory_order_acquire) != record) return false;  // pairs with begin_record
-    if (!has_ended(slot.process.load(std::memory_order_relaxed))) return false;
-    return !reached(record);
+    return state_->of(record).load(std::memory_order_acquire) >= record;  // pairs with reach()
 }
 
 }  // namespace isthmus::sim

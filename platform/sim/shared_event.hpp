@@ -13,6 +13,7 @@ class SharedEvent {
 public:
     static std::shared_ptr<SharedEvent> create();                            // nullptr: the system has none
     static std::shared_ptr<SharedEvent> open(const ShareableBytes& handle);  // nullptr: gone, or no such handle
+    static bool is_one(const ShareableBytes& handle);                        // by its form
     static bool of_this_process(const ShareableBytes& handle);
     ~SharedEvent();
     SharedEvent(const SharedEvent&) = delete;
@@ -24,8 +25,6 @@ public:
     std::uint64_t begin_record();
     void reach(std::uint64_t record);
     bool reached(std::uint64_t record) const;
-    // The process that recorded it has ended, and will not reach it any more.
-    bool abandoned(std::uint64_t record) const;
 
 private:
     struct State;

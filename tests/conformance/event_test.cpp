@@ -1,6 +1,8 @@
 // Events: what each kind is for, what a record costs, who may record and wait, and what it proves.
 #include "conformance.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -75,6 +77,98 @@ TEST(Events, InterprocessOnesAreThereWhereTheDeviceReportsThem) {  // keeps S11,
         event.synchronize().value();
         EXPECT_TRUE(event.finished().value());
         EXPECT_TRUE(refused_as(Event::elapsed_ms(event, event), Code::invalid_argument));
+    });
+}
+
+using Bytes = std::vector<std::byte>;
+
+// As export_event() makes them, with a handle of nothing.
+Bytes made_up(const isthmus::Uuid& device) {
+    Bytes bytes(isthmus::SharedEventDescriptor::size_bytes, std::byte{5});
+    const char magic[] = "isthmevt\1\0\0\0\0\0\0";
+    for (std::size_t at = 0; at < 16; ++at) bytes[at] = static_cast<std::byte>(magic[at]);
+    bytes[12] = std::byte{device.mig};
+    for (std::size_t at = 0; at < 16; ++at) bytes[16 + at] = static_cast<std::byte>(device.bytes[at]);
+    return bytes;
+}
+isthmus::Result<Event> import(const Device& device, const Bytes& bytes) {
+    const auto received = isthmus::SharedEventDescriptor::received(bytes);
+    if (!received) return received.error();
+    return import_event(device, *received);
+}
+
+TEST(Events, OnlyOnesForOtherProcessesAreExportedAndOnlyThoseProcessesImportThem) {  // keeps I2
+    on_every_device([](Device& device) {
+        EXPECT_TRUE(refused_as(export_event(device.create_event().value()), Code::invalid_argument));
+        const isthmus::Uuid own = device.facts().uuid;
+        const isthmus::Capability& capability = device.capabilities().feature(Feature::ipc_events);
+        long before = driver_calls();
+        EXPECT_TRUE(refused_as(import(device, Bytes(10)), Code::invalid_argument));
+        if (!capability) {
+            const auto refused = import(device, made_up(own));
+            EXPECT_TRUE(refused_as(refused, Code::unsupported));
+            if (!refused) {
+                const std::string text = refused.error().text();
+                EXPECT_TRUE(unless_fault(text.find(capability.reason) != std::string::npos)) << "the fact: " << text;
+                EXPECT_TRUE(unless_fault(text.find("message") != std::string::npos)) << "what works: " << text;
+            }
+            EXPECT_TRUE(unless_fault(driver_calls() == before));
+            return;
+        }
+        isthmus::Uuid other = own;
+        other.bytes[0] ^= 1;
+        EXPECT_TRUE(refused_as(import(device, made_up(other)), Code::wrong_device));
+        EXPECT_TRUE(unless_fault(driver_calls() == before));
+        EXPECT_TRUE(refused_as(import(device, made_up(own)), Code::invalid_argument)) << "the driver's 205";
+        const Event event = device.create_event({.interprocess = true}).value();
+        before = driver_calls("cuIpcGetEventHandle");
+        const auto sent = export_event(event).value();
+        EXPECT_EQ(sent.facts().device, own);
+        const auto again = export_event(event).value();
+        EXPECT_TRUE(std::equal(again.bytes().begin(), again.bytes().end(), sent.bytes().begin()));
+        EXPECT_TRUE(unless_fault(before < 0 || driver_calls("cuIpcGetEventHandle") == before + 2));
+        const auto here = import(device, Bytes(sent.bytes().begin(), sent.bytes().end()));
+        EXPECT_TRUE(refused_as(here, Code::invalid_argument));
+        if (!here) {
+            EXPECT_TRUE(unless_fault(here.error().remedy().find("itself") != std::string_view::npos))
+                << here.error().text();
+        }
+        EXPECT_TRUE(unless_fault(device.healthy()));
+    });
+}
+
+TEST(Events, ExportedOnesAreAskedForAndStayOutOfCaptures) {  // keeps I2, S14, S19
+    on_every_device([](Device& device) {
+        if (!device.capabilities().has(Feature::ipc_events)) return;
+        Event event = device.create_event({.interprocess = true}).value();
+        Stream stream = device.create_stream().value();
+        Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
+        work_on(stream, data);
+        stream.record(event).value();  // before it is exported
+        (void)export_event(event).value();
+        stream.wait(event).value();
+        event.synchronize().value();
+        work_on(stream, data);
+        const auto cost = [](auto call) {
+            const long before = driver_calls();
+            call();
+            return driver_calls() - before;
+        };
+        EXPECT_TRUE(unless_fault(cost([&] { stream.record(event).value(); }) == (counted(device) ? 1 : 0)));
+        EXPECT_TRUE(unless_fault(cost([&] { stream.wait(event).value(); }) == (counted(device) ? 1 : 0)));
+        event.synchronize().value();
+        for (int time = 0; time < 2; ++time) {
+            EXPECT_TRUE(unless_fault(cost([&] { EXPECT_TRUE(event.finished().value()); }) == (counted(device) ? 1 : 0)))
+                << "it may be recorded elsewhere";
+        }
+        isthmus::Capture capture = stream.begin_capture().value();
+        EXPECT_TRUE(refused_as(stream.record(event), Code::capture_error));
+        EXPECT_TRUE(refused_as(stream.wait(event), Code::capture_error));
+        EXPECT_TRUE(event.finished().value()) << "beside a capture it can be asked";
+        EXPECT_TRUE(worked(export_event(event)));
+        work_on(stream, data);
+        EXPECT_TRUE(worked(capture.end()));
+        on_every_device([&](Device& other) { EXPECT_TRUE(worked(other.stream().wait(event))); });
     });
 }
 
@@ -247,7 +341,12 @@ TEST(Events, NeitherLaunchesNorEventsSwitchContexts) {  // keeps L7, R7
             (void)stream.mark().value();
             (void)stream.poll().value();
             event.synchronize().value();
+            stream.synchronize().value();
         };
+        {  // idle ones enough for every round, however long its work takes
+            std::vector<Event> spare;
+            for (int event = 0; event < 16; ++event) spare.push_back(device.create_event().value());
+        }
         for (int warm = 0; warm < 3; ++warm) all_of_it();
         const auto switches = [] {
             return driver_calls("cuCtxPushCurrent") + driver_calls("cuCtxPopCurrent") + driver_calls("cuCtxSetCurrent");

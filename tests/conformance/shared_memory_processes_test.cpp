@@ -1,30 +1,24 @@
-// Memory of a GPU in two processes, over a channel: kernels of each read what kernels of the other wrote. Both are
-// forked before either opens a runtime, as two programs would be; this one never opens any.
+// Memory of a GPU in two processes, over a channel: kernels of each read what kernels of the other wrote.
 #include "conformance.hpp"
 #include "pinned_buffer.hpp"
+#include "two_processes.hpp"
 
-#include <isthmus/channel.hpp>
 #include <isthmus/shared_memory.hpp>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <exception>
 #include <utility>
 
 namespace {
 
 using conformance::driver_calls;
+using conformance::play;
 using conformance::refused_as;
 using conformance::runtime;
 using conformance::worked;
 using isthmus::Buffer;
 using isthmus::Channel;
 using isthmus::ChannelMessage;
-using isthmus::ChannelSide;
 using isthmus::Code;
 using isthmus::Device;
 using isthmus::ExportableBuffer;
@@ -37,51 +31,6 @@ using Numbers = ExportableBuffer<std::int32_t>;
 constexpr std::size_t count = 1000;
 constexpr int rounds = 5;
 enum Kind : std::uint32_t { memory, no_memory, your_turn };
-
-Channel opened(isthmus::FileDescriptor socket, ChannelSide side) {
-    isthmus::ChannelOptions options;
-    options.step_timeout = std::chrono::seconds(60);  // a driver may take its time to start
-    return Channel::over(std::move(socket), side, options).value();
-}
-
-// In a process of its own, which answers with what its expectations say.
-template <class Body>
-pid_t process(Body body) {
-    const pid_t child = ::fork();
-    if (child != 0) return child;
-    try {
-        body();
-    } catch (const std::exception& thrown) {
-        ADD_FAILURE() << thrown.what();
-    }
-    conformance::close_runtime();
-    ::_exit(testing::Test::HasFailure() ? 1 : 0);
-}
-
-int end_of(pid_t child) {
-    int status = -1;
-    EXPECT_EQ(::waitpid(child, &status, 0), child);
-    return status;
-}
-
-// Runs both; the parent keeps no end of their line. Answers how the exporter ended.
-template <class Exporter, class Importer>
-int play(Exporter exporter, Importer importer) {
-    isthmus::ChannelPair pair = isthmus::make_channel_pair().value();
-    const pid_t first = process([&] {
-        pair.childs.close();
-        exporter(opened(std::move(pair.ours), ChannelSide::offering));
-    });
-    const pid_t second = process([&] {
-        pair.ours.close();
-        importer(opened(std::move(pair.childs), ChannelSide::receiving));
-    });
-    pair.ours.close();
-    pair.childs.close();
-    const int status = end_of(first);
-    EXPECT_EQ(end_of(second), 0) << "the importer";
-    return status;
-}
 
 std::int32_t last_of(Device& device, const Buffer<std::int32_t>& buffer) {
     Buffer<std::int32_t> out = conformance::pinned(device, count, -1);

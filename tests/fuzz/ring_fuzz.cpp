@@ -1,7 +1,8 @@
-// Any bytes at all given to the decoders of descriptors (of a shared ring, and of shared memory of a GPU), and to the
-// judges of words that another process wrote. The first byte chooses: even, the rest is a descriptor of both; odd, it
-// is slots (a byte) and then words of 8 bytes, which a reader and a producer look at in turn, as counts, stamps and
+// Any bytes at all given to the decoders of descriptors (of a shared ring, of shared memory of a GPU and of an event),
+// and to the judges of words that another process wrote. The first byte chooses: even, the rest is a descriptor; odd,
+// it is slots (a byte) and then words of 8 bytes, which a reader and a producer look at in turn, as counts, stamps and
 // cursors.
+#include "shared_event_bytes.hpp"
 #include "shared_memory_bytes.hpp"
 #include "shared_ring_shape.hpp"
 
@@ -54,6 +55,16 @@ void decode_memory(std::span<const std::byte> bytes) {
     require(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
 }
 
+void decode_event(std::span<const std::byte> bytes) {
+    const Result<rules::DecodedEvent> decoded = rules::decode_shared_event(bytes);
+    if (!decoded) {
+        require(!decoded.error().message().empty() && decoded.code() == Code::invalid_argument);
+        return;
+    }
+    const SharedEventDescriptor::Bytes again = rules::encode_shared_event(decoded->facts, decoded->handle);
+    require(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
+}
+
 std::uint64_t word(std::span<const std::byte> bytes) {
     std::uint64_t value = 0;
     for (std::size_t at = 0; at < 8 && at < bytes.size(); ++at) {
@@ -98,6 +109,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else {
         decode(bytes);
         decode_memory(bytes);
+        decode_event(bytes);
     }
     return 0;
 }

@@ -14,6 +14,7 @@
 #include <platform/transfers.hpp>
 #include <platform/virtual_memory.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -66,6 +67,7 @@ public:
 
 // What an event is for; one kind never becomes another. `interprocess` measures no time (the driver refuses both).
 enum class EventKind : std::uint8_t { plain, timing, interprocess };
+using SharedEventHandle = std::array<unsigned char, 64>;
 
 struct LaunchRequest {
     const KernelInfo* kernel = nullptr;
@@ -114,6 +116,10 @@ public:
     virtual Status query_event(EventHandle event) = 0;  // Code::not_ready while work remains
     virtual Status synchronize_event(EventHandle event) = 0;
     virtual Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) = 0;
+    // What another process opens an interprocess event by; opaque, never all zero.
+    virtual Status share_event(EventHandle, SharedEventHandle&) { return {Code::unsupported, 0, "share_event"}; }
+    // An event of another process, which destroy_event() lets go of. Neither waits for a kernel (observed).
+    virtual Status open_event(const SharedEventHandle&, EventHandle&) { return {Code::unsupported, 0, "open_event"}; }
 
     // Is there a context that other code may have given work to? Creates none.
     virtual Status context_in_use(bool& out) { return out = false, Status{}; }

@@ -16,7 +16,7 @@ struct EventState;
 // One or the other: an event that other processes can open measures no time, and asking for both is refused (S11).
 struct EventOptions {
     bool timing = false;        // for elapsed_ms(); recording it costs the device a little more
-    bool interprocess = false;  // made so that another process could open it; only where Feature::ipc_events is
+    bool interprocess = false;  // for export_event() (shared_event.hpp); only where Feature::ipc_events is
 };
 
 // Made by Device::create_event or Stream::record. A handle: copies name the same event, and one that was moved from
@@ -31,7 +31,8 @@ public:
     ~Event() = default;
 
     // Has all work before the last record finished? One load once that was seen, by any call on any thread; a driver
-    // call until then. Seen, it also counts for Stream::completed(). Code::device_lost after a fault.
+    // call until then. Seen, it also counts for Stream::completed(). Code::device_lost after a fault. An event that
+    // several processes share is asked for each time.
     Result<bool> finished() const;
     // Blocks the calling thread until it has (S9).
     Result<void> synchronize(Wait wait = {}) const;

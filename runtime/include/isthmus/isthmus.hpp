@@ -42,6 +42,7 @@
 #include <isthmus/runtime.hpp>
 #include <isthmus/service.hpp>
 #include <isthmus/scoped_allocator.hpp>
+#include <isthmus/shared_event.hpp>
 #include <isthmus/shared_frame_ring.hpp>
 #include <isthmus/shared_memory.hpp>
 #include <isthmus/sharing_rung.hpp>

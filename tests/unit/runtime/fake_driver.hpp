@@ -266,6 +266,17 @@ public:
         return {Code::not_ready, 600, "query_event"};
     }
     platform::Status synchronize_event(platform::EventHandle) override { return world_.call("sync event", "sync"); }
+    platform::Status share_event(platform::EventHandle event, platform::SharedEventHandle& out) override {
+        out[0] = static_cast<unsigned char>(static_cast<std::uintptr_t>(event) | 1);
+        return world_.call("share event", "share_event");
+    }
+    platform::Status open_event(const platform::SharedEventHandle&, platform::EventHandle& out) override {
+        const platform::Status status = world_.call("open event", "open_event");
+        if (!status.ok()) return status;
+        world_.events.insert(world_.next);
+        out = platform::EventHandle{world_.next++};
+        return {};
+    }
     platform::Status elapsed_ms(platform::EventHandle, platform::EventHandle, float& milliseconds) override {
         milliseconds = 1.0F;
         return world_.call("elapsed", "elapsed");

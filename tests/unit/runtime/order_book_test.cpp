@@ -336,6 +336,21 @@ TEST(OrderBook, AStreamThatEndedUnseenIsKnownOnceItsDeviceIsWaitedFor) {  // kee
     EXPECT_EQ(found, 2) << "the ended stream waited for the write, and the host for the ended stream";
 }
 
+TEST(OrderBook, WhatWasShownToOtherProcessesMayComeBeforeWhatIsWaitedForThere) {  // keeps S7, I2
+    OrderBook book;
+    for (std::uint64_t id = 1; id <= 4; ++id) book.began(id);
+    book.wait(1, 3, 4, 5);
+    book.shown(1, 3);
+    book.wait_for_others(2, 7);
+    EXPECT_TRUE(book.ordered(2, 1, 3, {}));
+    EXPECT_TRUE(book.ordered(2, 4, 5, {})) << "what came before it, too";
+    EXPECT_FALSE(book.ordered(2, 1, 4, {})) << "shown is what the event stood behind";
+    EXPECT_FALSE(book.ordered(3, 1, 3, {}));
+    book.seen_others();
+    EXPECT_TRUE(book.ordered(3, 1, 3, {})) << "the host waited";
+    EXPECT_FALSE(book.ordered(3, 1, 4, {}));
+}
+
 TEST(OrderBook, ConcurrentUsesNeedNoOrderAmongThemselves) {  // keeps S7, G14
     const auto use = [](std::uint64_t stream, std::uint64_t position, bool writes, bool concurrent) {
         OrderUse made{stream, position, {}, writes};

@@ -1,0 +1,55 @@
+// A handle of the driver's and whose it is: everything else about an event is the driver's.
+#include "shared_event_bytes.hpp"
+
+#include "little_endian.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace isthmus::rules {
+namespace {
+
+constexpr std::uint64_t magic = 0x7476656d68747369u;  // "isthmevt"
+constexpr std::uint32_t version = 1;
+
+Error damaged(const std::string& field) {
+    return {Code::invalid_argument, "the descriptor of a shared event is not one that export_event() makes: " + field,
+            "take it unchanged from export_event() of the same version of this library"};
+}
+
+}  // namespace
+
+SharedEventDescriptor::Bytes encode_shared_event(const SharedEventFacts& facts, const EventHandleBytes& handle) {
+    SharedEventDescriptor::Bytes bytes{};
+    LittleEndianWriter to(bytes.data());
+    to.number(magic, 8);
+    to.number(version, 4);
+    to.number(facts.device.mig ? 1 : 0, 4);
+    for (const std::uint8_t byte : facts.device.bytes) to.number(byte, 1);
+    for (const unsigned char byte : handle) to.number(byte, 1);
+    return bytes;
+}
+static_assert(8 + 2 * 4 + 16 + 64 == SharedEventDescriptor::size_bytes);
+
+Result<DecodedEvent> decode_shared_event(std::span<const std::byte> bytes) {
+    if (bytes.size() != SharedEventDescriptor::size_bytes) {
+        return damaged("it has " + std::to_string(bytes.size()) + " bytes instead of " +
+                       std::to_string(SharedEventDescriptor::size_bytes));
+    }
+    LittleEndianReader from(bytes.data());
+    if (from.number(8) != magic) return damaged("its magic is another one");
+    if (const std::uint64_t told = from.number(4); told != version) {
+        return damaged("its version is " + std::to_string(told) + ", and this library speaks " +
+                       std::to_string(version));
+    }
+    const std::uint64_t mig = from.number(4);
+    if (mig > 1) return damaged("its device is neither a whole one nor a MIG instance");
+    DecodedEvent decoded;
+    decoded.facts.device.mig = mig == 1;
+    for (std::uint8_t& byte : decoded.facts.device.bytes) byte = static_cast<std::uint8_t>(from.number(1));
+    for (unsigned char& byte : decoded.handle) byte = static_cast<unsigned char>(from.number(1));
+    if (decoded.handle == EventHandleBytes{}) return damaged("it has no handle");
+    return decoded;
+}
+
+}  // namespace isthmus::rules
