@@ -14,7 +14,7 @@ constexpr std::uint32_t looks_between_commands = 64;
 
 ISTHMUS_KERNEL(echo, Index, Echo mailbox) {
     auto server = mailbox.serve();
-    for (std::uint64_t word; server.receive(word);) {
+    for (std::uint64_t word; server.receive(word, Publishes::message_only);) {
         if (!server.reply(word, Publishes::message_only)) return;
     }
 }

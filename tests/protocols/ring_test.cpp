@@ -31,6 +31,7 @@ struct RingCase {
     std::uint32_t messages = 3;
     Side producer = Side::host;
     Publishes publishes = Publishes::message_only;
+    Publishes taken = Publishes::all_memory;
     Weakening weakening{};
     bool fences = false;
     bool batch = false;   // two are taken at once, and given at once where their number is even
@@ -65,8 +66,8 @@ void consume(const RingCase& ring, Memory& memory) {
     for (std::uint32_t taken = 0; taken < ring.messages;) {
         std::uint32_t got[2][words] = {};
         std::uint32_t received = 1;
-        const RingStatus status =
-            ring.batch ? consumer.try_receive_some(got, received, ring.publishes) : consumer.try_receive(got[0]);
+        const RingStatus status = ring.batch ? consumer.try_receive_some(got, received, ring.publishes)
+                                             : consumer.try_receive(got[0], ring.taken);
         if (status == RingStatus::wait) memory.give_up();
         if (status == RingStatus::broken) return memory.note(99);
         for (std::uint32_t at = 0; at < received; ++at) {
@@ -155,6 +156,8 @@ TEST(Ring, ContentNeedsNoOrder) {
         EXPECT_TRUE(right({.capacity = 2, .messages = 3, .weakening = {Kind::relaxed_load, last_word}}));
     }
     EXPECT_TRUE(right({.capacity = 1, .messages = 3, .weakening = {Kind::relaxed_load, slots + 1}}));
+    EXPECT_TRUE(right({.capacity = 1, .messages = 3, .taken = Publishes::message_only}));
+    EXPECT_TRUE(right({.capacity = 2, .messages = 3, .taken = Publishes::message_only}));
 }
 
 // keeps G10
@@ -166,6 +169,9 @@ TEST(Ring, WhatWasWrittenBeforeAMessageThatPublishesAllMemoryIsSeenBehindIt) {
             ring.beside = true;
             EXPECT_TRUE(right(ring));
             ring.publishes = Publishes::message_only;
+            EXPECT_FALSE(right(ring));
+            ring.publishes = Publishes::all_memory;
+            ring.taken = Publishes::message_only;
             EXPECT_FALSE(right(ring));
         }
     }

@@ -118,15 +118,17 @@ public:
     ISTHMUS_KERNEL_FUNCTION RingConsumer(const Atomics& atomics, const RingPlace<Cell>& place)
         : atomics_(atomics), place_(place), next_(atomics_.load_relaxed(place.consumed)), seen_(next_) {}
 
-    // The next message of slot_words words; without one, what `message` holds is nobody's.
-    ISTHMUS_KERNEL_FUNCTION RingStatus try_receive(std::uint32_t* message) {
-        const RingStatus status = look(0, message);
+    // The next message of slot_words words; without one, what `message` holds is nobody's. Who asks for the message
+    // only need not look in order, which saves a GPU a fifth of each look over a link.
+    ISTHMUS_KERNEL_FUNCTION RingStatus try_receive(std::uint32_t* message,
+                                                   Publishes publishes = Publishes::all_memory) {
+        const RingStatus status = look(0, message, publishes);
         if (status == RingStatus::done) free();
         return status;
     }
     // As many as are there, up to `most`, whose words are all asked for before the first answer is looked at: over a
-    // link, that hides their ways behind each other. `messages` has most × slot_words words, slot_words being Words.
-    // all_memory: then once more over the link, if there were any.
+    // link, that hides the ways to one line behind those to another. `messages` has most × slot_words words, slot_words
+    // being Words. all_memory: then once more over the link, if there were any.
     template <std::uint32_t Words, std::uint32_t Most>
     ISTHMUS_KERNEL_FUNCTION RingStatus try_receive_some(std::uint32_t (&messages)[Most][Words], std::uint32_t& received,
                                                         Publishes publishes = Publishes::all_memory) {
@@ -169,7 +171,7 @@ public:
     // Are `wanted` messages there, at most the capacity? They are read before they are freed.
     ISTHMUS_KERNEL_FUNCTION RingStatus available(std::uint32_t wanted = 1) {
         while (seen_ - next_ < wanted) {
-            const RingStatus status = look(seen_ - next_, nullptr);
+            const RingStatus status = look(seen_ - next_, nullptr, Publishes::all_memory);
             if (status != RingStatus::done) return status;
             ++seen_;
         }
@@ -196,7 +198,7 @@ private:
     static constexpr std::uint32_t words_at_once = 16;
 
     // Is the message `ahead` of the next one there? Copies its words, unless nullptr.
-    ISTHMUS_KERNEL_FUNCTION RingStatus look(std::uint32_t ahead, std::uint32_t* message) const {
+    ISTHMUS_KERNEL_FUNCTION RingStatus look(std::uint32_t ahead, std::uint32_t* message, Publishes publishes) const {
         const std::uint32_t words = place_.slot_words;
         for (std::uint32_t first = 0; first < words; first += words_at_once) {
             std::uint64_t cells[words_at_once];
@@ -208,12 +210,13 @@ private:
                 std::uint64_t pair[2] = {0, 0};
                 // The last one's acquire pairs with the release in RingProducer::try_send(): nothing that comes behind
                 // this look comes before it.
-                if (word + 2 < words) {
-                    atomics_.load_stamped_pair_relaxed(cell(ahead, word), pair);
-                } else if (word + 2 == words) {
-                    atomics_.load_stamped_pair_acquire(cell(ahead, word), pair);
-                } else if (word + 1 == words) {
-                    pair[0] = atomics_.load_stamped_acquire(cell(ahead, word));
+                const bool ordered = publishes == Publishes::all_memory && word + 2 >= words;
+                if (word + 1 < words) {
+                    ordered ? atomics_.load_stamped_pair_acquire(cell(ahead, word), pair)
+                            : atomics_.load_stamped_pair_relaxed(cell(ahead, word), pair);
+                } else if (word < words) {
+                    pair[0] = ordered ? atomics_.load_stamped_acquire(cell(ahead, word))
+                                      : atomics_.load_stamped_relaxed(cell(ahead, word));
                 }
                 cells[at] = pair[0];
                 cells[at + 1] = pair[1];

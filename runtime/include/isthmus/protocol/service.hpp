@@ -44,15 +44,15 @@ public:
     }
 
     // The next request, waited for. false: the service is over, return.
-    ISTHMUS_KERNEL_FUNCTION bool receive(std::uint32_t* request) {
+    ISTHMUS_KERNEL_FUNCTION bool receive(std::uint32_t* request, Publishes publishes = Publishes::all_memory) {
         for (std::uint32_t looks = 0;; ++looks) {
-            RingStatus status = requests_.try_receive(request);
+            RingStatus status = requests_.try_receive(request, publishes);
             if (status == RingStatus::wait && (looks + 1) % Atomics::looks_between_commands == 0) {
                 const ServiceCommand command = commanded();
                 if (command == ServiceCommand::abandon) return end(ServiceState::ended);
                 if (command == ServiceCommand::finish) {
                     // What was sent before the command is in the ring by now, though it was not a moment ago.
-                    status = requests_.try_receive(request);
+                    status = requests_.try_receive(request, publishes);
                     if (status == RingStatus::wait) return end(ServiceState::ended);
                 }
             }
