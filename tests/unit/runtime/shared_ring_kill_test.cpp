@@ -1,6 +1,8 @@
 // Both halves of a shared ring when a process at the other end is killed at full speed, at a moment that nobody chose:
 // the survivor has a typed end within 100 ms (ten times that under sanitizers). The protocol's single accesses, one
 // after the other, are shared_ring_test.cpp's.
+#include "kills.hpp"
+
 #include <isthmus/channel.hpp>
 #include <isthmus/runtime.hpp>
 #include <isthmus/shared_frame_ring.hpp>
@@ -25,21 +27,9 @@ using Clock = std::chrono::steady_clock;
 using Ring = SharedFrameRing<std::uint32_t>;
 using Reader = SharedFrameReader<std::uint32_t>;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ISTHMUS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ISTHMUS_SANITIZED 1
-#endif
-#endif
-#if defined(ISTHMUS_SANITIZED)
-constexpr std::chrono::nanoseconds most = 1s;
-#else
-constexpr std::chrono::nanoseconds most = 100ms;
-#endif
 constexpr std::size_t elements = 64;
 constexpr unsigned rounds = 24;
-// Whoever waited for a deadline instead of noticing would be far beyond `most`.
+// Whoever waited for a deadline instead of noticing would be far beyond that.
 const Wait long_enough = Wait::at_most(20s);
 
 RuntimeOptions without_gpu() {
@@ -186,9 +176,9 @@ void play(std::chrono::nanoseconds (*kill)(const Round&)) {
     unsigned late = 0;
     for (unsigned seed = 0; seed < rounds && !testing::Test::HasFailure(); ++seed) {
         SCOPED_TRACE(seed);
-        if (kill(round_of(seed)) <= most) continue;
+        if (kill(round_of(seed)) <= most_after_a_kill) continue;
         ++late;
-        EXPECT_LE(kill(round_of(seed)).count(), most.count());
+        EXPECT_LE(kill(round_of(seed)).count(), most_after_a_kill.count());
     }
     EXPECT_LE(late * 4, rounds);
 }

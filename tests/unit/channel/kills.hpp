@@ -1,0 +1,121 @@
+// What tests share that kill a process: how soon a survivor has to know, a page that both see, and a kill at every
+// point of every way to play.
+#pragma once
+
+#include <isthmus/result.hpp>
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ISTHMUS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define ISTHMUS_SANITIZED 1
+#endif
+#endif
+#if defined(ISTHMUS_SANITIZED)
+inline constexpr std::chrono::nanoseconds most_after_a_kill = std::chrono::seconds(1);
+#else
+inline constexpr std::chrono::nanoseconds most_after_a_kill = std::chrono::milliseconds(100);
+#endif
+// A survivor that waited for a deadline instead of noticing would be far beyond that.
+inline constexpr std::chrono::nanoseconds survivors_step = std::chrono::seconds(10);
+
+inline std::int64_t now_ns() {
+    return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+// A T in memory that processes forked later see, too.
+template <class T>
+class SharedPage {
+public:
+    SharedPage()
+        : page_(::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
+          shared_(new (page_) T) {}
+    SharedPage(const SharedPage&) = delete;
+    SharedPage& operator=(const SharedPage&) = delete;
+    ~SharedPage() { ::munmap(page_, sizeof(T)); }
+    T* operator->() const { return shared_; }
+
+private:
+    void* page_;
+    T* shared_;
+};
+
+struct KillAt {
+    long point = 0;          // 0: none
+    unsigned dawdle_us = 0;  // in front of each point, at most
+    unsigned seed = 0;
+};
+struct Seen {
+    bool killed = false;
+    long points = 0;
+    isthmus::Result<void> survivor;
+    std::chrono::nanoseconds after_the_kill{0};
+};
+
+// play(way, kill) → Seen, text(way, kill) → what it was. ISTHMUS_KILLS=N: how many kills, which the ways share; without
+// it a sample. With more than there are points, every pass after the first one lets the victim dawdle, differently each
+// time. `lost_of`: at least one of so many survivors has an error.
+template <class Play, class Text>
+void kill_at_every_point(std::size_t ways, long sample, long lost_of, const Play& play, const Text& text) {
+    const char* asked = std::getenv("ISTHMUS_KILLS");
+    const long kills = asked ? std::strtol(asked, nullptr, 10) : sample;
+    ASSERT_GT(kills, 0);
+    long killed = 0;
+    long lost = 0;
+    long again = 0;
+    long late = 0;
+    long points = 0;
+    std::chrono::nanoseconds longest{0};
+    const auto number_of_ways = static_cast<long>(ways);
+    for (long way = 0; way < number_of_ways; ++way) {
+        const Seen whole = play(static_cast<std::size_t>(way), KillAt{});
+        if (testing::Test::HasFailure() || testing::Test::IsSkipped()) return;
+        ASSERT_TRUE(whole.survivor.ok()) << whole.survivor.error().text();
+        ASSERT_FALSE(whole.killed);
+        ASSERT_GT(whole.points, 20);
+        points += whole.points;
+        const long share = kills / number_of_ways + (way < kills % number_of_ways ? 1 : 0);
+        // The calls are not always as many (where something is tried again), and a late point may not be reached.
+        const long kills_before = killed;
+        for (long at = 0; killed < kills_before + share && at < 2 * share; ++at) {
+            const long pass = at / whole.points;
+            KillAt kill;
+            kill.point = 1 + (share >= whole.points ? at : at * whole.points / share) % whole.points;
+            kill.dawdle_us = pass == 0 ? 0 : 300;
+            kill.seed = static_cast<unsigned>(1 + at);
+            SCOPED_TRACE(text(static_cast<std::size_t>(way), kill));
+            Seen seen = play(static_cast<std::size_t>(way), kill);
+            // A machine that did not run the survivor for so long is no finding, if it happens seldom; a survivor that
+            // slept is one each time.
+            late += seen.after_the_kill > most_after_a_kill ? 1 : 0;
+            for (int tries = 0; seen.after_the_kill > most_after_a_kill && tries < 3; ++tries, ++again) {
+                seen = play(static_cast<std::size_t>(way), kill);
+            }
+            EXPECT_LE(seen.after_the_kill.count(), most_after_a_kill.count());
+            if (!seen.survivor.ok()) {
+                EXPECT_EQ(seen.survivor.code(), isthmus::Code::peer_lost) << seen.survivor.error().text();
+                ++lost;
+            }
+            killed += seen.killed ? 1 : 0;
+            longest = std::max(longest, seen.after_the_kill);
+            if (testing::Test::HasFailure()) return;
+        }
+    }
+    EXPECT_EQ(killed, kills);
+    EXPECT_LE(late * 4, kills);
+    EXPECT_GE(lost * lost_of, kills);
+    std::printf(
+        "%ld kills at %ld points, %ld of the survivors with a typed error, after %ld us at most, %ld played again\n",
+        killed, points, lost, static_cast<long>(longest.count() / 1000), again);
+}
