@@ -4,6 +4,7 @@
 #include <platform/detect.hpp>
 
 #include "access_rules.hpp"
+#include "export_finding_rules.hpp"
 #include "litmus_rules.hpp"
 #include "memory_source.hpp"
 #include "process.hpp"
@@ -25,12 +26,17 @@ std::array<rules::PathAnswer, memory_kind_count> all_paths(const Capabilities& c
     return paths;
 }
 
-// What the attributes promise, less what trials on this very device took away (G13).
+// What the attributes promise, less what trials on this very device took away (G13), and as tries showed it (D10).
 Capabilities narrowed_capabilities(const RuntimeConfig& config, const DeviceFacts& facts) {
     Capabilities capabilities = platform::detect(config.machine, facts);
     for (const LitmusFinding& finding : config.litmus_findings) {
         if (rules::finding_applies(finding, config.machine, facts)) {
             capabilities = rules::narrowed(std::move(capabilities), finding);
+        }
+    }
+    for (const ExportFinding& finding : config.export_findings) {
+        if (rules::finding_applies(finding, config.machine, facts)) {
+            platform::apply_probe(capabilities, rules::probe_of(finding));
         }
     }
     return capabilities;

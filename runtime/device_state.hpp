@@ -3,6 +3,7 @@
 
 #include <isthmus/access.hpp>
 #include <isthmus/capability.hpp>
+#include <isthmus/export_finding.hpp>
 #include <isthmus/litmus.hpp>
 #include <isthmus/log.hpp>
 #include <isthmus/result.hpp>
@@ -46,6 +47,7 @@ struct RuntimeConfig {
     LogCallback log;
     rules::BudgetOptions budget;
     std::vector<LitmusFinding> litmus_findings;
+    std::vector<ExportFinding> export_findings;
     std::uint64_t generation = 0;  // process::generation() at open
 
     void say(Severity severity, std::string_view line) const {

@@ -30,10 +30,15 @@ constexpr std::string_view other_kind = "use memory of another kind, or host vie
 }  // namespace
 
 AccessAnswer finding_applies(const LitmusFinding& finding, const MachineFacts& machine, const DeviceFacts& device) {
-    constexpr std::string_view again = "run `isthmus litmus` here";
-    if (!finding.device || finding.device != device.uuid) return no("it is another device's", again);
-    if (finding.driver_version != machine.driver_version) return no("it was made with another driver", again);
-    if (finding.simulated && !machine.simulated) return no("it was made on a simulated machine", again);
+    return made_here(finding.device, finding.driver_version, finding.simulated, machine, device,
+                     "run `isthmus litmus` here");
+}
+
+AccessAnswer made_here(const Uuid& on, int driver_version, bool simulated, const MachineFacts& machine,
+                       const DeviceFacts& device, std::string_view remedy) {
+    if (!on || on != device.uuid) return no("it is another device's", remedy);
+    if (driver_version != machine.driver_version) return no("it was made with another driver", remedy);
+    if (simulated && !machine.simulated) return no("it was made on a simulated machine", remedy);
     return {Verdict::yes, "made on this device with this driver", {}};
 }
 

@@ -5,6 +5,7 @@
 
 #include "current_scopes.hpp"
 #include "device_state.hpp"
+#include "export_finding_rules.hpp"
 #include "litmus_rules.hpp"
 #include "process.hpp"
 #include "wait_pause.hpp"
@@ -35,8 +36,9 @@ struct RuntimeState {
 namespace {
 
 // A finding that counts for no device was meant for some: whoever gave it learns why, once.
-void say_unused_findings(const detail::RuntimeState& state) {
-    for (const LitmusFinding& finding : state.config->litmus_findings) {
+template <class Finding>
+void say_unused(const detail::RuntimeState& state, std::string_view what, const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
         std::string_view reason = "that device is not there";
         bool used = false;
         for (const std::unique_ptr<Device>& device : state.devices) {
@@ -46,7 +48,7 @@ void say_unused_findings(const detail::RuntimeState& state) {
         }
         if (used) continue;
         state.config->say(Severity::warning,
-                          "a litmus finding for " + finding.device.text() + " is not used: " + std::string(reason));
+                          std::string(what) + finding.device.text() + " is not used: " + std::string(reason));
     }
 }
 
@@ -69,6 +71,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     config->budget.reserve_permille = options.host_reserve_permille;
     config->budget.allow_oversubscription = options.oversubscribe_managed;
     config->litmus_findings = options.litmus_findings;
+    config->export_findings = options.export_findings;
     config->generation = process::generation();
     auto books = std::make_shared<detail::Books>();
     if (options.order_check != OrderCheck::off) {
@@ -86,7 +89,8 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
         auto device = std::make_shared<detail::DeviceState>(config, books, std::move(driver), index);
         state->devices.push_back(std::make_unique<Device>(std::move(device)));
     }
-    say_unused_findings(*state);
+    say_unused(*state, "a litmus finding for ", config->litmus_findings);
+    say_unused(*state, "a finding about exports for ", config->export_findings);
     return Runtime(std::move(state));
 }
 

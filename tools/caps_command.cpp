@@ -4,6 +4,7 @@
 #include "caps_render.hpp"
 #include "command.hpp"
 #include "console.hpp"
+#include "export_tries.hpp"
 #include "session.hpp"
 
 #include <machines/record.hpp>
@@ -11,6 +12,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 
@@ -21,6 +24,7 @@ namespace machines = platform::machines;
 
 struct CapsOptions {
     bool all = false;
+    bool probe = false;
     std::string record;
     CapsFormat format = CapsFormat::text;
 };
@@ -61,27 +65,49 @@ std::string record_name(const std::string& file) {
     return stem.empty() || file == "-" ? "recorded" : stem;
 }
 
+// What --probe showed of fabric handles is what the simulator shall play.
+void keep_try(machines::DeviceRecord& device, const Capability& fabric) {
+    constexpr std::string_view field = "fabric_usable";
+    if (fabric.origin != Origin::probe) return;
+    device.fabric_usable = fabric.state == State::probed;
+    for (machines::Source& source : device.evidence) {
+        source.of.erase(std::remove(source.of.begin(), source.of.end(), field), source.of.end());
+    }
+    device.evidence.push_back({machines::Evidence::observed, "tried there: " + fabric.reason, {std::string(field)}});
+}
+
 std::string record_text(Runtime& runtime, const std::string& file) {
     std::vector<DeviceFacts> devices;
+    std::vector<Capability> fabrics;
     for (std::size_t i = 0; i < runtime.device_count(); ++i) {
         const Device& device = **runtime.device(i);
-        if (!device.is_cpu()) devices.push_back(device.facts());
+        if (device.is_cpu()) continue;
+        devices.push_back(device.facts());
+        fabrics.push_back(device.capabilities().feature(Feature::export_fabric));
     }
     machines::MachineRecord record = machines::record_of(record_name(file), runtime.machine(), devices);
+    for (std::size_t i = 0; i < record.devices.size(); ++i) keep_try(record.devices[i], fabrics[i]);
     if (const std::optional<Error>& absence = runtime.cuda_absence(); absence && devices.empty()) {
         record.init_code = absence->code() == Code::no_driver ? -1 : absence->driver_code();
     }
     return machines::write_record(record);
 }
 
+// A driver that hangs at one is given up then.
+constexpr std::chrono::seconds probe_deadline{60};
+
 int run_caps(CommandContext& context, CapsOptions options) {
     if (context.json) options.format = CapsFormat::json;
     if (options.all) {
-        if (!context.machine.empty() || !options.record.empty()) {
-            bad_input("--all shows every known machine: it goes with neither --machine nor --record");
+        if (!context.machine.empty() || !options.record.empty() || options.probe) {
+            bad_input("--all shows every known machine: it goes with none of --machine, --record and --probe");
         }
         print(render_machines(known_machine_views(), options.format));
         return exit_ok;
+    }
+    if (options.probe) {
+        check_machine(context.machine);
+        context.export_findings = try_exports(context.open_runtime, probe_deadline);
     }
     Result<Runtime> runtime = context.open_runtime();
     if (!runtime) cannot(runtime.error().text());
@@ -103,6 +129,7 @@ void add_caps_command(CLI::App& app, CommandContext& context) {
     const std::map<std::string, CapsFormat> formats = {
         {"text", CapsFormat::text}, {"json", CapsFormat::json}, {"markdown", CapsFormat::markdown}};
     caps->add_flag("--all", options->all, "all known machines side by side");
+    caps->add_flag("--probe", options->probe, "also try what attributes only promise: exports of 2 MiB of each device");
     caps->add_option("--record", options->record, "save the machine's record as JSON (-: print it alone)")
         ->type_name("FILE")
         ->check([](const std::string& file) { return std::string(file.empty() ? "names no file" : ""); });

@@ -3,12 +3,14 @@
 
 #include "exit_codes.hpp"
 
+#include <isthmus/export_finding.hpp>
 #include <isthmus/runtime.hpp>
 
 #include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace isthmus::tools {
 
@@ -20,6 +22,7 @@ struct CommandContext {
     std::optional<std::size_t> device;
     std::string machine;                            // --machine, as given; empty: this machine
     std::string litmus;                             // --litmus: a record with findings; empty: none
+    std::vector<ExportFinding> export_findings;     // of tries that this command made before it opens the runtime
     std::function<Result<Runtime>()> open_runtime;  // plays `machine` where it is given
     int exit_code = exit_ok;                        // what the subcommand's callback leaves here
 };

@@ -1,6 +1,8 @@
 // The checks, one function each. A fact that is not known finds nothing.
 #include "doctor_checks.hpp"
 
+#include "doctor_sharing.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -158,21 +160,6 @@ Found container_without_devices(const DoctorFacts& facts) {
     if (!hidden) return std::nullopt;
     return Diagnosis{Weight::problem, "this is a container without /dev/nvidia*, but " + hardware(facts),
                      "docker run --gpus all, or podman run --device nvidia.com/gpu=all; on Jetson: --runtime nvidia"};
-}
-
-Found imex_channel(const DoctorFacts& facts) {
-    const auto wants_fabric = [](const DeviceSighting& device) { return device.fabric; };
-    if (std::none_of(facts.opening.devices.begin(), facts.opening.devices.end(), wants_fabric)) return std::nullopt;
-    if (facts.machine.imex_channel_files > 0) return std::nullopt;
-    const int major = facts.machine.imex_channels_major;
-    const std::string module = major < 0 ? "/proc/devices has no nvidia-caps-imex-channels"
-                                         : fmt::format("nvidia-caps-imex-channels has major number {}", major);
-    return Diagnosis{Weight::note,
-                     "the GPU says it can export fabric handles, but there is no channel file in "
-                     "/dev/nvidia-caps-imex-channels (" +
-                         module + "): creating such memory fails with 800",
-                     "only for sharing between nodes: nvidia-modprobe -c 0, or the driver option "
-                     "NVreg_CreateImexChannel0=1; in a container: --device /dev/nvidia-caps-imex-channels/channel0"};
 }
 
 Found numa_forbidden(const DoctorFacts& facts) {
@@ -337,7 +324,7 @@ constexpr Check checks[] = {
     {"D009", "little memory may be locked", locked_memory},
     {"D010", "a memory cgroup limits this process", memory_cgroup},
     {"D011", "a container without the GPU's device files", container_without_devices},
-    {"D012", "no IMEX channel for fabric handles", imex_channel},
+    {"D012", "no IMEX channel for fabric handles", no_imex_channel},
     {"D013", "memory cannot be placed on NUMA nodes", numa_forbidden},
     {"D014", "no huge pages", huge_pages},
     {"D015", "WSL2", wsl},
@@ -351,6 +338,14 @@ constexpr Check checks[] = {
     {"D023", "compute mode", compute_mode},
     {"D024", "too few processes allowed", process_limit},
     {"D025", "a device that cannot be used", device_unusable},
+    {"D026", "no GPU exports fabric handles", no_fabric_attribute},
+    {"D027", "the kernel driver has no IMEX channels", no_imex_major},
+    {"D028", "an IMEX channel of another device", foreign_imex_channel},
+    {"D029", "an IMEX channel that this user may not open", forbidden_imex_channel},
+    {"D030", "no IMEX daemon", no_imex_daemon},
+    {"D031", "fabric handles do not work", fabric_fails},
+    {"D032", "another IMEX channel than the other end's", other_imex_channel},
+    {"D033", "file descriptors of GPU memory do not work", posix_fd_fails},
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <memory>
+#include <optional>
 
 namespace isthmus::tools {
 namespace {
@@ -81,10 +82,18 @@ std::string as_json(const DoctorFacts& facts, const std::vector<Finding>& findin
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-int run_doctor(const CommandContext& context, double deadline_seconds) {
+struct DoctorOptions {
+    double deadline_seconds = 30.0;
+    bool fabric = false;
+    std::optional<int> fabric_channel;
+};
+
+int run_doctor(const CommandContext& context, const DoctorOptions& options) {
     play_machine(context.machine);  // bad names end here, not in a child
-    const std::chrono::milliseconds deadline(static_cast<long>(deadline_seconds * 1000));
-    const DoctorFacts facts = gather_doctor_facts(context.open_runtime, deadline);
+    const std::chrono::milliseconds deadline(static_cast<long>(options.deadline_seconds * 1000));
+    DoctorFacts facts = gather_doctor_facts(context.open_runtime, deadline);
+    facts.imex.wanted = options.fabric || options.fabric_channel;
+    facts.imex.other_channel = options.fabric_channel;
     const std::vector<Finding> findings = diagnose(facts);
     print(context.json ? as_json(facts, findings) : as_text(facts, findings));
     return !findings.empty() && findings.front().weight == Weight::problem ? exit_failed : exit_ok;
@@ -94,13 +103,19 @@ int run_doctor(const CommandContext& context, double deadline_seconds) {
 
 void add_doctor_command(CLI::App& app, CommandContext& context) {
     CLI::App* doctor = app.add_subcommand("doctor", "what is wrong or missing on this machine, and how to mend it");
-    const auto deadline = std::make_shared<double>(30.0);
-    doctor->add_option("--deadline", *deadline, "seconds that each try in a child process may take")
+    const auto options = std::make_shared<DoctorOptions>();
+    doctor->add_option("--deadline", options->deadline_seconds, "seconds that each try in a child process may take")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.1, 3600.0))
         ->capture_default_str();
+    doctor->add_flag("--fabric", options->fabric, "fabric handles are wanted: what they lack is a problem");
+    doctor
+        ->add_option("--fabric-channel", options->fabric_channel,
+                     "… with the machine whose IMEX channel has this number")
+        ->type_name("N")
+        ->check(CLI::Range(0, 65535));
     doctor->footer("Exits with 1 where a problem was found; docs/doctor.md explains every id.");
-    doctor->callback([&context, deadline] { context.exit_code = run_doctor(context, *deadline); });
+    doctor->callback([&context, options] { context.exit_code = run_doctor(context, *options); });
 }
 
 }  // namespace isthmus::tools

@@ -3,11 +3,13 @@
 
 #include "probe.hpp"
 
+#include <isthmus/export_finding.hpp>
 #include <isthmus/facts.hpp>
 #include <isthmus/result.hpp>
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,11 +57,30 @@ struct PlacementFacts {
     std::string huge_failure;
 };
 
+// One file of /dev/nvidia-caps-imex-channels.
+struct ImexChannel {
+    int number = 0;       // of its name
+    int major = -1;       // of the character device that it is; -1: none
+    std::string failure;  // of opening it for reading and writing; empty: it could be
+};
+
+enum class Seen { unknown, no, yes };
+
+// What fabric handles need beside the attribute and the driver's major number (MachineFacts::imex_channels_major).
+struct ImexFacts {
+    bool wanted = false;               // --fabric: what is missing is a problem
+    std::optional<int> other_channel;  // --fabric-channel: what the other end has
+    std::vector<ImexChannel> channels;
+    Seen daemon = Seen::unknown;  // a process named nvidia-imex
+};
+
 struct DoctorFacts {
     MachineFacts machine;
     OpeningFacts opening;
     UseFacts use;
     PlacementFacts placement;
+    ImexFacts imex;
+    std::vector<ExportFinding> exports;  // of every device and kind of handle that could be tried
 
     std::string module_version;  // of the kernel module; empty: it is not loaded
     bool open_module = false;    // the open-source flavour

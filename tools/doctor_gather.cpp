@@ -2,16 +2,23 @@
 #include "doctor_gather.hpp"
 
 #include "console.hpp"
+#include "export_tries.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -261,6 +268,49 @@ void gather_surroundings(DoctorFacts& facts) {
     facts.wsl = release.find("microsoft") != std::string::npos || release.find("Microsoft") != std::string::npos;
 }
 
+// "channel12" → 12; -1: another name.
+int channel_number(const std::string& name) {
+    constexpr std::string_view start = "channel";
+    if (!begins(name, start) || name.size() == start.size() || name.size() > start.size() + 6) return -1;
+    const std::string digits = name.substr(start.size());
+    const bool all = std::all_of(digits.begin(), digits.end(), [](unsigned char each) { return std::isdigit(each); });
+    return all ? std::atoi(digits.c_str()) : -1;
+}
+
+void gather_imex(DoctorFacts& facts) {
+    ImexFacts& imex = facts.imex;
+    if (facts.machine.simulated) {  // a record counts the files, and says nothing of a daemon
+        for (int number = 0; number < facts.machine.imex_channel_files; ++number) {
+            imex.channels.push_back({number, facts.machine.imex_channels_major, {}});
+        }
+        return;
+    }
+    const std::string folder = "/dev/nvidia-caps-imex-channels/";
+    for (const std::string& name : list_folder(folder)) {
+        ImexChannel channel;
+        channel.number = channel_number(name);
+        if (channel.number < 0) continue;
+        struct stat file {};
+        if (::stat((folder + name).c_str(), &file) == 0 && S_ISCHR(file.st_mode)) {
+            channel.major = static_cast<int>(major(file.st_rdev));
+        }
+        // Opened and not only asked about: a device cgroup refuses what permissions allow.
+        const int opened = ::open((folder + name).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+        if (opened < 0) channel.failure = std::strerror(errno);
+        if (opened >= 0) ::close(opened);
+        imex.channels.push_back(std::move(channel));
+    }
+    std::sort(imex.channels.begin(), imex.channels.end(),
+              [](const ImexChannel& one, const ImexChannel& other) { return one.number < other.number; });
+    const std::vector<std::string> processes = list_folder("/proc");
+    if (processes.empty()) return;
+    imex.daemon = Seen::no;
+    for (const std::string& name : processes) {
+        if (!std::isdigit(static_cast<unsigned char>(name[0]))) continue;
+        if (read_file("/proc/" + name + "/comm") == "nvidia-imex\n") imex.daemon = Seen::yes;
+    }
+}
+
 void gather_limits(DoctorFacts& facts) {
     facts.open_files_limit = limit_of(RLIMIT_NOFILE);
     facts.processes_limit = ::geteuid() == 0 ? unlimited : limit_of(RLIMIT_NPROC);  // root is not held to it
@@ -286,6 +336,10 @@ DoctorFacts gather_doctor_facts(const std::function<Result<Runtime>()>& open_run
     gather_limits(facts);
     gather_opening(facts, run_probe([&] { return try_opening(open_runtime); }, deadline));
     if (!facts.opening.devices.empty()) gather_use(facts, run_probe([&] { return try_using(open_runtime); }, deadline));
+    // A device that cannot be used has findings of its own; nothing would be learned of handles there.
+    const bool usable = facts.use.tried && facts.use.end == ProbeEnd::finished && facts.use.failure.empty();
+    if (usable) facts.exports = try_exports(open_runtime, deadline);
+    gather_imex(facts);
     gather_placement(facts, run_probe(try_placing, deadline));
     return facts;
 }

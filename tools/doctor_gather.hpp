@@ -10,7 +10,8 @@
 
 namespace isthmus::tools {
 
-// Each of the three tries (opening the driver, using every device, placing memory) gets `deadline` for itself.
+// Each of the four tries (opening the driver, using every device, placing memory, exporting it) gets `deadline` for
+// itself.
 DoctorFacts gather_doctor_facts(const std::function<Result<Runtime>()>& open_runtime,
                                 std::chrono::milliseconds deadline);
 

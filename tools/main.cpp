@@ -48,7 +48,8 @@ std::size_t device_number(const std::string& text) {
     return number;
 }
 
-// Findings of the record that is played, and of --litmus. What is not used is said on stderr.
+// Findings of the record that is played, of --litmus, and of tries that were asked for. What is not used is said on
+// stderr.
 RuntimeOptions options_of(const CommandContext& context) {
     RuntimeOptions options;
     for (const std::string& file : {context.machine, context.litmus}) {
@@ -59,7 +60,8 @@ RuntimeOptions options_of(const CommandContext& context) {
             options.litmus_findings.push_back(std::move(finding));
         }
     }
-    if (!options.litmus_findings.empty()) {
+    options.export_findings = context.export_findings;
+    if (!options.litmus_findings.empty() || !options.export_findings.empty()) {
         options.log = [](Severity severity, std::string_view line) {
             if (severity != Severity::info) fmt::print(stderr, "isthmus: {}\n", line);
         };

@@ -102,6 +102,7 @@ void apply_probe(Capabilities& capabilities, const Probe& probe) {
     capability.reason = probe.finding;
     if (probe.works) return;
     if (probe.driver_code != 0) capability.reason += " (error " + std::to_string(probe.driver_code) + ")";
+    if (capability.reason.empty() || capability.reason.back() != '.') capability.reason += '.';
 
     // The axes follow their features down, never up: losing "only some atomics" must not read as "all of them".
     capabilities.translation = std::min(capabilities.translation, translation_of(capabilities));

@@ -2,6 +2,7 @@
 // enumeration. A new enumerator without a name is a compiler warning here.
 #include <isthmus/access.hpp>
 #include <isthmus/capability.hpp>
+#include <isthmus/export_finding.hpp>
 #include <isthmus/facts.hpp>
 #include <isthmus/litmus.hpp>
 #include <isthmus/memory_kind.hpp>
@@ -171,6 +172,17 @@ std::string_view name(Verdict verdict) noexcept {
         case Verdict::no: return "no";
         case Verdict::yes: return "yes";
         case Verdict::not_verified: return "not_verified";
+    }
+    return "unknown";
+}
+
+std::string_view name(ExportStep step) noexcept {
+    switch (step) {
+        case ExportStep::create: return "create";
+        case ExportStep::export_handle: return "export";
+        case ExportStep::import_handle: return "import";
+        case ExportStep::compare: return "compare";
+        case ExportStep::survive: return "survive";
     }
     return "unknown";
 }

@@ -3,6 +3,7 @@
 #include "conformance.hpp"
 #include "pinned_buffer.hpp"
 
+#include <isthmus/export_probe.hpp>
 #include <isthmus/shared_memory.hpp>
 
 #include <fcntl.h>
@@ -27,6 +28,8 @@ using isthmus::Buffer;
 using isthmus::Code;
 using isthmus::Device;
 using isthmus::ExportableBuffer;
+using isthmus::ExportFinding;
+using isthmus::ExportKinds;
 using isthmus::Feature;
 using isthmus::FileDescriptor;
 using isthmus::LaunchMode;
@@ -296,6 +299,55 @@ TEST(SharedMemory, AFabricCarriesMemoryWhereItWorksAndElseSaysWhatIsMissing) {
         altered[64] ^= std::byte{0xff};
         auto wrong = received(altered, -1).value();
         EXPECT_TRUE(refused_as(isthmus::import_memory<std::int32_t>(device, std::move(wrong)), Code::invalid_argument));
+    });
+}
+
+Feature feature_of(ExportKinds kind) {
+    return kind == ExportKinds::fabric ? Feature::export_fabric : Feature::export_posix_fd;
+}
+
+// keeps V5, D10
+TEST(SharedMemory, ATryTellsWhetherHandlesWorkAndCapabilitiesFollowIt) {
+    on_every_device([](Device& device) {
+        for (const ExportKinds kind : {ExportKinds::posix_fd, ExportKinds::fabric}) {
+            const Feature feature = feature_of(kind);
+            const bool says = device.capabilities().has(Feature::virtual_memory) && device.capabilities().has(feature);
+            const Result<ExportFinding> tried = isthmus::probe_export(device, kind);
+            if (!says) {
+                EXPECT_TRUE(refused_as(tried, Code::unsupported));
+                continue;
+            }
+            const long before = driver_calls();
+            const ExportFinding found = isthmus::probe_export(device, kind).value();
+            const long calls = driver_calls() - before;
+            EXPECT_TRUE(unless_fault(before < 0 || !found.works || calls == 8)) << calls;
+            EXPECT_EQ(found.works, found.driver_code == 0) << found.call << " " << found.message;
+            const bool fabric = kind == ExportKinds::fabric;
+            const bool makes = Numbers::make(device, count, {.other_machines = fabric}).ok();
+            EXPECT_TRUE(unless_fault(found.works == makes)) << "a try is as good as the real thing";
+
+            isthmus::RuntimeOptions options;
+            options.export_findings = {found};
+            isthmus::Runtime second = isthmus::Runtime::open(options).value();
+            for (std::size_t at = 0; at < second.device_count(); ++at) {
+                const Device& each = *second.device(at).value();
+                const isthmus::Capability& answer = each.capabilities().feature(feature);
+                if (each.facts().uuid == device.facts().uuid) {
+                    const isthmus::State state = found.works ? isthmus::State::probed : isthmus::State::no;
+                    EXPECT_TRUE(unless_fault(answer.state == state && answer.origin == isthmus::Origin::probe))
+                        << answer.reason;
+                } else {
+                    EXPECT_NE(answer.origin, isthmus::Origin::probe) << "nobody tried this one";
+                }
+            }
+            if (found.works) continue;
+            Device& lowered = *second.device(device.facts().uuid).value();
+            EXPECT_TRUE(refused_as(Numbers::make(lowered, count, {.other_machines = fabric}), Code::unsupported));
+            EXPECT_TRUE(refused_as(isthmus::probe_export(lowered, kind), Code::unsupported));
+        }
+        for (const ExportKinds kind : {ExportKinds::none, ExportKinds::posix_fd | ExportKinds::fabric}) {
+            EXPECT_TRUE(refused_as(isthmus::probe_export(device, kind), Code::invalid_argument));
+        }
     });
 }
 

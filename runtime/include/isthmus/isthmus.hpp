@@ -20,6 +20,8 @@
 #include <isthmus/current.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/event.hpp>
+#include <isthmus/export_finding.hpp>
+#include <isthmus/export_probe.hpp>
 #include <isthmus/facts.hpp>
 #include <isthmus/file_descriptor.hpp>
 #include <isthmus/frame_ring.hpp>

@@ -4,6 +4,7 @@
 #include <isthmus/access.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/export.hpp>
+#include <isthmus/export_finding.hpp>
 #include <isthmus/facts.hpp>
 #include <isthmus/litmus.hpp>
 #include <isthmus/log.hpp>
@@ -44,6 +45,9 @@ struct RuntimeOptions {
     // What `isthmus litmus` found on this machine: takes from the devices' capabilities what did not hold, and never
     // adds (G13). A finding of another device or driver counts for nothing, and a line of the log says so.
     std::vector<LitmusFinding> litmus_findings;
+    // What probe_export() showed in this process's surroundings: turns yes into probed or into no, and never adds. A
+    // finding of another device or driver counts for nothing, and a line of the log says so.
+    std::vector<ExportFinding> export_findings;
     LogCallback log;  // empty: silent
 };
 

@@ -140,6 +140,10 @@ class ThisMachine(unittest.TestCase):
             self.assertEqual(json.loads(alone.stdout)["machine"], record["machine"])
 
 
+# The findings about fabric handles.
+FABRIC = {"D012", "D026", "D027", "D028", "D029", "D030", "D031", "D032"}
+
+
 class PlayedMachines(unittest.TestCase):
     def play(self, machine, *arguments):
         done = run(*arguments, "--machine", machine)
@@ -179,6 +183,67 @@ class PlayedMachines(unittest.TestCase):
                 done = self.play(machine, "caps", "--json", "--device", "cpu")
                 self.assertEqual([device["name"] for device in json.loads(done.stdout)["devices"]], ["CPU"])
 
+    @staticmethod
+    def missing_piece(record):
+        """What fabric handles lack on a machine that is played: one finding, or none."""
+        says = any(device["attributes"].get("HANDLE_TYPE_FABRIC_SUPPORTED") == 1 for device in record["devices"])
+        if not says or all(device["fabric_usable"] for device in record["devices"]):
+            return set()
+        if record["machine"]["imex_channels_major"] < 0:
+            return {"D027"}
+        return {"D012"} if record["machine"]["imex_channel_files"] == 0 else {"D031"}
+
+    def test_the_doctor_says_what_a_wanted_fabric_lacks(self):
+        for machine in set(MACHINES) & {"gb200", "h200", "orin"}:
+            with self.subTest(machine=machine):
+                found = {finding["id"]: finding["weight"] for finding in json.loads(
+                    self.play(machine, "doctor", "--json", "--fabric").stdout)["findings"]}
+                expected = {"gb200": {}, "h200": {"D012": "problem"}, "orin": {"D026": "problem"}}
+                self.assertEqual({key: found[key] for key in FABRIC & found.keys()}, expected[machine])
+
+    def test_the_doctor_compares_channels(self):
+        if "gb200" not in MACHINES:
+            self.skipTest("gb200 is not built for")
+        for number, expected in (("0", set()), ("7", {"D032"})):
+            done = self.play("gb200", "doctor", "--json", "--fabric-channel", number)
+            found = {finding["id"] for finding in json.loads(done.stdout)["findings"]}
+            self.assertEqual(FABRIC & found, expected)
+
+    def test_a_channel_file_alone_carries_nothing(self):
+        record = json.loads((RECORDS / "h200.json").read_text())
+        record["machine"]["imex_channel_files"] = 1
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "channel.json")
+            pathlib.Path(path).write_text(json.dumps(record))
+            found = {finding["id"]: finding for finding in json.loads(
+                self.play(path, "doctor", "--json").stdout)["findings"]}
+            self.assertEqual(FABRIC & found.keys(), {"D031"})
+            self.assertIn("cuMemCreate returned 800", found["D031"]["evidence"])
+
+    def test_tries_confirm_or_take_away_and_records_keep_them(self):
+        for machine in MACHINES:
+            with self.subTest(machine=machine), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "tried.json")
+                plain = json.loads(self.play(machine, "caps", "--json").stdout)
+                done = self.play(machine, "caps", "--json", "--probe", "--record", path)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                tried = json.loads(done.stdout)
+                record = json.loads((RECORDS / (machine + ".json")).read_text())
+                kept = json.loads(pathlib.Path(path).read_text())
+                for number, device in enumerate(kept["devices"]):
+                    for name in ("export_posix_fd", "export_fabric"):
+                        before = plain["devices"][number]["features"][name]
+                        after = tried["devices"][number]["features"][name]
+                        works = name == "export_posix_fd" or record["devices"][number]["fabric_usable"]
+                        expected = before["state"] if before["state"] == "no" else "probed" if works else "no"
+                        self.assertEqual((after["state"], after["origin"] == "probe"),
+                                         (expected, before["state"] != "no"), (name, after))
+                    if plain["devices"][number]["features"]["export_fabric"]["state"] != "no":
+                        self.assertEqual(device["fabric_usable"], record["devices"][number]["fabric_usable"])
+                        said = [source for source in device["evidence"] if "fabric_usable" in source.get("of", [])]
+                        self.assertEqual([source["is"] for source in said], ["observed"])
+                self.assertEqual(self.play(path, "caps", "--json").returncode, 0)
+
     def test_the_doctor_judges_every_machine(self):
         for machine in MACHINES:
             with self.subTest(machine=machine):
@@ -194,6 +259,9 @@ class PlayedMachines(unittest.TestCase):
                     self.assertNotIn("D020", found)
                     self.assertNotIn("D022", found)
                     self.assertNotIn("D025", found)
+                    self.assertNotIn("D033", found)
+                    record = json.loads((RECORDS / (machine + ".json")).read_text())
+                    self.assertEqual(FABRIC & found.keys(), self.missing_piece(record), found)
                 self.assertEqual(done.returncode, 1 if "problem" in found.values() else 0)
 
 

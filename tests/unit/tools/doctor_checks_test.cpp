@@ -43,6 +43,26 @@ void fail_init(DoctorFacts& facts, Code code, int driver_code) {
     facts.use = {};
 }
 
+ExportFinding failed_try(ExportKinds kind, ExportStep step) {
+    ExportFinding finding;
+    finding.kind = kind;
+    finding.failed = step;
+    if (step == ExportStep::create) finding.call = "cuMemCreate", finding.driver_code = 800;
+    if (step == ExportStep::export_handle) finding.call = "cuMemExportToShareableHandle", finding.driver_code = 801;
+    if (step == ExportStep::import_handle) finding.call = "cuMemImportFromShareableHandle", finding.driver_code = 999;
+    if (step == ExportStep::survive) finding.message = "signal 11";
+    return finding;
+}
+
+// A GPU that says it exports fabric handles, with all that they need, and a try that failed there nevertheless.
+void fabric(DoctorFacts& facts, ExportStep failed = ExportStep::create) {
+    facts.opening.devices[0].fabric = true;
+    facts.machine.imex_channels_major = 234;
+    facts.imex.channels = {{0, 234, {}}};
+    facts.imex.daemon = Seen::yes;
+    facts.exports = {failed_try(ExportKinds::fabric, failed)};
+}
+
 struct Case {
     std::string id;
     Weight weight;
@@ -85,10 +105,9 @@ const std::vector<Case>& cases() {
          [](DoctorFacts& f) { f.machine.memory_limit_bytes = std::uint64_t{4} << 30; }},
         {"D010", Weight::warning, "536870912", [](DoctorFacts& f) { f.machine.memory_limit_bytes = 536870912; }},
         {"D011", Weight::problem, "--gpus all", [](DoctorFacts& f) { f.container = true, f.device_files.clear(); }},
-        {"D012", Weight::note, "no nvidia-caps-imex-channels",
-         [](DoctorFacts& f) { f.opening.devices[0].fabric = true; }},
-        {"D012", Weight::note, "major number 234",
-         [](DoctorFacts& f) { f.opening.devices[0].fabric = true, f.machine.imex_channels_major = 234; }},
+        {"D012", Weight::note, "major number 234", [](DoctorFacts& f) { fabric(f), f.imex.channels.clear(); }},
+        {"D012", Weight::problem, "nvidia-modprobe",
+         [](DoctorFacts& f) { fabric(f), f.imex.channels.clear(), f.imex.wanted = true; }},
         {"D013", Weight::warning, "2 node(s)",
          [](DoctorFacts& f) {
              f.placement.bind_code = Code::not_permitted, f.placement.bind_failure = "mbind is forbidden";
@@ -131,6 +150,29 @@ const std::vector<Case>& cases() {
         {"D024", Weight::warning, "20 threads", [](DoctorFacts& f) { f.processes_limit = 20; }},
         {"D024", Weight::problem, "returned 304", [](DoctorFacts& f) { fail_init(f, Code::driver_error, 304); }},
         {"D025", Weight::problem, "out of memory", [](DoctorFacts& f) { f.use.failure = "out of memory"; }},
+        {"D026", Weight::problem, "attribute 128", [](DoctorFacts& f) { f.imex.wanted = true; }},
+        {"D027", Weight::note, "/proc/devices", [](DoctorFacts& f) { fabric(f), f.machine.imex_channels_major = -1; }},
+        {"D028", Weight::note, "major number 233", [](DoctorFacts& f) { fabric(f), f.imex.channels[0].major = 233; }},
+        {"D028", Weight::note, "no character device", [](DoctorFacts& f) { fabric(f), f.imex.channels[0].major = -1; }},
+        {"D029", Weight::note, "channel0: Permission denied",
+         [](DoctorFacts& f) { fabric(f), f.imex.channels[0].failure = "Permission denied"; }},
+        {"D030", Weight::note, "cuMemCreate returned 800",
+         [](DoctorFacts& f) { fabric(f, ExportStep::create), f.imex.daemon = Seen::no; }},
+        {"D030", Weight::warning, "other nodes",
+         [](DoctorFacts& f) { fabric(f), f.exports[0].works = true, f.imex.wanted = true, f.imex.daemon = Seen::no; }},
+        {"D031", Weight::note, "cuMemImportFromShareableHandle returned 999",
+         [](DoctorFacts& f) { fabric(f, ExportStep::import_handle); }},
+        {"D031", Weight::problem, "did not come back (signal 11)",
+         [](DoctorFacts& f) { fabric(f, ExportStep::survive), f.imex.wanted = true; }},
+        {"D031", Weight::note, "compare failed", [](DoctorFacts& f) { fabric(f, ExportStep::compare); }},
+        {"D032", Weight::problem, "channel3, and this one has channel0",
+         [](DoctorFacts& f) { fabric(f), f.exports[0].works = true, f.imex.other_channel = 3; }},
+        {"D032", Weight::warning, "channel0, channel3",
+         [](DoctorFacts& f) {
+             fabric(f), f.exports[0].works = true, f.imex.other_channel = 3, f.imex.channels.push_back({3, 234, {}});
+         }},
+        {"D033", Weight::problem, "SharedFrameRing",
+         [](DoctorFacts& f) { f.exports = {failed_try(ExportKinds::posix_fd, ExportStep::export_handle)}; }},
     };
     return all;
 }
@@ -157,6 +199,85 @@ TEST(Doctor, EveryCheckHasACaseThatMakesItSpeak) {
     std::set<std::string_view> spoken;
     for (const Case& one : cases()) spoken.insert(one.id);
     for (const Check& check : all_checks()) EXPECT_EQ(spoken.count(check.id), 1u) << check.id;
+}
+
+// Everything that fabric handles need, missing or there, in every combination.
+struct Fabric {
+    bool attribute, major, file, right_major, openable;
+    Seen daemon;
+    int tried;  // 0: not, 1: failed, 2: works
+    bool wanted;
+    int other;  // channel of the other end: 0 not said, 1 the same, 2 another, 3 the same, and several may be opened
+    DoctorFacts facts() const {
+        DoctorFacts all = healthy();
+        fabric(all);
+        all.opening.devices[0].fabric = attribute;
+        if (!major) all.machine.imex_channels_major = -1;
+        if (!right_major) all.imex.channels[0].major = 7;
+        if (!openable) all.imex.channels[0].failure = "Permission denied";
+        if (other == 3) all.imex.channels.push_back({1, all.imex.channels[0].major, all.imex.channels[0].failure});
+        if (!file) all.imex.channels.clear();
+        all.imex.daemon = daemon;
+        if (tried == 0) all.exports.clear();
+        if (tried == 2) all.exports[0].works = true;
+        all.imex.wanted = wanted;
+        if (other != 0) all.imex.other_channel = other == 2 ? 9 : 0;
+        return all;
+    }
+};
+
+template <class Each>
+void for_every_fabric(Each each) {
+    for (unsigned bits = 0; bits < 64; ++bits) {
+        for (const Seen daemon : {Seen::unknown, Seen::no, Seen::yes}) {
+            for (int tried = 0; tried < 3; ++tried) {
+                for (int other = 0; other < 4; ++other) {
+                    const auto bit = [&](unsigned at) { return (bits >> at & 1u) != 0; };
+                    each(Fabric{bit(0), bit(1), bit(2), bit(3), bit(4), daemon, tried, bit(5), other});
+                }
+            }
+        }
+    }
+}
+
+// keeps V5: each missing piece has its own finding, and at most one of them speaks
+TEST(Doctor, NamesTheFirstPieceThatFabricHandlesLackInEveryCombination) {
+    const std::set<std::string_view> about = {"D012", "D026", "D027", "D028", "D029", "D030", "D031", "D032"};
+    std::set<std::string_view> spoken;
+    for_every_fabric([&](const Fabric& f) {
+        std::string_view expected;  // the pieces in their order, once more and by their words
+        const bool works = f.tried == 2;
+        const bool channel_open = f.major && f.file && f.right_major && f.openable;
+        if (!f.attribute) {
+            expected = f.wanted ? "D026" : "";
+        } else if (!works && !f.major) {
+            expected = "D027";
+        } else if (!works && !f.file) {
+            expected = "D012";
+        } else if (!works && !f.right_major) {
+            expected = "D028";
+        } else if (!works && !f.openable) {
+            expected = "D029";
+        } else if (f.tried == 1) {
+            expected = f.daemon == Seen::no ? "D030" : "D031";
+        } else if (f.other != 0 && !(channel_open && f.other == 1)) {
+            expected = "D032";
+        } else if (f.wanted && f.daemon == Seen::no) {
+            expected = "D030";
+        }
+        std::string_view found;
+        for (const Finding& finding : diagnose(f.facts())) {
+            if (about.count(finding.id) == 0) continue;
+            EXPECT_TRUE(found.empty()) << found << " and " << finding.id;
+            found = finding.id;
+            EXPECT_FALSE(finding.evidence.empty() || finding.remedy.empty()) << finding.id;
+            const bool told = f.wanted || f.other != 0;
+            if (works && !told) ADD_FAILURE() << finding.id << ": what works lacks nothing that anybody asked for";
+        }
+        EXPECT_EQ(found, expected);
+        spoken.insert(found);
+    });
+    EXPECT_EQ(spoken.size(), about.size() + 1);
 }
 
 TEST(Doctor, HasAscendingIdsThatAreUnique) {

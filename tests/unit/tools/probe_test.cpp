@@ -1,4 +1,5 @@
-// Probes that finish, throw, crash and hang, in real child processes.
+// Probes that finish, throw, crash and hang, in real child processes; and what is kept of tries that did.
+#include "export_tries.hpp"
 #include "probe.hpp"
 
 #include <gtest/gtest.h>
@@ -85,6 +86,64 @@ TEST(Probes, ChangeNothingInTheProcessThatAsks) {
     EXPECT_EQ(outcome.text, "done");
     EXPECT_EQ(value, 1);
     EXPECT_EQ(std::getenv("ISTHMUS_PROBE_TEST"), nullptr);
+}
+
+ExportFinding finding_of(unsigned char device, ExportKinds kind, ExportStep failed, bool works = false) {
+    ExportFinding finding;
+    finding.device.bytes[0] = device;
+    finding.kind = kind;
+    finding.failed = failed;
+    finding.works = works;
+    return finding;
+}
+
+// keeps V5: a driver that dies at a try says that handles do not work, and of no other try
+TEST(ExportTries, KeepWhatWasFoundBeforeTheChildEnded) {
+    const ExportFinding announced = finding_of(1, ExportKinds::posix_fd, ExportStep::survive);
+    ExportFinding worked = finding_of(1, ExportKinds::posix_fd, ExportStep::compare, true);
+    worked.driver_version = 13000;
+    worked.simulated = true;
+    ExportFinding refused = finding_of(2, ExportKinds::fabric, ExportStep::create);
+    refused.driver_code = 800;
+    refused.call = "cuMemCreate";
+    refused.message = "not \"permitted\"\n";
+    const ExportFinding last = finding_of(3, ExportKinds::fabric, ExportStep::survive);
+    ProbeOutcome end;
+    end.end = ProbeEnd::crashed;
+    end.signal = 11;
+    end.text = line_of(announced) + line_of(worked) + line_of(finding_of(2, ExportKinds::fabric, ExportStep::survive)) +
+               line_of(refused) + line_of(last) + "{\"device\": \"cut o";
+    const std::vector<ExportFinding> found = findings_of(end);
+    ASSERT_EQ(found.size(), 3u);
+    EXPECT_TRUE(found[0].works && found[0].simulated);
+    EXPECT_EQ(found[0].driver_version, 13000);
+    EXPECT_EQ(found[0].device, worked.device);
+    EXPECT_FALSE(found[1].works);
+    EXPECT_EQ(found[1].kind, ExportKinds::fabric);
+    EXPECT_EQ(found[1].failed, ExportStep::create);
+    EXPECT_EQ(found[1].driver_code, 800);
+    EXPECT_EQ(found[1].call, "cuMemCreate");
+    EXPECT_EQ(found[1].message, refused.message);
+    EXPECT_EQ(found[2].failed, ExportStep::survive);
+    EXPECT_NE(found[2].message.find("signal 11"), std::string::npos);
+    end.end = ProbeEnd::hung;
+    EXPECT_NE(findings_of(end)[2].message.find("deadline"), std::string::npos);
+}
+
+TEST(ExportTries, ThatLearnedNothingLeaveNothing) {
+    ProbeOutcome end;
+    end.end = ProbeEnd::finished;
+    end.text = line_of(finding_of(1, ExportKinds::posix_fd, ExportStep::survive)) +
+               line_of(finding_of(1, ExportKinds::none, ExportStep::survive)) +
+               line_of(finding_of(1, ExportKinds::fabric, ExportStep::survive)) +
+               line_of(finding_of(1, ExportKinds::fabric, ExportStep::compare, true));
+    const std::vector<ExportFinding> found = findings_of(end);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].kind, ExportKinds::fabric);
+    for (const char* text : {"", "no JSON", "[]", "3\n", "{}x"}) {
+        end.text = text;
+        EXPECT_TRUE(findings_of(end).empty()) << text;
+    }
 }
 
 }  // namespace
