@@ -80,16 +80,8 @@ constexpr std::chrono::nanoseconds ring_spin_time(WaitPolicy policy) noexcept {
     return policy == WaitPolicy::adaptive ? std::chrono::nanoseconds(std::chrono::microseconds(100))
                                           : std::chrono::nanoseconds(0);
 }
-// Between two looks while spinning, the processor alone is told; every so many looks come the clock and the scheduler,
-// for there may be one core only.
+// Every so many looks while spinning come the clock and the scheduler, for there may be one core only.
 inline constexpr std::uint32_t ring_looks_between_clocks = 16;
-inline void ring_relax() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield" ::: "memory");
-#endif
-}
 // Between two looks at the line while spinning: a system call, and a dead peer is to be noticed soon.
 inline constexpr std::chrono::nanoseconds ring_line_look = std::chrono::milliseconds(1);
 // Longest sleep without a look: what it bounds is a wake-up that the other side withheld.

@@ -302,7 +302,7 @@ Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
                          "allow a wait, or more slots");
         }
         if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
-            ring_relax();
+            if (looks > 64) protocol::ProcessAtomics::relax();
             continue;
         }
         const std::chrono::nanoseconds passed = deadline.passed();

@@ -288,7 +288,7 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
             return Error(Code::not_ready, "no frame was published, and waiting was ruled out", "allow a wait");
         }
         if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
-            ring_relax();
+            if (looks > 64) protocol::ProcessAtomics::relax();
             continue;
         }
         parts.finish_given_back();  // the producer may wait for one of them
