@@ -190,16 +190,18 @@ Result<void> keep(Taking& taking, BufferState& buffer, const rules::ForeignMemor
 }
 
 Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
-                     AdoptOptions& options, std::shared_ptr<void> own_mapping) {
+                     AdoptOptions& options, const OwnMapping* own) {
     Taking taking(*device, pointer, bytes, options);
-    taking.piece.adopted->own_mapping = std::move(own_mapping);
+    if (own != nullptr) taking.piece.adopted->own_mapping = own->keeper;
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     MemoryBlock range;
     range.host = pointer;
     range.bytes = bytes;
     if (Result<void> free = device->books->ledger.refuse_overlap(range); !free) return std::move(free).error();
     platform::PointerFacts known;
-    Result<rules::ForeignMemory> memory = facts_of(*device, address, bytes, known);
+    rules::ForeignMemory ordinary;  // and of the runtime's own nobody has to be asked
+    ordinary.writable = own == nullptr || own->writable;
+    Result<rules::ForeignMemory> memory = own != nullptr ? ordinary : facts_of(*device, address, bytes, known);
     if (!memory) return std::move(memory).error();
     Result<rules::AdoptionPlan> plan = rules::plan_adoption(device->capabilities, *memory, options.use, bytes);
     if (!plan) return std::move(plan).error();
@@ -242,12 +244,12 @@ Result<void> may_adopt(const DeviceState& device) {
 }  // namespace
 
 Untyped adopt_mapping(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
-                      const SharedUse& use, std::shared_ptr<void> mapping, std::function<void()> ended) {
+                      const SharedUse& use, const OwnMapping& mapping, std::function<void()> ended) {
     if (Result<void> now = may_adopt(*device); !now) return std::move(now).error();
     AdoptOptions options;
     options.use = use;
     if (ended) options.release = [ended = std::move(ended)](void*, std::size_t) noexcept { ended(); };
-    return adopt_memory(device, pointer, bytes, options, std::move(mapping));
+    return adopt_memory(device, pointer, bytes, options, &mapping);
 }
 
 }  // namespace detail

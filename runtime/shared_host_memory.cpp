@@ -55,7 +55,7 @@ Result<std::shared_ptr<BufferState>> buffer_of(const std::shared_ptr<DeviceState
                                                std::size_t bytes, const SharedUse& use, std::function<void()> ended) {
     const auto mapping = std::make_shared<SealedMemory>(std::move(memory));
     Result<std::shared_ptr<BufferState>> made =
-        adopt_mapping(owner, mapping->data(), bytes, use, mapping, std::move(ended));
+        adopt_mapping(owner, mapping->data(), bytes, use, {mapping}, std::move(ended));
     if (!made) return made;
     BufferState& buffer = **made;
     buffer.shared = true;

@@ -238,6 +238,9 @@ void* RingProducerCore::slot(std::size_t slot) const noexcept {
 const std::shared_ptr<RingFiles>& RingProducerCore::files() const noexcept {
     return parts_->files;
 }
+OwnMapping RingProducerCore::mapping() const noexcept {
+    return {parts_->files};
+}
 std::uint64_t RingProducerCore::published() const noexcept {
     return parts_->published;
 }

@@ -216,6 +216,9 @@ void* RingReaderCore::slot(std::size_t slot) const noexcept {
 const std::shared_ptr<RingFiles>& RingReaderCore::files() const noexcept {
     return parts_->files;
 }
+OwnMapping RingReaderCore::mapping() const noexcept {
+    return {parts_->files, parts_->files->shape().rights == ReaderRights::read_write};
+}
 
 Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& over) {
     const rules::RingShape& shape = files->shape();

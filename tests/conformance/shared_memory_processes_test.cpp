@@ -1,10 +1,14 @@
-// Memory of a GPU in two processes, over a channel: kernels of each read what kernels of the other wrote.
+// Memory in two processes, over a channel: kernels of each read what kernels of the other wrote, and hosts where they
+// see it.
 #include "conformance.hpp"
 #include "pinned_buffer.hpp"
 #include "two_processes.hpp"
 
 #include <isthmus/shared_memory.hpp>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <utility>
@@ -25,6 +29,7 @@ using isthmus::ExportableBuffer;
 using isthmus::ExportableOptions;
 using isthmus::Feature;
 using isthmus::Result;
+using isthmus::SeenBy;
 using isthmus::SharedMemoryDescriptor;
 
 using Numbers = ExportableBuffer<std::int32_t>;
@@ -152,6 +157,94 @@ TEST(SharedMemoryProcesses, TheMemoryOutlivesAnExporterThatIsKilled) {
         };
         const int status = play(exporter, importer);
         EXPECT_TRUE(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)) << status;
+    }
+}
+
+bool all(const Buffer<std::int32_t>& buffer, std::int32_t value) {
+    const auto seen = buffer.read_on_host().value();
+    return std::all_of(seen.begin(), seen.end(), [value](std::int32_t each) { return each == value; });
+}
+// One more by the host, and one more by the device.
+void add_two(Device& device, Buffer<std::int32_t>& buffer) {
+    {
+        auto view = buffer.read_write_on_host().value();
+        for (std::int32_t& each : view) ++each;
+    }
+    (void)device.stream().launch(conformance::add_one, count, buffer).value();
+}
+void hand_over(Channel& line, const Buffer<std::int32_t>& buffer) {
+    EXPECT_TRUE(worked(isthmus::flush_shared(buffer)));
+    line.send(your_turn, {}).value();
+}
+void take_over(Channel& line, Buffer<std::int32_t>& buffer) {
+    EXPECT_EQ(line.receive().value().kind, your_turn);
+    EXPECT_TRUE(worked(isthmus::invalidate_shared(buffer)));
+}
+
+// keeps I1, I7: in place, and where each side's device has a copy
+TEST(SharedMemoryProcesses, HostsAndKernelsOfBothTakeTurnsWithMemoryOfTheHost) {
+    for (const bool copied : {false, true}) {
+        isthmus::SharedUse use;
+        if (copied) use.kind = isthmus::MemoryKind::device;
+        const auto exporter = [&](Channel line) {
+            Device& device = runtime().default_device();
+            Numbers mine = hand_out(device, line, {.seen_by = SeenBy::cpus_and_gpus, .use = use});
+            for (int round = 0; round < rounds; ++round) {
+                add_two(device, mine);
+                hand_over(line, mine);
+                take_over(line, mine);
+                EXPECT_TRUE(all(mine, 4 * (round + 1)));
+            }
+            line.send(your_turn, {}).value();
+            line.wait_received().value();
+        };
+        const auto importer = [&](Channel line) {
+            Device& device = runtime().default_device();
+            ChannelMessage message = line.receive().value();
+            auto descriptor = SharedMemoryDescriptor::received(message.bytes, std::move(message.fds)).value();
+            Buffer<std::int32_t> theirs =
+                isthmus::import_memory<std::int32_t>(device, std::move(descriptor), {.use = use}).value();
+            for (int round = 0; round < rounds; ++round) {
+                take_over(line, theirs);
+                EXPECT_TRUE(all(theirs, 4 * round + 2));
+                add_two(device, theirs);
+                hand_over(line, theirs);
+            }
+            EXPECT_EQ(line.receive().value().kind, your_turn);
+        };
+        EXPECT_EQ(play(exporter, importer), 0) << "the exporter";
+    }
+}
+
+// keeps I3: whoever holds a descriptor has the memory, under any user; a channel sends none to others
+// (channel_test.cpp)
+TEST(SharedMemoryProcesses, AnotherUserImportsWhatItWasSent) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+    for (const SeenBy seen_by : {SeenBy::gpus_only, SeenBy::cpus_and_gpus}) {
+        const auto exporter = [&](Channel line) {
+            Device& device = runtime().default_device();
+            Numbers mine = hand_out(device, line, {.seen_by = seen_by});
+            if (!mine) return;
+            device.stream().fill(mine, 6).value();
+            hand_over(line, mine);
+            take_over(line, mine);
+            EXPECT_EQ(last_of(device, mine), 7);
+        };
+        const auto importer = [](Channel line) {
+            constexpr ::gid_t nogroup = 65534;
+            constexpr ::uid_t nobody = 65534;
+            Device& device = runtime().default_device();
+            EXPECT_EQ(::setresgid(nogroup, nogroup, nogroup), 0);
+            EXPECT_EQ(::setresuid(nobody, nobody, nobody), 0);
+            Buffer<std::int32_t> theirs = take_in(device, line);
+            if (!theirs) return;
+            take_over(line, theirs);
+            EXPECT_EQ(last_of(device, theirs), 6);
+            (void)device.stream().launch(conformance::add_one, count, theirs).value();
+            hand_over(line, theirs);
+            line.wait_received().value();
+        };
+        EXPECT_EQ(play(exporter, importer), 0) << "the exporter";
     }
 }
 

@@ -84,6 +84,7 @@ public:
     RingProducerCore& operator=(const RingProducerCore&) = delete;
     void* slot(std::size_t slot) const noexcept;
     const std::shared_ptr<RingFiles>& files() const noexcept;
+    OwnMapping mapping() const noexcept;
     Result<SharedRingDescriptor> admit();
     Result<std::uint64_t> begin(Wait wait);
     Result<void> publish(BufferState& buffer, Wait wait);
@@ -116,6 +117,7 @@ public:
     RingPolicy policy() const noexcept;
     void* slot(std::size_t slot) const noexcept;
     const std::shared_ptr<RingFiles>& files() const noexcept;
+    OwnMapping mapping() const noexcept;
     Result<Taken> take(Wait wait);
     void arrived(BufferState& buffer) noexcept;
     Result<void> finish(std::uint64_t frame, BufferState& buffer, Wait wait);
@@ -136,7 +138,7 @@ Result<std::vector<Buffer<T>>> adopt_slots(Device& device, const Core& core, std
     for (std::size_t at = 0; at < slots; ++at) {
         // The mapping stays until the last use of the buffer has ended, wherever that is.
         Result<std::shared_ptr<BufferState>> made =
-            adopt_mapping(device.state(), core.slot(at), elements * sizeof(T), use, core.files());
+            adopt_mapping(device.state(), core.slot(at), elements * sizeof(T), use, core.mapping());
         if (!made) return std::move(made).error();
         buffers.emplace_back(std::move(made).value());
     }

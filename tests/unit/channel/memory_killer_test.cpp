@@ -1,8 +1,8 @@
 // One of two processes that share memory is killed, with a real SIGKILL, in front of and behind each system call that
 // it makes from making the memory, or receiving it, to its release: the test traces it and stops it there. The other
 // one has a typed error within 100 ms (ten times that under sanitizers), and nothing is left in it: no descriptor, no
-// mapping, no object of the driver. Memory of the host everywhere; memory of a GPU, by a file descriptor, where a machine
-// is played that has it (ISTHMUS_SIM).
+// mapping, no object of the driver. Memory of the host everywhere; memory of a GPU, by a file descriptor, where a
+// machine is played that has it (ISTHMUS_SIM).
 #include "kills.hpp"
 #include "process_state.hpp"
 
