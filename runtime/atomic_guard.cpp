@@ -106,15 +106,25 @@ const Capabilities& who_decides(const DeviceState& device, const DeviceState* ow
     return device.synchronous && owner != nullptr ? owner->capabilities : device.capabilities;
 }
 
+// Mapped memory is the device's on which it lies, whoever reserved the addresses.
+bool is_own(const DeviceState& device, const BufferState& buffer, const LaunchArgument& given,
+            const ParameterInfo& parameter) {
+    if (buffer.kind != MemoryKind::vmm || buffer.host != nullptr) return buffer.device.get() == &device;
+    const std::uint64_t first = buffer.device_address + (given.is_part ? given.first_byte : 0);
+    const std::uint64_t bytes = given.is_part ? raw_bytes(given, parameter) : buffer.bytes;
+    const int lies = device.books->mapped.over(first, bytes, device.index).lies;
+    return lies == static_cast<int>(device.index);
+}
+
 Result<void> check_buffer(const DeviceState& device, const KernelInfo& kernel, std::uint32_t at,
                           const LaunchArgument& given, const AtomicWish& wish) {
     BufferState& buffer = **given.buffer;
-    const bool own = buffer.device.get() == &device;
     if (kernel.parameter[at].own_device) {
-        if (own) return {};
+        if (buffer.device.get() == &device) return {};
         return of_another_device(kernel, at, device);
     }
     if (given.is_part ? given.raw_count == 0 : buffer.bytes == 0) return {};
+    const bool own = is_own(device, buffer, given, kernel.parameter[at]);
     const MemoryKind kind = kind_by_place(buffer.kind, buffer.host != nullptr);
     if (own && !buffer.io_memory && device.atomics.all_of(wish.operations, kind, wish.width_bytes, wish.is_signed) &&
         buffer.device_address % wish.width_bytes == 0) {

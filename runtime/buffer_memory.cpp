@@ -41,6 +41,7 @@ std::shared_ptr<BufferState> buffer_over(const std::shared_ptr<DeviceState>& dev
     std::shared_ptr<BufferState> state = BufferState::make(device);
     be_of_kind(*state, memory->kind);
     state->reason = memory->reason;
+    state->in_several = memory->in_several;
     state->block = memory->block();
     state->host = state->block.host;
     state->device_address = state->block.device;

@@ -26,6 +26,7 @@ public:
 
     MemoryKind kind = MemoryKind::unknown;
     std::string_view reason;
+    bool in_several = false;  // it lies on other devices than its buffer's, too
     bool ended = false;
 
 protected:

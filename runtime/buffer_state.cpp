@@ -242,7 +242,7 @@ Result<void> BufferState::touch_parted(StreamState& stream, std::uint64_t positi
     const std::lock_guard lock(mutex);
     if (released()) return refuse_released("using it on a device");
     touch(stream, position, ArgumentUse::write);
-    if (first_stream_.load(std::memory_order_relaxed) != nullptr) return {};
+    if (in_several || first_stream_.load(std::memory_order_relaxed) != nullptr) return {};
     first_position_.store(position, std::memory_order_relaxed);
     first_stream_.store(&stream, std::memory_order_release);  // launches of all of it may be simple ones
     return {};
@@ -251,7 +251,7 @@ Result<void> BufferState::touch_parted(StreamState& stream, std::uint64_t positi
 void BufferState::touch_locked(StreamState& stream, std::uint64_t position) {
     const std::lock_guard lock(mutex);
     touch(stream, position, ArgumentUse::write);
-    if (first_stream_.load(std::memory_order_relaxed) != nullptr) return;
+    if (in_several || first_stream_.load(std::memory_order_relaxed) != nullptr) return;
     first_position_.store(position, std::memory_order_relaxed);
     first_stream_.store(&stream, std::memory_order_release);
 }

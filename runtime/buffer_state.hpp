@@ -53,6 +53,7 @@ private:
 public:
     std::size_t bytes = 0;  // of a growable buffer its owner changes it, while nobody else uses it
     MemoryKind kind = MemoryKind::unknown;
+    bool in_several = false;  // parts of it lie on other devices: what a kernel may do with it is judged each time
     MemoryKind host_kind = MemoryKind::unknown;
     LaunchPath path = LaunchPath::pass;
     std::string_view reason;

@@ -85,8 +85,9 @@ Result<void> resize_growable(const std::shared_ptr<BufferState>& state, Growable
                              std::size_t capacity_bytes) {
     if (!belongs(state, memory)) return empty_growable("growing a buffer");
     const std::size_t mapped = memory->mapped_bytes();
-    const std::optional<std::size_t> step = rules::growth_step(memory->steps, mapped, std::max(bytes, capacity_bytes),
-                                                               memory->reserved_bytes, memory->granularity);
+    const std::optional<std::size_t> step =
+        rules::growth_step(memory->steps, mapped, std::max(bytes, capacity_bytes), memory->reserved_bytes,
+                           memory->granularity, memory->devices);
     if (!step) {
         return Error(
             Code::invalid_argument,
@@ -120,6 +121,16 @@ Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMe
 
 GrowableFigures figures_of(const GrowableMemory* memory) noexcept {
     return memory != nullptr ? memory->figures() : GrowableFigures{};
+}
+
+std::optional<MemoryPlace> place_in(const GrowableMemory* memory, std::size_t byte) noexcept {
+    if (memory == nullptr) return std::nullopt;
+    std::size_t end = 0;
+    for (std::size_t handle = 0; handle < memory->handles.size(); ++handle) {
+        end += memory->handles[handle];
+        if (byte < end) return memory->place(handle);
+    }
+    return std::nullopt;
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -10,6 +10,7 @@
 #include "memory_source.hpp"
 #include "virtual_memory_state.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -22,27 +23,42 @@ constexpr std::size_t host_granularity = std::size_t{2} << 20;
 
 class MappedGrowable final : public GrowableMemory {
 public:
-    MappedGrowable(std::shared_ptr<ReservationState> where, const PhysicalOptions& what, DeviceStates let_in)
-        : reservation_(std::move(where)), options_(what), devices_(std::move(let_in)) {
+    MappedGrowable(std::shared_ptr<ReservationState> where, const PhysicalOptions& what, DeviceStates owners,
+                   DeviceStates let_in)
+        : reservation_(std::move(where)), options_(what), owners_(std::move(owners)), devices_(std::move(let_in)) {
         kind = MemoryKind::vmm;
         users = devices_;
+        devices = owners_.size();
+        in_several = std::any_of(owners_.begin(), owners_.end(),
+                                 [this](const auto& owner) { return owner != reservation_->device; });
         reserved_bytes = reservation_->bytes;
         granularity = reservation_->granularity;
     }
     ~MappedGrowable() override { (void)end(); }
 
-    // Three driver calls. What a step that fails has mapped goes back at once, also beside captures: nobody knows the
-    // address, and the next attempt needs it.
+    // Of each handle it is created and mapped; one call lets all in. What a step that fails has mapped goes back at
+    // once, also beside captures: nobody knows the address, and the next attempt needs it.
     Result<void> extend(std::size_t bytes) override {
-        Result<std::shared_ptr<PhysicalState>> memory =
-            PhysicalState::create(reservation_->device, bytes, bytes, options_);
-        if (!memory) return std::move(memory).error();
+        Memories step;
+        for (const std::size_t part : rules::handles_of_step(bytes, granularity, owners_.size())) {
+            Result<std::shared_ptr<PhysicalState>> memory =
+                PhysicalState::create(owner_of(handles.size() + step.size()), part, part, options_);
+            if (!memory) {
+                release_now(step);
+                return std::move(memory).error();
+            }
+            step.push_back(std::move(memory).value());
+        }
         // Not before: making room for the memory may run users' code.
         Result<std::vector<CallInFlight>> calls = enter_all(devices_, "growing a buffer");
-        if (!calls) return std::move(calls).error();
-        Result<void> grown = put_behind(*memory);
-        if (grown) handles.push_back(bytes);
-        return grown;
+        if (!calls) {
+            release_now(step);
+            return std::move(calls).error();
+        }
+        Result<void> grown = put_behind(step);
+        if (!grown) return grown;
+        for (const std::shared_ptr<PhysicalState>& each : step) handles.push_back(each->bytes);
+        return {};
     }
 
     Result<void> give_back_last() override {
@@ -51,6 +67,8 @@ public:
         handles.pop_back();
         return {};
     }
+
+    MemoryPlace place(std::size_t handle) const noexcept override { return mappings_[handle]->memory->place; }
 
     Result<void> end() override {
         Result<void> first;
@@ -79,25 +97,46 @@ public:
     }
 
 private:
+    using Memories = std::vector<std::shared_ptr<PhysicalState>>;
+
+    const std::shared_ptr<DeviceState>& owner_of(std::size_t handle) const noexcept {
+        return owners_[handle % owners_.size()];
+    }
+    static void release_now(const Memories& memories) noexcept {
+        for (const std::shared_ptr<PhysicalState>& each : memories) each->release_now();
+    }
+
     // Expects that the devices' calls were entered.
-    Result<void> put_behind(const std::shared_ptr<PhysicalState>& memory) {
-        Result<std::shared_ptr<MappingState>> mapping = reservation_->map(mapped_bytes(), memory);
-        if (!mapping) {
-            memory->release_now();
-            return std::move(mapping).error();
+    Result<void> put_behind(const Memories& memories) {
+        std::vector<std::shared_ptr<MappingState>> added;
+        Result<void> open;
+        std::size_t offset = mapped_bytes();
+        for (const std::shared_ptr<PhysicalState>& memory : memories) {
+            Result<std::shared_ptr<MappingState>> mapping = reservation_->map(offset, memory);
+            if (!mapping) {
+                open = std::move(mapping).error();
+                break;
+            }
+            offset += memory->bytes;
+            added.push_back(std::move(mapping).value());
         }
-        Result<void> open = (*mapping)->set_access_entered(devices_, RangeAccess::read_write);
+        if (open) open = MappingState::set_access_entered(added, devices_, RangeAccess::read_write);
         if (open) {
-            mappings_.push_back(std::move(mapping).value());
-        } else if ((*mapping)->unmap_entered()) {
-            memory->release_now();
+            mappings_.insert(mappings_.end(), added.begin(), added.end());
+            return open;
         }
+        Memories unmapped(memories.begin() + static_cast<std::ptrdiff_t>(added.size()), memories.end());
+        for (const std::shared_ptr<MappingState>& mapping : added) {
+            if (mapping->unmap_entered()) unmapped.push_back(mapping->memory);
+        }
+        release_now(unmapped);
         return open;
     }
 
     std::shared_ptr<ReservationState> reservation_;
     const PhysicalOptions options_;
-    const DeviceStates devices_;
+    const DeviceStates owners_;                            // of the handles, in turn
+    const DeviceStates devices_;                           // let in
     std::vector<std::shared_ptr<MappingState>> mappings_;  // oldest first
 };
 
@@ -138,6 +177,8 @@ public:
         handles.pop_back();
         return {};
     }
+
+    MemoryPlace place(std::size_t) const noexcept override { return {MemoryPlace::Where::host, 0}; }
 
     Result<void> end() override {
         handles.clear();
@@ -186,19 +227,52 @@ PhysicalOptions physical_options(const GrowableOptions& options) {
     return physical;
 }
 
+// Addresses whose granularity suits the memory of every owner.
+Result<std::shared_ptr<ReservationState>> addresses_for(const std::shared_ptr<DeviceState>& device, std::size_t bytes,
+                                                        const DeviceStates& owners, const PhysicalOptions& physical) {
+    std::size_t unit = 1;
+    for (const std::shared_ptr<DeviceState>& owner : owners) {
+        Result<platform::Granularity> granularity = ask_granularity(*owner, physical);
+        if (!granularity) return std::move(granularity).error();
+        unit = std::lcm(unit, granularity->minimum_bytes);
+    }
+    return ReservationState::reserve(device, bytes, 0, unit);
+}
+
 Result<std::shared_ptr<GrowableMemory>> reserve_mapped(const std::shared_ptr<DeviceState>& device, std::size_t bytes,
                                                        const GrowableOptions& options) {
     const PhysicalOptions physical = physical_options(options);
-    const MemoryPlace place = request_of(*device, 0, physical).place;
-    Result<DeviceStates> let_in = let_into(device, place, options.also);
+    DeviceStates owners;
+    for (const Device* owner : options.stripe) owners.push_back(owner->state());
+    Result<DeviceStates> let_in = owners.empty()
+                                      ? let_into(device, request_of(*device, 0, physical).place, options.also)
+                                      : let_into_stripe(device, owners, options.also);
     if (!let_in) return std::move(let_in).error();
-    Result<platform::Granularity> granularity = ask_granularity(*device, physical);
-    if (!granularity) return std::move(granularity).error();
-    Result<std::shared_ptr<ReservationState>> where =
-        ReservationState::reserve(device, bytes, 0, granularity->minimum_bytes);
+    if (owners.empty()) owners.push_back(device);
+    Result<std::shared_ptr<ReservationState>> where = addresses_for(device, bytes, owners, physical);
     if (!where) return std::move(where).error();
-    return std::shared_ptr<GrowableMemory>(
-        std::make_shared<MappedGrowable>(std::move(where).value(), physical, std::move(let_in).value()));
+    return std::shared_ptr<GrowableMemory>(std::make_shared<MappedGrowable>(
+        std::move(where).value(), physical, std::move(owners), std::move(let_in).value()));
+}
+
+// What it stands on: mapped memory, where it is to lie over named devices.
+Result<rules::GrowableAnswer> base_for(const DeviceState& device, const GrowableOptions& options) {
+    const rules::CreationWish wish = creation_wish(physical_options(options));
+    if (options.stripe.empty()) return rules::growable_base(device.capabilities, creation_facts(device), wish);
+    const auto refused = [](const rules::MappingAnswer& answer, const DeviceState& by) {
+        return refusal(answer, "laying a growable buffer over devices, with " + named(by) + ",");
+    };
+    for (const Device* each : options.stripe) {
+        const DeviceState& owner = *each->state();
+        const rules::MappingAnswer answer = rules::may_stripe(owner.capabilities, creation_facts(owner), wish);
+        if (!answer) return refused(answer, owner);
+    }
+    const rules::MappingAnswer reserves = rules::may_reserve(device.capabilities, creation_facts(device));
+    if (!reserves) return refused(reserves, device);
+    return rules::GrowableAnswer{
+        rules::GrowableBase::mapped,
+        "addresses are reserved, and memory of the named devices is mapped there in turn as the buffer grows",
+        {}};
 }
 
 Result<std::shared_ptr<GrowableMemory>> reserve_host(const std::shared_ptr<DeviceState>& device, std::size_t bytes,
@@ -232,6 +306,21 @@ Result<DeviceStates> let_into(const std::shared_ptr<DeviceState>& device, const 
     return let_in;
 }
 
+Result<DeviceStates> let_into_stripe(const std::shared_ptr<DeviceState>& device, const DeviceStates& owners,
+                                     const std::vector<const Device*>& also) {
+    DeviceStates let_in{device};
+    for (const std::shared_ptr<DeviceState>& owner : owners) add_once(let_in, owner);
+    for (const Device* other : also) add_once(let_in, other->state());
+    for (const std::shared_ptr<DeviceState>& owner : owners) {
+        const MemoryPlace place = request_of(*owner, 0, {}).place;
+        for (const std::shared_ptr<DeviceState>& who : let_in) {
+            Result<void> fine = may_let_in(*who, *owner, place, RangeAccess::read_write);
+            if (!fine) return std::move(fine).error();
+        }
+    }
+    return let_in;
+}
+
 Result<void> check_also(const DeviceState& device, const std::vector<const Device*>& also, const char* what) {
     for (const Device* other : also) {
         if (other == nullptr) {
@@ -257,10 +346,12 @@ Result<void> check_host_reach(const std::vector<const Device*>& also) {
 
 Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<DeviceState>& device,
                                                          std::size_t most_bytes, const GrowableOptions& options) {
-    Result<void> named = check_also(*device, options.also, "a growable buffer");
-    if (!named) return std::move(named).error();
-    const rules::GrowableAnswer base =
-        rules::growable_base(device->capabilities, creation_facts(*device), creation_wish(physical_options(options)));
+    Result<void> named_well = check_also(*device, options.also, "a growable buffer");
+    if (named_well) named_well = check_also(*device, options.stripe, "a growable buffer");
+    if (!named_well) return std::move(named_well).error();
+    const Result<rules::GrowableAnswer> answered = base_for(*device, options);
+    if (!answered) return answered.error();
+    const rules::GrowableAnswer& base = *answered;
     if (base.base == rules::GrowableBase::refused) {
         return Error(Code::unsupported, "a growable buffer cannot be had on this device: " + std::string(base.reason),
                      std::string(base.remedy));

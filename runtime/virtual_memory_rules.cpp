@@ -137,7 +137,7 @@ MappingAnswer may_let_in(const Grantee& who, bool memory_on_host, RangeAccess ac
                   "copy into memory of that device");
     }
     if (!who.reaches && access != RangeAccess::none) {
-        return no(Code::unsupported, "this device cannot reach the memory of the other one",
+        return no(Code::unsupported, "no link lets this device reach the memory of the other one",
                   "copy between them; the driver stages where there is no direct way");
     }
     return fine;
@@ -188,13 +188,32 @@ GrowableAnswer growable_base(const Capabilities& device, const CreationFacts& fa
     return {GrowableBase::refused, created.reason, created.remedy};
 }
 
+MappingAnswer may_stripe(const Capabilities& owner, const CreationFacts& facts, const CreationWish& wish) {
+    if (wish.where != Where::device) {
+        return no(Code::invalid_argument, "memory on the host is not laid over devices",
+                  "leave GrowableOptions::stripe empty, or let the memory lie on devices");
+    }
+    if (is_cpu(owner)) {
+        return no(Code::unsupported, "the CPU device has no memory of its own to map: its memory is the system's",
+                  "name GPUs only, or leave GrowableOptions::stripe empty");
+    }
+    return may_create(owner, facts, wish);
+}
+
 std::optional<std::size_t> growth_step(GrowthSteps steps, std::size_t mapped, std::size_t needed, std::size_t reserved,
-                                       std::size_t granularity) noexcept {
+                                       std::size_t granularity, std::size_t devices) noexcept {
     if (needed <= mapped) return 0;
-    const std::optional<std::size_t> least = round_up(needed - mapped, granularity);
+    std::optional<std::size_t> least = round_up(needed - mapped, granularity);
     if (!least || mapped > reserved || *least > reserved - mapped) return std::nullopt;
-    if (steps == GrowthSteps::exact) return *least;
-    return std::min(std::max(*least, mapped), reserved - mapped);
+    if (steps == GrowthSteps::doubling) least = std::min(std::max(*least, mapped), reserved - mapped);
+    return std::min(round_up(*least, devices * granularity).value_or(reserved), reserved - mapped);
+}
+
+std::vector<std::size_t> handles_of_step(std::size_t bytes, std::size_t granularity, std::size_t devices) {
+    const std::size_t granules = bytes / granularity;
+    std::vector<std::size_t> handles(std::min(devices, granules), granules / devices * granularity);
+    for (std::size_t at = 0; at < granules % devices; ++at) handles[at] += granularity;
+    return handles;
 }
 
 std::size_t handles_kept(std::span<const std::size_t> handle_bytes, std::size_t kept_bytes) noexcept {

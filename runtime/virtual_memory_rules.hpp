@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace isthmus::rules {
 
@@ -82,11 +83,18 @@ struct GrowableAnswer {
 };
 GrowableAnswer growable_base(const Capabilities& device, const CreationFacts& facts, const CreationWish& wish);
 
+// May handles of a growable buffer lie in memory of this device, in turn with others?
+MappingAnswer may_stripe(const Capabilities& owner, const CreationFacts& facts, const CreationWish& wish);
+
 enum class GrowthSteps : std::uint8_t { doubling, exact };
-// Bytes of the next handle, so that `needed` bytes are mapped: a multiple of the granularity that fits into what is
-// reserved. Doubling: as much as is mapped so far, at least. 0: nothing is missing. nullopt: it does not fit.
+// Bytes of the next step, so that `needed` bytes are mapped: a multiple of the granularity that fits into what is
+// reserved. Doubling: as much as is mapped so far, at least. Over several devices: as much for each, where that fits.
+// 0: nothing is missing. nullopt: it does not fit.
 std::optional<std::size_t> growth_step(GrowthSteps steps, std::size_t mapped, std::size_t needed, std::size_t reserved,
-                                       std::size_t granularity) noexcept;
+                                       std::size_t granularity, std::size_t devices = 1) noexcept;
+// Bytes of the handles of one step: one for each device, as even as the granularity allows, the larger ones first; none
+// is empty. `bytes` is a multiple of the granularity.
+std::vector<std::size_t> handles_of_step(std::size_t bytes, std::size_t granularity, std::size_t devices);
 // How many of the handles, oldest first, stay when `kept_bytes` are to stay.
 std::size_t handles_kept(std::span<const std::size_t> handle_bytes, std::size_t kept_bytes) noexcept;
 

@@ -284,6 +284,10 @@ Result<void> MappingState::undo() {
     return {};
 }
 
+std::string named(const DeviceState& device) {
+    return std::string(device.driver->facts().name) + " (device " + std::to_string(device.index) + ")";
+}
+
 Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace& place, RangeAccess access) {
     rules::Grantee grantee;
     grantee.same_runtime = who.books == owner.books;
@@ -302,7 +306,9 @@ Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace&
                   "name another device"};
     }
     if (answer) return {};
-    return refusal(answer, "letting " + std::string(who.driver->facts().name) + " into mapped memory");
+    std::string what = "letting " + named(who) + " into mapped memory";
+    if (grantee.same_runtime && !place.on_host() && &who != &owner) what += " of " + named(owner);
+    return refusal(answer, what);
 }
 
 Result<void> MappingState::set_access(const DeviceStates& devices, RangeAccess access) {
@@ -315,16 +321,27 @@ Result<void> MappingState::set_access(const DeviceStates& devices, RangeAccess a
         if (!calls) return std::move(calls).error();
         const std::lock_guard lock(reservation->mutex);
         if (users_now() != known) continue;  // another thread let somebody in
-        return open_to(devices, access);
+        Result<void> open = open_to(devices, access, memory->bytes);
+        if (open) now_open_to(devices, access);
+        return open;
     }
 }
 
-Result<void> MappingState::set_access_entered(const DeviceStates& devices, RangeAccess access) {
-    const std::lock_guard lock(reservation->mutex);
-    return open_to(devices, access);
+Result<void> MappingState::set_access_entered(const std::vector<std::shared_ptr<MappingState>>& neighbours,
+                                              const DeviceStates& devices, RangeAccess access) {
+    const std::lock_guard lock(neighbours.front()->reservation->mutex);
+    std::size_t bytes = 0;
+    for (const std::shared_ptr<MappingState>& each : neighbours) {
+        bytes += each->memory->bytes;
+        for (const std::shared_ptr<DeviceState>& who : devices) add_once(each->let_in_, who);  // also if it fails
+    }
+    Result<void> open = neighbours.front()->open_to(devices, access, bytes);
+    if (!open) return open;
+    for (const std::shared_ptr<MappingState>& each : neighbours) each->now_open_to(devices, access);
+    return open;
 }
 
-Result<void> MappingState::open_to(const DeviceStates& devices, RangeAccess access) {
+Result<void> MappingState::open_to(const DeviceStates& devices, RangeAccess access, std::size_t bytes) {
     if (!live()) return Error(Code::invalid_handle, "letting devices into memory that was unmapped", "map it again");
     std::vector<platform::AccessGrant> grants;
     for (const std::shared_ptr<DeviceState>& who : devices) {
@@ -335,10 +352,13 @@ Result<void> MappingState::open_to(const DeviceStates& devices, RangeAccess acce
         add_once(let_in_, who);
     }
     const platform::Status status =
-        device->driver->virtual_memory()->set_access(address(), memory->bytes, grants.data(), grants.size());
+        device->driver->virtual_memory()->set_access(address(), bytes, grants.data(), grants.size());
     if (!status.ok()) return device->failure(status, "letting devices into mapped memory");
-    for (const std::shared_ptr<DeviceState>& who : devices) device->books->mapped.set(address(), who->index, access);
     return {};
+}
+
+void MappingState::now_open_to(const DeviceStates& devices, RangeAccess access) {
+    for (const std::shared_ptr<DeviceState>& who : devices) device->books->mapped.set(address(), who->index, access);
 }
 
 template void end_when_allowed(PhysicalState*);

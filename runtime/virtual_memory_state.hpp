@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,9 @@ Result<void> may_change_memory(const DeviceState& device, std::string_view what)
 // What the driver is asked for. Where no node was named, the device's closest.
 platform::PhysicalRequest request_of(const DeviceState& device, std::size_t bytes, const PhysicalOptions& options);
 Result<platform::Granularity> ask_granularity(DeviceState& device, const PhysicalOptions& options);
+
+// "NVIDIA H200 (device 1)".
+std::string named(const DeviceState& device);
 
 using DeviceStates = std::vector<std::shared_ptr<DeviceState>>;
 void add_once(DeviceStates& devices, const std::shared_ptr<DeviceState>& device);
@@ -112,8 +116,10 @@ struct MappingState {
     Result<void> set_access(const DeviceStates& devices, RangeAccess access);
     // One driver call; on an error it is still mapped.
     Result<void> unmap();
-    // As these, for who has entered the devices' calls, and whom nobody else knows the mapping of.
-    Result<void> set_access_entered(const DeviceStates& devices, RangeAccess access);
+    // As these, for who has entered the devices' calls, and whom nobody else knows the mappings of: one driver call for
+    // several that follow each other in one reservation.
+    static Result<void> set_access_entered(const std::vector<std::shared_ptr<MappingState>>& neighbours,
+                                           const DeviceStates& devices, RangeAccess access);
     Result<void> unmap_entered();
     // Whose work the driver may wait for when this changes: the reservation's device, the memory's, and all that were
     // ever let in.
@@ -130,7 +136,9 @@ struct MappingState {
 private:
     // These expect the reservation's mutex to be held.
     DeviceStates users_now() const;
-    Result<void> open_to(const DeviceStates& devices, RangeAccess access);
+    // `bytes`: of this mapping and of those behind it that are opened with it.
+    Result<void> open_to(const DeviceStates& devices, RangeAccess access, std::size_t bytes);
+    void now_open_to(const DeviceStates& devices, RangeAccess access);
     Result<void> undo();
     DeviceStates let_in_;  // guarded by the reservation's mutex; grows only
 };

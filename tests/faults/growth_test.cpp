@@ -90,6 +90,35 @@ TEST_F(FailedSteps, AFailedGrowthLeavesNothingBehindAndTheNextOneWorksBesideACap
     EXPECT_TRUE(device().stream().synchronize().ok());
 }
 
+// keeps V10, V11: whichever call of a step over several devices fails
+TEST_F(FailedSteps, AStepOfAStripeThatFailsAnywhereLeavesNothingBehind) {
+    const std::size_t granule = memory_granularity(device()).value().minimum_bytes / sizeof(std::int32_t);
+    auto buffer =
+        GrowableBuffer<std::int32_t>::make(device(), 9 * granule, {.stripe = {&device(), &device(), &device()}})
+            .value();
+    buffer.resize(granule).value();
+    device().stream().fill(buffer, 1).value();
+    device().synchronize().value();
+    const CaptureElsewhere capture(device());
+    const std::int64_t mappings = live("mappings");
+    const std::int64_t memory = live("physical");
+    for (const char* const failing :
+         {"call=cuMemCreate:n=1:code=999", "call=cuMemCreate:n=3:code=999", "call=cuMemMap:n=1:code=999",
+          "call=cuMemMap:n=3:code=999", "call=cuMemSetAccess:n=1:code=999"}) {
+        ASSERT_EQ(plan()(failing), 0);
+        EXPECT_EQ(buffer.resize(9 * granule).code(), Code::driver_error) << failing;
+        ASSERT_EQ(plan()(nullptr), 0);
+        EXPECT_EQ(buffer.size(), granule);
+        EXPECT_EQ(buffer.figures().handles, 3u);
+        EXPECT_EQ(live("mappings"), mappings) << failing;
+        EXPECT_EQ(live("physical"), memory) << failing;
+    }
+    EXPECT_TRUE(buffer.resize(9 * granule).ok());
+    EXPECT_EQ(live("mappings"), mappings + 3);
+    device().stream().launch(add_one, 9 * granule, buffer).value();
+    EXPECT_TRUE(device().stream().synchronize().ok());
+}
+
 // keeps V8, V10
 TEST_F(FailedSteps, AddressesThatTheDriverDoesNotTakeBackAreReservedStill) {
     const std::size_t granule = memory_granularity(device()).value().minimum_bytes;

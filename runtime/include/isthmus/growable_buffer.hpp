@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,10 @@ struct GrowableOptions {
     MemoryPlace::Where where = MemoryPlace::Where::device;
     int node = -1;
     std::vector<const Device*> also = {};  // further devices that use it, let in by the same call as the first
+    // Devices whose memory it lies in, in turn: handle k in that of stripe[k mod n]. A step makes one handle on each,
+    // as large as the others'. All of them use it, and each has to reach the memory of every other. Empty: in the
+    // memory of the device that it is made with. Not for memory on the host.
+    std::vector<const Device*> stripe = {};
     Growth growth = Growth::doubling;
     bool compressible = false;  // as PhysicalOptions
 };
@@ -52,8 +57,10 @@ struct GrowableFigures {
     std::size_t mapped_bytes = 0;
     std::size_t granularity_bytes = 0;
     std::size_t handles = 0;
+    std::size_t devices = 0;  // that the handles lie on in turn
 };
 ISTHMUS_API GrowableFigures figures_of(const GrowableMemory* memory) noexcept;
+ISTHMUS_API std::optional<MemoryPlace> place_in(const GrowableMemory* memory, std::size_t byte) noexcept;
 }  // namespace detail
 
 // Usable wherever a Buffer is: launches in every mode, copies, fills, graphs, host views (where the host may look),
@@ -69,8 +76,9 @@ class GrowableBuffer : public Buffer<T> {
 public:
     GrowableBuffer() = default;
     // Empty, with addresses for `most` elements; they cost no memory. Errors: unsupported (the device neither maps
-    // memory nor uses the host's: the message says why, and what works), invalid_argument (no elements, or more than
-    // any machine has; a null device), wrong_device (a device of another runtime), out_of_memory, capture_error (a
+    // memory nor uses the host's, or one of the stripe does not map, or two do not reach each other: the message says
+    // which, why, and what works), invalid_argument (no elements, or more than any machine has; a null device; a stripe
+    // on the host), wrong_device (a device of another runtime), out_of_memory, capture_error (a
     // capture is open on this thread), device_lost.
     static Result<GrowableBuffer> make(const Device& device, std::size_t most, const GrowableOptions& options = {}) {
         const bool overflows = most > std::numeric_limits<std::size_t>::max() / sizeof(T);
@@ -85,11 +93,18 @@ public:
     std::size_t most() const noexcept { return most_; }
     detail::GrowableFigures figures() const noexcept { return detail::figures_of(memory_.get()); }
 
+    // In whose memory element `index` lies; nullopt: behind capacity(). A handle holds whole granules, not whole
+    // elements.
+    std::optional<MemoryPlace> place(std::size_t index) const noexcept {
+        return index < capacity() ? detail::place_in(memory_.get(), index * sizeof(T)) : std::nullopt;
+    }
+
     // Changes size(). Elements that were there keep their content; new ones have none. Growing beyond capacity() makes
-    // three driver calls: one creates memory, one maps it, one lets all devices in. With an error nothing has changed:
-    // out_of_memory, invalid_argument (beyond most()), in_use (a service runs: the driver might wait for it),
-    // capture_error (a capture is open on this thread), invalid_handle (moved from or released), device_lost. Smaller
-    // is always possible, and gives nothing back: trim() does.
+    // three driver calls: one creates memory, one maps it, one lets all devices in; with a stripe over n devices n
+    // create and n map, and still one lets all in. With an error nothing has changed: out_of_memory, invalid_argument
+    // (beyond most()), in_use (a service runs: the driver might wait for it), capture_error (a capture is open on this
+    // thread), invalid_handle (moved from or released), device_lost. Smaller is always possible, and gives nothing
+    // back: trim() does.
     Result<void> resize(std::size_t count) { return resized(count, 0); }
     // Memory for so many elements, without changing size(). Errors as resize().
     Result<void> reserve(std::size_t count) { return resized(this->size(), count); }

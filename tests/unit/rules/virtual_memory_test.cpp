@@ -243,6 +243,56 @@ TEST(VirtualMemoryRules, StepsDoubleOrAreExactAndEndWithTheReservation) {
 }
 
 // keeps V11
+TEST(VirtualMemoryRules, AStepOverSeveralDevicesIsEvenWhereItFitsAndUsesUpWhatIsLeft) {
+    using Steps = rules::GrowthSteps;
+    constexpr std::size_t reserved = 24 * granule;
+    for (std::size_t devices = 1; devices <= 5; ++devices) {
+        for (std::size_t mapped = 0; mapped <= 24; ++mapped) {
+            for (std::size_t more = 0; more <= 25; ++more) {
+                for (const Steps steps : {Steps::exact, Steps::doubling}) {
+                    const std::size_t have = mapped * granule;
+                    const auto one = rules::growth_step(steps, have, have + more * granule, reserved, granule);
+                    const auto step =
+                        rules::growth_step(steps, have, have + more * granule, reserved, granule, devices);
+                    ASSERT_EQ(step.has_value(), one.has_value());
+                    if (!step) continue;
+                    const std::size_t even = rules::round_up(*one, devices * granule).value();
+                    EXPECT_EQ(*step, std::min(even, reserved - have)) << devices << " " << mapped << " " << more;
+                    const std::vector<std::size_t> handles = rules::handles_of_step(*step, granule, devices);
+                    EXPECT_EQ(handles.size(), std::min(devices, *step / granule));
+                    std::size_t sum = 0;
+                    for (const std::size_t bytes : handles) {
+                        EXPECT_EQ(bytes % granule, 0u);
+                        EXPECT_TRUE(bytes > 0 && bytes <= handles.front() && handles.front() - bytes <= granule);
+                        sum += bytes;
+                    }
+                    EXPECT_EQ(sum, *step);
+                }
+            }
+        }
+    }
+}
+
+// keeps V1, V11
+TEST(VirtualMemoryRules, AStripeLiesOnDevicesThatMapMemoryAndNowhereElse) {
+    rules::CreationWish wish;
+    EXPECT_EQ(rules::may_stripe(some_devices::cpu(), all_facts, wish).code, Code::unsupported);
+    expect_explained(rules::may_stripe(some_devices::cpu(), all_facts, wish));
+    EXPECT_EQ(rules::may_stripe(with({Feature::virtual_memory}), all_facts, wish).code, Code::ok);
+    EXPECT_EQ(rules::may_stripe(with({}), all_facts, wish).code, Code::unsupported);
+    wish.compressible = true;
+    EXPECT_EQ(rules::may_stripe(with({Feature::virtual_memory}), {true, false, true}, wish).code, Code::unsupported);
+    for (const Where where : {Where::host, Where::host_node}) {
+        wish = {};
+        wish.where = where;
+        const Capabilities all =
+            with({Feature::virtual_memory, Feature::host_virtual_memory, Feature::host_numa_virtual_memory});
+        EXPECT_EQ(rules::may_stripe(all, all_facts, wish).code, Code::invalid_argument);
+        expect_explained(rules::may_stripe(all, all_facts, wish));
+    }
+}
+
+// keeps V11
 TEST(VirtualMemoryRules, TrimmingKeepsWholeHandles) {
     const std::vector<std::size_t> handles{granule, granule, 2 * granule, 4 * granule};
     for (std::size_t kept = 0; kept <= 9; ++kept) {
