@@ -72,6 +72,14 @@ public:
     Status on_stream(const char* call, StreamHandle stream, F f) {
         return is_default(stream) ? inside(call, f) : directly(call, f);
     }
+    // Copies and fills. Without a context the driver finds those invalid (1) that reach over mapped memory of two
+    // devices, which it carries out with the stream's own current (observed on driver 580, copies to the host).
+    template <class F>
+    Status moves(const char* call, StreamHandle stream, F f) {
+        const Status status = on_stream(call, stream, f);
+        if (status.driver_code != result::invalid_value || is_default(stream)) return status;
+        return inside(call, f);
+    }
     // Queries, waits, allocations, hints: what would end a capture of this thread on another stream.
     template <class F>
     Status beside_captures(const char* call, StreamHandle stream, F f) {
@@ -100,6 +108,19 @@ public:
         leave();
         (void)api().primary_context_release(device_);
         return library_.status(code, call);
+    }
+    // Virtual memory survives its context (observed), so it is undone in any state: without a context where the driver
+    // takes that, else in one that is retained for this call.
+    template <class F>
+    Status undo(const char* call, F f) {
+        if (!known_dead()) {
+            const Status status = anywhere(call, f);
+            if (status.ok() || !known_dead()) return status;
+        }
+        const CaptureCare care(library_);
+        const CUresult code = f();
+        const bool without_context = code == result::invalid_context || code == result::context_is_destroyed;
+        return without_context ? release_after_death(call, f) : library_.status(code, call);
     }
 
 private:

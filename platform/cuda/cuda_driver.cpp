@@ -4,6 +4,7 @@
 #include "cuda_captures.hpp"
 #include "cuda_execution.hpp"
 #include "cuda_memory.hpp"
+#include "cuda_multicast.hpp"
 #include "cuda_pools.hpp"
 #include "cuda_transfers.hpp"
 #include "cuda_virtual_memory.hpp"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int memory_pools_supported = 115;    // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
 constexpr int virtual_memory_supported = 102;  // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+constexpr int multicast_supported = 132;       // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
 
 // Destruction runs upwards: modules are unloaded before the library gives the primary contexts back.
 class CudaDriver final : public Driver {
@@ -24,12 +26,15 @@ public:
           has_pools_(facts_.attribute(memory_pools_supported).value_or(0) != 0 && CudaPools::complete(context.api())),
           has_virtual_memory_(facts_.attribute(virtual_memory_supported).value_or(0) != 0 &&
                               CudaVirtualMemory::complete(context.api())),
+          has_multicast_(has_virtual_memory_ && facts_.attribute(multicast_supported).value_or(0) != 0 &&
+                         CudaMulticast::complete(context.api())),
           memory_(context),
           execution_(context),
           pools_(context),
           transfers_(context),
           captures_(context, execution_.modules()),
-          virtual_memory_(context) {}
+          virtual_memory_(context),
+          multicast_(context) {}
 
     const DeviceFacts& facts() const noexcept override { return facts_; }
     Memory& memory() noexcept override { return memory_; }
@@ -38,6 +43,7 @@ public:
     Transfers* transfers() noexcept override { return &transfers_; }
     Captures* captures() noexcept override { return &captures_; }
     VirtualMemory* virtual_memory() noexcept override { return has_virtual_memory_ ? &virtual_memory_ : nullptr; }
+    Multicast* multicast() noexcept override { return has_multicast_ ? &multicast_ : nullptr; }
     bool context_died() noexcept override { return context_.died(); }
     bool synchronous() const noexcept override { return false; }
 
@@ -55,12 +61,14 @@ private:
     DeviceContext& context_;  // the library's
     bool has_pools_;
     bool has_virtual_memory_;
+    bool has_multicast_;
     CudaMemory memory_;
     CudaExecution execution_;
     CudaPools pools_;
     CudaTransfers transfers_;
     CudaCaptures captures_;
     CudaVirtualMemory virtual_memory_;
+    CudaMulticast multicast_;
 };
 
 }  // namespace

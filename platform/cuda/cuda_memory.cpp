@@ -129,26 +129,22 @@ Status CudaMemory::copy(std::uint64_t destination, std::uint64_t source, std::si
     const CUstream on = stream_of(stream);
     switch (direction) {
         case CopyDirection::host_to_device:
-            return context_.on_stream("cuMemcpyHtoDAsync_v2", stream, [&] {
-                return api.memcpy_htod_async(destination, host_pointer(source), bytes, on);
-            });
+            return context_.moves("cuMemcpyHtoDAsync_v2", stream,
+                                  [&] { return api.memcpy_htod_async(destination, host_pointer(source), bytes, on); });
         case CopyDirection::device_to_host:
-            return context_.on_stream("cuMemcpyDtoHAsync_v2", stream, [&] {
-                return api.memcpy_dtoh_async(host_pointer(destination), source, bytes, on);
-            });
+            return context_.moves("cuMemcpyDtoHAsync_v2", stream,
+                                  [&] { return api.memcpy_dtoh_async(host_pointer(destination), source, bytes, on); });
         case CopyDirection::device_to_device:
-            return context_.on_stream("cuMemcpyDtoDAsync_v2", stream,
-                                      [&] { return api.memcpy_dtod_async(destination, source, bytes, on); });
+            return context_.moves("cuMemcpyDtoDAsync_v2", stream,
+                                  [&] { return api.memcpy_dtod_async(destination, source, bytes, on); });
         case CopyDirection::host_to_host: break;
     }
-    return context_.on_stream("cuMemcpyAsync", stream,
-                              [&] { return api.memcpy_async(destination, source, bytes, on); });
+    return context_.moves("cuMemcpyAsync", stream, [&] { return api.memcpy_async(destination, source, bytes, on); });
 }
 
 Status CudaMemory::fill(std::uint64_t destination, std::uint8_t value, std::size_t bytes, StreamHandle stream) {
-    return context_.on_stream("cuMemsetD8Async", stream, [&] {
-        return context_.api().memset_d8_async(destination, value, bytes, stream_of(stream));
-    });
+    return context_.moves("cuMemsetD8Async", stream,
+                          [&] { return context_.api().memset_d8_async(destination, value, bytes, stream_of(stream)); });
 }
 
 // Attachments are per whole allocation: length 0 says so.

@@ -67,12 +67,12 @@ Status CudaTransfers::copy_shaped(const CopySide& destination, const CopySide& s
                                   StreamHandle stream) {
     if (extent.slices == 1) {
         const CUDA_MEMCPY2D copy = copy_2d(destination, source, extent);
-        return context_.on_stream("cuMemcpy2DAsync_v2", stream,
-                                  [&] { return context_.api().memcpy_2d_async(&copy, stream_of(stream)); });
+        return context_.moves("cuMemcpy2DAsync_v2", stream,
+                              [&] { return context_.api().memcpy_2d_async(&copy, stream_of(stream)); });
     }
     const auto copy = copy_3d<CUDA_MEMCPY3D>(destination, source, extent);
-    return context_.on_stream("cuMemcpy3DAsync_v2", stream,
-                              [&] { return context_.api().memcpy_3d_async(&copy, stream_of(stream)); });
+    return context_.moves("cuMemcpy3DAsync_v2", stream,
+                          [&] { return context_.api().memcpy_3d_async(&copy, stream_of(stream)); });
 }
 
 Status CudaTransfers::context_of(int ordinal, const char* call, CUcontext& out) const {
@@ -108,16 +108,16 @@ Status CudaTransfers::fill_elements(std::uint64_t destination, std::uint32_t val
     const CUstream on = stream_of(stream);
     switch (element_bytes) {
         case 1:
-            return context_.on_stream("cuMemsetD8Async", stream, [&] {
+            return context_.moves("cuMemsetD8Async", stream, [&] {
                 return api.memset_d8_async(destination, static_cast<unsigned char>(value), count, on);
             });
         case 2:
-            return context_.on_stream("cuMemsetD16Async", stream, [&] {
+            return context_.moves("cuMemsetD16Async", stream, [&] {
                 return api.memset_d16_async(destination, static_cast<unsigned short>(value), count, on);
             });
         case 4:
-            return context_.on_stream("cuMemsetD32Async", stream,
-                                      [&] { return api.memset_d32_async(destination, value, count, on); });
+            return context_.moves("cuMemsetD32Async", stream,
+                                  [&] { return api.memset_d32_async(destination, value, count, on); });
         default: return {Code::invalid_argument, 0, "cuMemsetD32Async"};
     }
 }
@@ -144,17 +144,16 @@ Status CudaTransfers::fill_rows(CUdeviceptr first, std::size_t pitch_bytes, std:
     const CUstream on = stream_of(stream);
     switch (element_bytes) {
         case 1:
-            return context_.on_stream("cuMemsetD2D8Async", stream, [&] {
+            return context_.moves("cuMemsetD2D8Async", stream, [&] {
                 return api.memset_2d_d8_async(first, pitch_bytes, static_cast<unsigned char>(value), width, rows, on);
             });
         case 2:
-            return context_.on_stream("cuMemsetD2D16Async", stream, [&] {
+            return context_.moves("cuMemsetD2D16Async", stream, [&] {
                 return api.memset_2d_d16_async(first, pitch_bytes, static_cast<unsigned short>(value), width, rows, on);
             });
         case 4:
-            return context_.on_stream("cuMemsetD2D32Async", stream, [&] {
-                return api.memset_2d_d32_async(first, pitch_bytes, value, width, rows, on);
-            });
+            return context_.moves("cuMemsetD2D32Async", stream,
+                                  [&] { return api.memset_2d_d32_async(first, pitch_bytes, value, width, rows, on); });
         default: return {Code::invalid_argument, 0, "cuMemsetD2D32Async"};
     }
 }

@@ -1,22 +1,13 @@
 // Reserving, creating, mapping, letting in, and undoing all of it, also where the context has died meanwhile.
 #include "cuda_virtual_memory.hpp"
 
+#include "virtual_memory_words.hpp"
+
 #include <array>
 #include <vector>
 
 namespace isthmus::platform::cuda {
 namespace {
-
-CUmemGenericAllocationHandle driver_handle(PhysicalHandle memory) noexcept {
-    return static_cast<CUmemGenericAllocationHandle>(memory);
-}
-
-CUmemAllocationHandleType handle_types(ExportKinds exports) noexcept {
-    int types = handle_type::none;
-    if (includes(exports, ExportKinds::posix_fd)) types |= handle_type::posix_file_descriptor;
-    if (includes(exports, ExportKinds::fabric)) types |= handle_type::fabric;
-    return static_cast<CUmemAllocationHandleType>(types);
-}
 
 CUmemAccess_flags flags_of(RangeAccess access) noexcept {
     switch (access) {
@@ -84,22 +75,8 @@ Status CudaVirtualMemory::reserve(std::size_t bytes, std::size_t alignment, std:
     return status;
 }
 
-// Virtual memory survives its context (observed), so it is undone in any state: without a context where the driver
-// takes that, else in one that is retained for this call.
-template <class F>
-Status CudaVirtualMemory::undo(const char* call, F f) {
-    if (!context_.known_dead()) {
-        const Status status = context_.anywhere(call, f);
-        if (status.ok() || !context_.known_dead()) return status;
-    }
-    const CaptureCare care(context_.library());
-    const CUresult code = f();
-    const bool without_context = code == result::invalid_context || code == result::context_is_destroyed;
-    return without_context ? context_.release_after_death(call, f) : context_.library().status(code, call);
-}
-
 Status CudaVirtualMemory::free_address(std::uint64_t address, std::size_t bytes) {
-    return undo("cuMemAddressFree", [&] { return context_.api().address_free(address, bytes); });
+    return context_.undo("cuMemAddressFree", [&] { return context_.api().address_free(address, bytes); });
 }
 
 Status CudaVirtualMemory::create(const PhysicalRequest& request, PhysicalHandle& out) {
@@ -113,7 +90,7 @@ Status CudaVirtualMemory::create(const PhysicalRequest& request, PhysicalHandle&
 }
 
 Status CudaVirtualMemory::release(PhysicalHandle memory) {
-    return undo("cuMemRelease", [&] { return context_.api().mem_release(driver_handle(memory)); });
+    return context_.undo("cuMemRelease", [&] { return context_.api().mem_release(driver_handle(memory)); });
 }
 
 Status CudaVirtualMemory::properties(PhysicalHandle memory, PhysicalFacts& out) {
@@ -149,7 +126,7 @@ Status CudaVirtualMemory::map(std::uint64_t address, std::size_t bytes, Physical
 }
 
 Status CudaVirtualMemory::unmap(std::uint64_t address, std::size_t bytes) {
-    return undo("cuMemUnmap", [&] { return context_.api().mem_unmap(address, bytes); });
+    return context_.undo("cuMemUnmap", [&] { return context_.api().mem_unmap(address, bytes); });
 }
 
 Status CudaVirtualMemory::set_access(std::uint64_t address, std::size_t bytes, const AccessGrant* grants,

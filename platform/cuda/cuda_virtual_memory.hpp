@@ -29,8 +29,6 @@ public:
 private:
     Status location_of(const MemoryPlace& place, const char* call, CUmemLocation& out) const;
     Status properties_of(const PhysicalRequest& request, const char* call, CUmemAllocationProp& out) const;
-    template <class F>
-    Status undo(const char* call, F f);
 
     DeviceContext& context_;
 };

@@ -96,22 +96,33 @@ TEST(Growable, AStripeLiesOnItsDevicesInTurnAndEachOfThemUsesAllOfIt) {
             EXPECT_EQ(buffer.place((n + 3 * at + 3) * granule - 1), place_of(*stripe[at]));
         }
         EXPECT_FALSE(buffer.place(4 * n * granule));
-        // Written by the device that it was made with, then changed by each, over all the borders.
+        // Written by the device that it was made with, then changed by each, around all the borders.
+        constexpr std::size_t reach = 128;
+        std::vector<std::size_t> borders;
+        for (std::size_t at = 1; at <= n; ++at) borders.push_back(at * granule);
+        for (std::size_t at = 1; at < n; ++at) borders.push_back((n + 3 * at) * granule);
         device.stream().fill(buffer, 5).value();
         device.synchronize().value();
         for (const Device* one : stripe) {
             Device& user = usable(*one);
             EXPECT_EQ(user.can_access(buffer).verdict, Verdict::yes);
-            (void)user.stream().launch(checked, conformance::add_one, buffer.size(), buffer).value();
+            for (const std::size_t border : borders) {
+                const auto around = buffer.part(border - reach, 2 * reach).value();
+                (void)user.stream().launch(checked, conformance::add_one, around.size(), around).value();
+            }
             user.synchronize().value();
         }
         Buffer<std::int32_t> out = pinned(device, buffer.size(), -1);
-        device.stream().copy(out, buffer).value();
+        device.stream().copy(out, buffer).value();  // one copy over all of them
         auto seen = out.read_on_host().value();
-        for (std::size_t at = 0; at < seen.size(); at += granule / 2) {
-            ASSERT_EQ(seen[at], 5 + static_cast<std::int32_t>(n)) << at;
+        const std::int32_t changed = 5 + static_cast<std::int32_t>(n);
+        for (const std::size_t border : borders) {
+            for (std::size_t at = border - reach; at < border + reach; ++at) ASSERT_EQ(seen[at], changed) << at;
+            EXPECT_EQ(seen[border - reach - 1], 5);
+            EXPECT_EQ(seen[border + reach], 5);
         }
-        EXPECT_EQ(seen[seen.size() - 1], 5 + static_cast<std::int32_t>(n));
+        EXPECT_EQ(seen[0], 5);
+        EXPECT_EQ(seen[seen.size() - 1], 5);
     });
 }
 
@@ -161,9 +172,13 @@ TEST(Growable, AStripeThatWasTrimmedGoesOnWithTheNextDevice) {
         buffer.resize(4 * n * granule).value();
         EXPECT_EQ(buffer.capacity(), 4 * n * granule);
         EXPECT_TRUE(refused_as(buffer.resize(4 * n * granule + 1), Code::invalid_argument));
+        device.synchronize().value();
+        Device& last = usable(*stripe.back());
+        (void)last.stream().launch(checked, conformance::add_one, granule, buffer).value();
+        last.synchronize().value();
         Buffer<std::int32_t> out = pinned(device, 1, -1);
         device.stream().copy(out, 0, buffer, granule - 1, 1).value();
-        EXPECT_EQ(out.read_on_host().value()[0], 3);
+        EXPECT_EQ(out.read_on_host().value()[0], 4);
     });
 }
 

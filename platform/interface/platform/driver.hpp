@@ -9,6 +9,7 @@
 #include <isthmus/result.hpp>
 
 #include <platform/captures.hpp>
+#include <platform/multicast.hpp>
 #include <platform/pools.hpp>
 #include <platform/status.hpp>
 #include <platform/transfers.hpp>
@@ -148,13 +149,14 @@ public:
     virtual Transfers* transfers() noexcept { return nullptr; }
     virtual Captures* captures() noexcept { return nullptr; }
     virtual VirtualMemory* virtual_memory() noexcept { return nullptr; }
+    virtual Multicast* multicast() noexcept { return nullptr; }  // only beside virtual memory
     // Was the context that owns this driver's memory and handles destroyed behind its back (a foreign
     // cuDevicePrimaryCtxReset)? Then device, managed, pinned and registered memory is gone, and its addresses may be
     // somebody else's by now; pool memory survives and is still to be released. One driver call, none before the
     // first use and none once the answer was yes. Noticed by creations, frees and destructions themselves, too; from
     // then on every call answers Code::device_lost without a driver call, so that nothing is made, freed or destroyed
-    // in a context that came afterwards; only releases of pool memory, Pools::destroy() and unmap, release and
-    // free_address of VirtualMemory still do their work.
+    // in a context that came afterwards; only releases of pool memory, Pools::destroy(), unmap, release and
+    // free_address of VirtualMemory, and unbind of Multicast still do their work.
     virtual bool context_died() noexcept { return false; }
     // Work is finished when a call returns (the CPU device): nothing has to be waited for.
     virtual bool synchronous() const noexcept = 0;

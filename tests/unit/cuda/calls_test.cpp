@@ -103,6 +103,21 @@ TEST_F(CudaCalls, AStreamCallThatNeedsAContextIsRepeatedWithOne) {
     EXPECT_EQ(fake().current(), nullptr);
 }
 
+// keeps K22, V11: memory of two devices is moved with the stream's own context current
+TEST_F(CudaCalls, ACopyThatIsRefusedWithoutAContextIsTriedOnceMoreWithTheStreams) {
+    const StreamHandle stream = make_stream();
+    fake().set_current(foreign);
+    fake().fail("cuMemcpyDtoHAsync_v2", 1);
+    EXPECT_TRUE(memory().copy(64, 128, 8, CopyDirection::device_to_host, stream).ok());
+    EXPECT_STREQ(fake().calls(),
+                 "cuMemcpyDtoHAsync_v2 cuCtxPushCurrent_v2 cuCtxGetId cuMemcpyDtoHAsync_v2 cuCtxPopCurrent_v2 ");
+    EXPECT_EQ(fake().current(), foreign);
+    fake().clear();
+    fake().fail("cuMemcpyDtoHAsync_v2", 2);
+    EXPECT_EQ(memory().copy(64, 128, 8, CopyDirection::device_to_host, stream).code, Code::out_of_memory);
+    EXPECT_STREQ(fake().calls(), "cuMemcpyDtoHAsync_v2 ");
+}
+
 TEST_F(CudaCalls, TheDefaultStreamIsTheOneOfThisDevicesContext) {
     fake().set_current(foreign);
     EXPECT_TRUE(memory().fill(64, 0, 8, StreamHandle::none).ok());

@@ -1,0 +1,33 @@
+// The facet of multicast objects: one piece of virtual memory that stands for memory of several devices. Made, joined
+// by every device of its team, bound to memory of each, and mapped as other memory (virtual_memory.hpp releases, maps
+// and exports it, too). Absent where the device takes no part (attribute 132). A driver waits in bind and map until all
+// devices have joined, so the runtime keeps that order.
+#pragma once
+
+#include <platform/virtual_memory.hpp>
+
+#include <cstddef>
+
+namespace isthmus::platform {
+
+struct TeamRequest {
+    std::size_t devices = 0;
+    std::size_t bytes = 0;  // a multiple of the granularity
+    ExportKinds exports = ExportKinds::none;
+};
+
+class Multicast {
+public:
+    virtual ~Multicast() = default;
+    virtual Status granularity(const TeamRequest& request, Granularity& out) = 0;
+    virtual Status create(const TeamRequest& request, PhysicalHandle& out) = 0;
+    // This device joins.
+    virtual Status add_device(PhysicalHandle team) = 0;
+    // Memory of this device from byte `memory_offset`, at byte `offset` of the object. Waits for the team.
+    virtual Status bind(PhysicalHandle team, std::size_t offset, PhysicalHandle memory, std::size_t memory_offset,
+                        std::size_t bytes) = 0;
+    // What this device bound there, all of it.
+    virtual Status unbind(PhysicalHandle team, std::size_t offset, std::size_t bytes) = 0;
+};
+
+}  // namespace isthmus::platform
