@@ -155,7 +155,10 @@ Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemory
                  "importing memory was refused: what came with the descriptor is no memory of this driver, or its "
                  "exporter gave it up (" +
                      std::string(why.message()) + ")",
-                 "send the file descriptor of export_memory() itself, of a process on the same driver")
+                 descriptor.facts().rung == SharingRung::fabric
+                     ? "give both ends the same IMEX channel (`isthmus doctor --fabric-channel N` compares them), and "
+                       "let the exporter hold the memory until it was imported"
+                     : "send the file descriptor of export_memory() itself, of a process on the same driver")
         .from_call(why.call(), why.driver_code());
 }
 

@@ -100,8 +100,8 @@ constexpr Row rows[] = {
      "launch fewer blocks"},
     {721, Code::device_lost, true, "a kernel ended without giving back its tensor memory", debug_remedy},
     {800, Code::not_permitted, false, "the operation is not permitted",
-     "look at the process's permissions and devices (a fabric handle needs an IMEX channel file), and do not call "
-     "into the runtime from a host callback"},
+     "look at the process's permissions and devices (a fabric handle needs an IMEX channel file: `isthmus doctor "
+     "--fabric` says what is missing), and do not call into the runtime from a host callback"},
     {801, Code::unsupported, false, "this device, driver or kind of memory does not support it",
      "ask the capability first (isthmus caps)"},
     {802, Code::system_error, false, "the system is not ready for CUDA yet",

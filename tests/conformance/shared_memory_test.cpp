@@ -139,7 +139,10 @@ TEST(SharedMemory, ASteadyStateCallsTheDriverForItsLaunchesOnly) {
     on_every_exporting_device([](Device& device) {
         if (driver_calls() < 0) return;
         Numbers made = Numbers::make(device, count).value();
-        Buffer<std::int32_t> taken = isthmus::import_memory<std::int32_t>(device, made.export_memory().value()).value();
+        SharedMemoryDescriptor descriptor = made.export_memory().value();
+        const long nothing = driver_calls();
+        Buffer<std::int32_t> taken = isthmus::import_memory<std::int32_t>(device, std::move(descriptor)).value();
+        EXPECT_TRUE(unless_fault(driver_calls() - nothing == 7)) << "as often as docs/performance.md says";
         isthmus::Stream stream = device.create_stream().value();
         const auto launches = [&](int times) {
             for (int round = 0; round < times; ++round) {
@@ -154,6 +157,9 @@ TEST(SharedMemory, ASteadyStateCallsTheDriverForItsLaunchesOnly) {
         EXPECT_TRUE(unless_fault(driver_calls("cuLaunchKernel") - launched == 20));
         stream.synchronize().value();
         expect_all(device, taken, 24);
+        const long all = driver_calls();
+        taken.release().value();
+        EXPECT_TRUE(unless_fault(driver_calls() - all == 3)) << "unmap, release, free";
     });
 }
 
