@@ -63,6 +63,7 @@ std::string what_failed(const ExportFinding& failed) {
     }
     std::string text = fmt::format("{} failed", name(failed.failed));
     if (!failed.call.empty()) text = fmt::format("{} returned {}", failed.call, failed.driver_code);
+    if (failed.device) text += " on " + failed.device.text();
     return failed.message.empty() ? text : text + ": " + failed.message;
 }
 

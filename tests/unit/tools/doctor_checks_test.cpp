@@ -173,6 +173,11 @@ const std::vector<Case>& cases() {
          }},
         {"D033", Weight::problem, "SharedFrameRing",
          [](DoctorFacts& f) { f.exports = {failed_try(ExportKinds::posix_fd, ExportStep::export_handle)}; }},
+        {"D033", Weight::problem, "cuMemExportToShareableHandle returned 801 on GPU-07000000",
+         [](DoctorFacts& f) {
+             f.exports = {failed_try(ExportKinds::posix_fd, ExportStep::export_handle)};
+             f.exports[0].device.bytes[0] = 7;
+         }},
     };
     return all;
 }
