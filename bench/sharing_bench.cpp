@@ -204,6 +204,16 @@ void policy_by_best(benchmark::State& state, Direction direction, int passes) {
 
 constexpr std::int64_t least = 64, most = std::int64_t{256} << 20;
 
+// Around the sizes from which a copy pays.
+template <class Body>
+void over_fine_sizes(const std::string& name, Body body) {
+    benchmark::RegisterBenchmark(name.c_str(), body)
+        ->RangeMultiplier(2)
+        ->Range(16 << 10, 512 << 10)
+        ->Range(2 << 20, most)
+        ->UseManualTime();
+}
+
 template <class Body>
 void over_sizes(const std::string& name, Body body) {
     benchmark::RegisterBenchmark(name.c_str(), body)->RangeMultiplier(8)->Range(least, most)->UseManualTime();
@@ -246,6 +256,9 @@ void register_hand_overs() {
                 copy_and_kernel(state, direction, passes);
             });
             over_sizes(group + "policy_by_best", [direction = direction, passes](benchmark::State& state) {
+                policy_by_best(state, direction, passes);
+            });
+            over_fine_sizes(group + "policy_fine", [direction = direction, passes](benchmark::State& state) {
                 policy_by_best(state, direction, passes);
             });
         }

@@ -23,6 +23,10 @@ bool writes_it(Use use) {
     return use == Use::writes_once || use == Use::writes_often || use == Use::reads_and_writes;
 }
 
+bool touches_often(Use use) {
+    return use == Use::reads_often || use == Use::writes_often || use == Use::reads_and_writes;
+}
+
 AdoptionPlan as_it_is(MemoryKind kind, LaunchPath path, Text reason) {
     AdoptionPlan plan;
     plan.otherwise = {kind, path, reason};
@@ -96,7 +100,8 @@ AdoptionPlan chosen(const Capabilities& device, const SharedUse& use, std::size_
         reaches ? AdoptedAs{MemoryKind::host, LaunchPath::pass, "the device reaches ordinary memory: used in place"}
                 : AdoptedAs{MemoryKind::device, LaunchPath::stage,
                             "the device does not reach it and it could not be registered: copied around each use"};
-    if (copy_pays(device, use, bytes)) {
+    // Others' memory may be many frames that are used one by one: what is touched once stays in place at any size.
+    if (touches_often(use.device) && copy_pays(device, use, bytes)) {
         plan.registers = can_register;
         plan.registered = {MemoryKind::device, LaunchPath::stage,
                            "the device touches the data often: copied from and to registered memory around each use"};

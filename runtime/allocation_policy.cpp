@@ -8,6 +8,9 @@
 
 #include <platform/capability_table.hpp>
 
+#include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 
 namespace isthmus::rules {
@@ -18,9 +21,6 @@ using Text = std::string_view;
 
 bool is_cpu(const Capabilities& c) {
     return c.memory == MemoryModel::host;
-}
-bool touches_often(Use use) {
-    return use == Use::reads_often || use == Use::writes_often || use == Use::reads_and_writes;
 }
 bool reads(Use use) {
     return use == Use::reads_once || use == Use::reads_often || use == Use::reads_and_writes;
@@ -83,7 +83,61 @@ Text in_place_reason(const Capabilities& device, MemoryKind kind) {
     }
     return device.memory == MemoryModel::shared_dram
                ? "CPU and GPU share one DRAM: pinned memory is used in place, with predictable cost"
-               : "each byte crosses the link once either way, so pinned memory is used in place";
+               : "the device uses pinned memory in place";
+}
+
+// Why the size decides, on both sides of the border.
+struct SizeReasons {
+    std::string from;
+    std::string below;
+};
+SizeReasons reasons_for(Use use, std::size_t least) {
+    const auto what = [use]() -> std::string {
+        switch (use) {
+            case Use::reads_once: return "the device reads each byte once, and ";
+            case Use::writes_once: return "the device writes each byte once, and ";
+            case Use::reads_often: return "the device reads the data often, and ";
+            case Use::writes_often: return "the device writes the data often, and ";
+            default: return "the device reads and writes the data, and ";
+        }
+    };
+    const std::string size = size_text(least);
+    return {what() + "from " + size + " on a copy at each hand-over is cheaper than the link",
+            what() + "below " + size + " a copy costs more than the link: pinned memory is used in place"};
+}
+
+std::optional<std::size_t> copied_from_bytes(const platform::Row& row, Use use) {
+    if (!row.copy_pays.value) return std::nullopt;
+    switch (use) {
+        case Use::never: return std::nullopt;
+        case Use::reads_once: return row.reads_once_copied_from_bytes.value;
+        case Use::writes_once: return row.writes_once_copied_from_bytes.value;
+        case Use::reads_often: return row.reads_often_copied_from_bytes.value;
+        case Use::writes_often: return row.writes_often_copied_from_bytes.value;
+        case Use::reads_and_writes: break;
+    }
+    return std::max(row.reads_often_copied_from_bytes.value, row.writes_often_copied_from_bytes.value);
+}
+
+constexpr std::size_t models = static_cast<std::size_t>(Model::c2c) + 1;
+constexpr std::size_t uses = static_cast<std::size_t>(Use::reads_and_writes) + 1;
+using AllReasons = std::array<std::array<SizeReasons, uses>, models>;
+
+AllReasons* make_reasons() {
+    auto* const made = new AllReasons;
+    for (std::size_t model = 0; model < models; ++model) {
+        for (std::size_t use = 0; use < uses; ++use) {
+            const auto least = copied_from_bytes(platform::row(static_cast<Model>(model)), static_cast<Use>(use));
+            if (least) (*made)[model][use] = reasons_for(static_cast<Use>(use), *least);
+        }
+    }
+    return made;
+}
+
+// Plans point to their reasons, so that these stay until the process ends.
+const SizeReasons& size_reasons(const platform::Row& row, Use use) {
+    static const AllReasons* const made = make_reasons();
+    return (*made)[static_cast<std::size_t>(row.model)][static_cast<std::size_t>(use)];
 }
 
 AllocationPlan chosen(const Capabilities& device, const platform::Row& row, const SharedUse& use, std::size_t bytes) {
@@ -91,10 +145,8 @@ AllocationPlan chosen(const Capabilities& device, const platform::Row& row, cons
     if (use.host == Use::never) {
         return in_place(MemoryKind::device, "the host never looks: memory of the device alone");
     }
-    if (copy_pays(device, use, bytes)) {
-        return staged(MemoryKind::device,
-                      "the device touches the data often: one copy each way is cheaper than the link every time");
-    }
+    const std::optional<std::size_t> least = copy_pays_from_bytes(device, use);
+    if (least && bytes >= *least) return staged(MemoryKind::device, size_reasons(row, use.device).from);
     const bool latency = use.prefer == Prefer::latency;
     const MemoryKind best = latency ? row.shared_for_latency.value : row.shared_in_place.value;
     for (const MemoryKind kind : {best, MemoryKind::pinned}) {
@@ -102,6 +154,7 @@ AllocationPlan chosen(const Capabilities& device, const platform::Row& row, cons
         if (latency && kind == MemoryKind::pinned && device.memory != MemoryModel::shared_dram) {
             return in_place(kind, "latency matters: pinned memory is used in place, without a copy to wait for");
         }
+        if (least && kind == MemoryKind::pinned) return in_place(kind, size_reasons(row, use.device).below);
         return in_place(kind, in_place_reason(device, kind));
     }
     return staged(MemoryKind::device, "the device reaches no host memory: copies are made around each use");
@@ -232,10 +285,19 @@ Result<AllocationPlan> updated_as_asked(const Capabilities& device, const platfo
 
 }  // namespace
 
+std::string size_text(std::size_t bytes) {
+    constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
+    return bytes % MiB == 0 ? std::to_string(bytes / MiB) + " MiB" : std::to_string(bytes / KiB) + " KiB";
+}
+
+std::optional<std::size_t> copy_pays_from_bytes(const Capabilities& device, const SharedUse& use) {
+    if (use.prefer == Prefer::latency || is_updated(use)) return std::nullopt;
+    return copied_from_bytes(platform::row_of(device), use.device);
+}
+
 bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t bytes) {
-    const platform::Row& row = platform::row_of(device);
-    return use.prefer == Prefer::throughput && !is_updated(use) && row.copy_pays.value && touches_often(use.device) &&
-           bytes >= row.copy_pays_from_bytes.value;
+    const std::optional<std::size_t> least = copy_pays_from_bytes(device, use);
+    return least && bytes >= *least;
 }
 
 Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use, std::size_t bytes,

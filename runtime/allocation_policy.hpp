@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace isthmus::rules {
@@ -18,7 +20,7 @@ struct AllocationPlan {
     HostPlacement placement{};                  // of host memory; near_device where the row gains by it
     std::string_view reason;                    // one sentence, static storage
 };
-// Of a size that nobody knows: large enough for everything that pays by the byte.
+// Of a size that nobody says: large enough for everything that pays by the byte.
 inline constexpr std::size_t any_size = std::numeric_limits<std::size_t>::max();
 
 // The elements, for those that both sides update.
@@ -32,7 +34,13 @@ struct SharedWord {
 Result<AllocationPlan> plan_allocation(const Capabilities& device, const SharedUse& use, std::size_t bytes = any_size,
                                        const SharedWord& word = {});
 
-// Is the device's own memory, with a copy at each hand-over, cheaper than the way to host memory for every touch?
+// From so many bytes on the device's own memory, with a copy at each hand-over, is cheaper for this use than the way to
+// host memory for every touch; nullopt: at no size. Whoever both reads and writes copies both ways: the larger of the
+// two sizes.
+std::optional<std::size_t> copy_pays_from_bytes(const Capabilities& device, const SharedUse& use);
 bool copy_pays(const Capabilities& device, const SharedUse& use, std::size_t bytes);
+
+// "32 KiB", "16 MiB": of whole KiB.
+std::string size_text(std::size_t bytes);
 
 }  // namespace isthmus::rules

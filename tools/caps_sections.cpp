@@ -57,10 +57,16 @@ std::string verdict_text(Verdict verdict) {
 }
 
 std::string plan_text(const Capabilities& c, const SharedUse& use) {
-    const auto plan = rules::plan_allocation(c, use);
-    if (!plan) return "refused";
-    if (plan->path == LaunchPath::stage) return text(name(plan->kind)) + ", staged";
-    return text(name(plan->kind));
+    const auto one = [&](std::size_t bytes) -> std::string {
+        const auto plan = rules::plan_allocation(c, use, bytes);
+        if (!plan) return "refused";
+        if (plan->path == LaunchPath::stage) return text(name(plan->kind)) + ", staged";
+        return text(name(plan->kind));
+    };
+    const std::string small = one(1), large = one(rules::any_size);
+    const auto from = rules::copy_pays_from_bytes(c, use);
+    if (!from || small == large) return large;
+    return small + "; " + large + " from " + rules::size_text(*from);
 }
 
 }  // namespace

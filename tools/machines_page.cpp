@@ -2,6 +2,8 @@
 // make of it.
 #include "caps_sections.hpp"
 
+#include <allocation_policy.hpp>
+
 #include <platform/capability_table.hpp>
 
 #include <algorithm>
@@ -92,9 +94,14 @@ Section additions_section() {
         add("best shared memory", text(name(row.shared_in_place.value)), row.shared_in_place.source);
         add("best for latency", text(name(row.shared_for_latency.value)), row.shared_for_latency.source);
         add("place host memory near the device", flag(row.near_device.value), row.near_device.source);
-        add("a copy pays where the device touches often", flag(row.copy_pays.value), row.copy_pays.source);
-        add("a copy pays from so many bytes on", std::to_string(row.copy_pays_from_bytes.value),
-            row.copy_pays_from_bytes.source);
+        add("a copy in the device's memory pays", flag(row.copy_pays.value), row.copy_pays.source);
+        const auto from = [&](const char* field, const platform::Sourced<std::size_t>& bytes) {
+            if (row.copy_pays.value) add(field, rules::size_text(bytes.value), bytes.source);
+        };
+        from("... where it reads once, from", row.reads_once_copied_from_bytes);
+        from("... where it writes once, from", row.writes_once_copied_from_bytes);
+        from("... where it reads often, from", row.reads_often_copied_from_bytes);
+        from("... where it writes often, from", row.writes_often_copied_from_bytes);
         add("a prefetch of managed memory pays", flag(row.prefetch_pays.value), row.prefetch_pays.source);
         add("write-combined memory pays", flag(row.write_combined_pays.value), row.write_combined_pays.source);
         add("cuMemGetInfo counts", flag(row.memory_info_counts.value), row.memory_info_counts.source);

@@ -51,10 +51,21 @@ std::string choice(const rules::AllocationPlan& plan) {
     return cell;
 }
 
+// What a buffer gets that is as small as can be, and, where that differs, what larger ones get.
+std::string choices(const Capabilities& device, const SharedUse& use) {
+    const auto small = rules::plan_allocation(device, use, 1);
+    const auto large = rules::plan_allocation(device, use);
+    if (!small || !large) return "refused: " + text((small ? large : small).error().message());
+    const auto from = rules::copy_pays_from_bytes(device, use);
+    if (!from || choice(*small) == choice(*large)) return choice(*large);
+    return choice(*small) + "; from " + rules::size_text(*from) + " on " + choice(*large);
+}
+
 Section uses_section(const std::vector<Column>& rows) {
     Section section{"Which memory a declared use gets",
                     "What `allocate_shared` chooses where no kind is asked for. \"staged\": a pinned side for the host "
-                    "and device memory, copied when the other side is newer. The uses:\n",
+                    "and device memory, copied when the other side is newer, where the "
+                    "size makes that the faster way. The uses:\n",
                     {"machine"}};
     for (const DeclaredUse& each : declared_uses()) {
         section.header.push_back(text(each.what));
@@ -63,8 +74,7 @@ Section uses_section(const std::vector<Column>& rows) {
     for (const Column& row : rows) {
         std::vector<std::string> cells = {row.title};
         for (const DeclaredUse& each : declared_uses()) {
-            const auto plan = rules::plan_allocation(row.device->capabilities, each.use);
-            cells.push_back(plan ? choice(*plan) : "refused: " + text(plan.error().message()));
+            cells.push_back(choices(row.device->capabilities, each.use));
         }
         section.rows.push_back(std::move(cells));
     }
@@ -74,19 +84,22 @@ Section uses_section(const std::vector<Column>& rows) {
 // Each sentence that Buffer::explain() may say of these uses, with the machines that say it.
 Section reasons_section(const std::vector<Column>& rows) {
     Section section{"Why", "What `Buffer::explain()` says of these choices.", {"choice", "because", "machines"}};
+    const auto tell = [&](const Column& row, const rules::AllocationPlan& plan) {
+        const std::string chosen = choice(plan);
+        const std::string because = text(plan.reason);
+        for (auto& line : section.rows) {
+            if (line[0] != chosen || line[1] != because) continue;
+            if (line[2].find(row.title) == std::string::npos) line[2] += ", " + row.title;
+            return;
+        }
+        section.rows.push_back({chosen, because, row.title});
+    };
     for (const DeclaredUse& each : declared_uses()) {
         for (const Column& row : rows) {
-            const auto plan = rules::plan_allocation(row.device->capabilities, each.use);
-            if (!plan) continue;
-            const std::string chosen = choice(*plan);
-            const std::string because = text(plan->reason);
-            bool known = false;
-            for (auto& line : section.rows) {
-                if (line[0] != chosen || line[1] != because) continue;
-                known = true;
-                if (line[2].find(row.title) == std::string::npos) line[2] += ", " + row.title;
+            for (const std::size_t bytes : {std::size_t{1}, rules::any_size}) {
+                const auto plan = rules::plan_allocation(row.device->capabilities, each.use, bytes);
+                if (plan) tell(row, *plan);
             }
-            if (!known) section.rows.push_back({chosen, because, row.title});
         }
     }
     return section;

@@ -14,8 +14,9 @@ constexpr std::string_view h200 =
 constexpr std::string_view thor = "observed: Thor, plain or registered memory near the GPU is the best shared memory";
 constexpr std::string_view grace = "documented: Grace guides, produce in CPU memory and let the GPU read it in place";
 
-constexpr std::size_t from_bytes = 0;
-constexpr std::string_view crossover = "assumed: at any size; bench_sharing measures it";
+constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
+constexpr std::string_view no_copy = "by construction: no copy pays";
+constexpr std::string_view as_discrete = "assumed: as discrete";
 
 constexpr std::array<Row, 6> rows = {
     Row{.model = Model::cpu,
@@ -28,7 +29,10 @@ constexpr std::array<Row, 6> rows = {
         .shared_for_latency = {MemoryKind::host, "by construction"},
         .near_device = {false, "by construction: the system's own policy serves host threads"},
         .copy_pays = {false, "by construction: a copy would lie in the same memory"},
-        .copy_pays_from_bytes = {0, "by construction: no copy pays"},
+        .reads_once_copied_from_bytes = {0, no_copy},
+        .writes_once_copied_from_bytes = {0, no_copy},
+        .reads_often_copied_from_bytes = {0, no_copy},
+        .writes_often_copied_from_bytes = {0, no_copy},
         .prefetch_pays = {false, "by construction: nothing migrates"},
         .write_combined_pays = {false, "by construction"},
         .memory_info_counts = {false, "by construction: /proc/meminfo and the cgroup count"}},
@@ -44,7 +48,20 @@ constexpr std::array<Row, 6> rows = {
         .near_device = {true, "assumed: host memory on another socket crosses one link more"},
         .copy_pays = {true,
                       "observed: H200, one pass over the link costs what a copy costs; each further pass is extra"},
-        .copy_pays_from_bytes = {from_bytes, crossover},
+        .reads_once_copied_from_bytes =
+            {16 * MiB,
+             "observed: H200, 2026-11-22, in place is best to 2 MiB; a copy by 24 % at 16 MiB, 6 % at 256 MiB"},
+        .writes_once_copied_from_bytes =
+            {64 * MiB,
+             "observed: H200, 2026-11-22, in place by 4 % at 16 MiB; a copy by 8 % at 128 MiB, 6 % at 256 MiB"},
+        .reads_often_copied_from_bytes =
+            {32 * KiB,
+             "observed: H200, 2026-11-22, 16 passes, in place by 6 % at 4 KiB, even at 32 KiB; a copy 2.4 "
+             "times faster at 256 KiB"},
+        .writes_often_copied_from_bytes =
+            {128 * KiB,
+             "observed: H200, 2026-11-22, 16 passes, in place by 14 % to 32 KiB; a copy 1.6 times faster at "
+             "256 KiB"},
         .prefetch_pays = {true, "observed: H200, managed memory at first touch 7.8 GB/s, prefetched 51"},
         .write_combined_pays = {true, "documented: CUDA programming guide; not measured here"},
         .memory_info_counts = {true, "documented: CUDA driver API"}},
@@ -58,10 +75,13 @@ constexpr std::array<Row, 6> rows = {
         .shared_in_place = {MemoryKind::pinned,
                             "observed: H200 (without HMM); pageable memory would migrate at every hand-over"},
         .shared_for_latency = {MemoryKind::pinned, "assumed: as discrete, no page fault on either side"},
-        .near_device = {true, "assumed: as discrete"},
-        .copy_pays = {true, "assumed: as discrete"},
-        .copy_pays_from_bytes = {from_bytes, crossover},
-        .prefetch_pays = {true, "assumed: as discrete"},
+        .near_device = {true, as_discrete},
+        .copy_pays = {true, as_discrete},
+        .reads_once_copied_from_bytes = {16 * MiB, as_discrete},
+        .writes_once_copied_from_bytes = {64 * MiB, as_discrete},
+        .reads_often_copied_from_bytes = {32 * KiB, as_discrete},
+        .writes_often_copied_from_bytes = {128 * KiB, as_discrete},
+        .prefetch_pays = {true, as_discrete},
         .write_combined_pays = {true, "documented: CUDA programming guide; not measured here"},
         .memory_info_counts = {true, "documented: CUDA driver API"}},
     Row{.model = Model::integrated,
@@ -75,7 +95,10 @@ constexpr std::array<Row, 6> rows = {
         .shared_for_latency = {MemoryKind::pinned, tegra},
         .near_device = {false, "by construction: one memory"},
         .copy_pays = {false, "assumed: a copy would lie in the same DRAM"},
-        .copy_pays_from_bytes = {0, "by construction: no copy pays"},
+        .reads_once_copied_from_bytes = {0, no_copy},
+        .writes_once_copied_from_bytes = {0, no_copy},
+        .reads_often_copied_from_bytes = {0, no_copy},
+        .writes_often_copied_from_bytes = {0, no_copy},
         .prefetch_pays = {false, "observed: Orin, prefetch answers 101; attachment is the only relief"},
         .write_combined_pays = {false, nowhere},
         .memory_info_counts = {false, "documented: CUDA for Tegra, MemAvailable counts"}},
@@ -89,7 +112,10 @@ constexpr std::array<Row, 6> rows = {
         .shared_for_latency = {MemoryKind::registered, thor},
         .near_device = {true, "documented: CUDA for Tegra, GPU caching depends on the node of the first page"},
         .copy_pays = {false, "assumed: a copy would lie in the same DRAM"},
-        .copy_pays_from_bytes = {0, "by construction: no copy pays"},
+        .reads_once_copied_from_bytes = {0, no_copy},
+        .writes_once_copied_from_bytes = {0, no_copy},
+        .reads_often_copied_from_bytes = {0, no_copy},
+        .writes_often_copied_from_bytes = {0, no_copy},
         .prefetch_pays = {false, "assumed: one DRAM, nothing migrates"},
         .write_combined_pays = {false, nowhere},
         .memory_info_counts = {false, "observed: GB10, memory info is unreliable; MemAvailable counts"}},
@@ -105,7 +131,10 @@ constexpr std::array<Row, 6> rows = {
                                "that the host sees"},
         .near_device = {true, "documented: Grace guides; ordinary host memory is never placed on a GPU node unasked"},
         .copy_pays = {false, "documented: Grace guides, the link is coherent and wide"},
-        .copy_pays_from_bytes = {0, "by construction: no copy pays"},
+        .reads_once_copied_from_bytes = {0, no_copy},
+        .writes_once_copied_from_bytes = {0, no_copy},
+        .reads_often_copied_from_bytes = {0, no_copy},
+        .writes_often_copied_from_bytes = {0, no_copy},
         .prefetch_pays = {false, "assumed: the link is coherent, and pages move by access counters"},
         .write_combined_pays = {false, "documented: Grace guides, write-combined memory halves the bandwidth"},
         .memory_info_counts = {true, "documented: CUDA driver API"}},
@@ -116,12 +145,20 @@ constexpr bool complete(const Row& row) {
            !row.pinned_caching.source.empty() && !row.registered_caching.source.empty() &&
            !row.shared_in_place.source.empty() && !row.shared_for_latency.source.empty() &&
            !row.near_device.source.empty() && !row.copy_pays.source.empty() &&
-           !row.copy_pays_from_bytes.source.empty() && !row.prefetch_pays.source.empty() &&
-           !row.write_combined_pays.source.empty() && !row.memory_info_counts.source.empty();
+           !row.reads_once_copied_from_bytes.source.empty() && !row.writes_once_copied_from_bytes.source.empty() &&
+           !row.reads_often_copied_from_bytes.source.empty() && !row.writes_often_copied_from_bytes.source.empty() &&
+           !row.prefetch_pays.source.empty() && !row.write_combined_pays.source.empty() &&
+           !row.memory_info_counts.source.empty();
+}
+// Who touches data often gains by a copy no later than who touches it once.
+constexpr bool borders_make_sense(const Row& row) {
+    return row.reads_often_copied_from_bytes.value <= row.reads_once_copied_from_bytes.value &&
+           row.writes_often_copied_from_bytes.value <= row.writes_once_copied_from_bytes.value;
 }
 constexpr bool every_model_has_its_row() {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (static_cast<std::size_t>(rows[i].model) != i || !complete(rows[i])) return false;
+        if (static_cast<std::size_t>(rows[i].model) != i || !complete(rows[i]) || !borders_make_sense(rows[i]))
+            return false;
     }
     return true;
 }

@@ -37,9 +37,12 @@ struct Row {
     Sourced<MemoryKind> shared_in_place;
     Sourced<MemoryKind> shared_for_latency;
     Sourced<bool> near_device;  // host memory gains by lying on the device's closest node
-    Sourced<bool> copy_pays;    // a device that touches data often gains by a copy in its own memory
-    // … where the buffer is at least so long: a copy has a price of its own.
-    Sourced<std::size_t> copy_pays_from_bytes;
+    Sourced<bool> copy_pays;    // a device gains by a copy in its own memory, where the buffer is long enough
+    // So long, by what the device does between two hand-overs: a copy has a price of its own. 0 where none pays.
+    Sourced<std::size_t> reads_once_copied_from_bytes;
+    Sourced<std::size_t> writes_once_copied_from_bytes;
+    Sourced<std::size_t> reads_often_copied_from_bytes;
+    Sourced<std::size_t> writes_often_copied_from_bytes;
     Sourced<bool> prefetch_pays;        // managed memory that the host touched is worth a prefetch before a kernel
     Sourced<bool> write_combined_pays;  // write-combined memory is worth its restriction
     Sourced<bool> memory_info_counts;   // cuMemGetInfo tells what can be allocated; else /proc/meminfo does

@@ -30,8 +30,10 @@ public:
         made.slots_ = slots;
         const std::size_t lines = (slots - 1) / per_line + 1;
         made.host_.reset(new Line[lines]);
-        auto lane = device.allocate_shared<detail::CounterCell>(lines * per_line,
-                                                                {.host = Use::reads_once, .device = Use::writes_often});
+        SharedUse use{.host = Use::reads_once, .device = Use::writes_often};
+        // Over a link each of the additions would go there and back, however small the lane is.
+        if (device.capabilities().memory == MemoryModel::separate) use.kind = MemoryKind::device;
+        auto lane = device.allocate_shared<detail::CounterCell>(lines * per_line, use);
         if (!lane) return std::move(lane).error();
         made.device_ = std::move(lane).value();
         auto cells = made.device_.write_on_host();

@@ -7,6 +7,7 @@
 #include <atomic_rules.hpp>
 #include <platform/capability_table.hpp>
 
+#include <algorithm>
 #include <set>
 
 namespace {
@@ -23,17 +24,29 @@ std::string text_of(const AllocationPlan& plan) {
     return std::string(name(plan.kind)) + " " + std::string(name(plan.path)) + " " + std::string(name(plan.host_kind));
 }
 
-bool in(Use use, const std::set<Use>& set) {
-    return set.count(use) != 0;
+// From where on a copy is faster behind a link, as measured (docs/machines.md).
+constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
+std::size_t border(Use device) {
+    switch (device) {
+        case Use::never: return any_size;
+        case Use::reads_once: return 16 * MiB;
+        case Use::writes_once: return 64 * MiB;
+        case Use::reads_often: return 32 * KiB;
+        default: return 128 * KiB;
+    }
 }
+constexpr std::array<std::size_t, 15> sizes = {
+    0,         1,       4 * KiB,      32 * KiB - 1, 32 * KiB,     64 * KiB, 128 * KiB - 1,
+    128 * KiB, 1 * MiB, 16 * MiB - 1, 16 * MiB,     64 * MiB - 1, 64 * MiB, 4096 * MiB,
+    any_size};
 
 // What should come out, row by row, as text.
-std::string expected(const std::string& machine, Use host, Use device, Prefer prefer) {
+std::string expected(const std::string& machine, Use host, Use device, Prefer prefer, std::size_t bytes) {
     if (machine == "cpu") return "host pass host";
     if (host == Use::never) return "device pass device";
-    const bool often = in(device, {Use::reads_often, Use::writes_often, Use::reads_and_writes});
     if (std::set<std::string>{"h200", "rtx-wsl2", "rtx-hmm", "b300-hmm"}.count(machine) != 0) {
-        return often && prefer == Prefer::throughput ? "device stage pinned" : "pinned pass pinned";
+        const bool copied = device != Use::never && bytes >= border(device) && prefer == Prefer::throughput;
+        return copied ? "device stage pinned" : "pinned pass pinned";
     }
     if (machine == "orin") return "pinned pass pinned";
     const bool one_dram = machine == "thor" || machine == "gb10";
@@ -55,11 +68,13 @@ TEST(Policy, AgreesWithTheOracleOnEveryRow) {  // keeps G11
     for (const std::string& machine : machines) {
         const Capabilities c = machine == "cpu" ? cpu() : of_machine(machine);
         for_every_use([&](Use host, Use device, Prefer prefer) {
-            const auto plan = plan_allocation(c, {.host = host, .device = device, .prefer = prefer});
-            ASSERT_TRUE(plan);
-            EXPECT_EQ(text_of(*plan), expected(machine, host, device, prefer))
-                << machine << " host " << name(host) << " device " << name(device);
-            EXPECT_FALSE(plan->reason.empty());
+            for (const std::size_t bytes : sizes) {
+                const auto plan = plan_allocation(c, {.host = host, .device = device, .prefer = prefer}, bytes);
+                ASSERT_TRUE(plan);
+                EXPECT_EQ(text_of(*plan), expected(machine, host, device, prefer, bytes))
+                    << machine << " host " << name(host) << " device " << name(device) << " " << bytes;
+                EXPECT_FALSE(plan->reason.empty());
+            }
         });
     }
 }
@@ -168,7 +183,7 @@ TEST(Policy, WhoSaysWhereMemoryLiesGetsItBoundThereAndRegisteredWhereTheDriverWo
     use.placement.locality = Locality::node;
     use.placement.node = 1;
     for (const char* machine : {"h200", "rtx-hmm", "orin"}) {
-        const auto plan = plan_allocation(of_machine(machine), use);
+        const auto plan = plan_allocation(of_machine(machine), use, 4096);
         EXPECT_EQ(text_of(*plan), "registered pass registered") << machine;
         EXPECT_EQ(plan->placement.node, 1) << machine;
         use.prefer = Prefer::latency;
@@ -184,26 +199,40 @@ TEST(Policy, WhoSaysWhereMemoryLiesGetsItBoundThereAndRegisteredWhereTheDriverWo
     EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), use)), "pinned pass pinned") << "asked for by kind";
 }
 
-// keeps G11: the size is part of the question, and the row's least one the border
+// keeps G11: the size is part of the question, the row's least one the border, and both are told
 TEST(Policy, CopiesPayFromTheRowsSizeOnAndNeverOnOneMemory) {
-    const SharedUse often{.host = Use::writes_often, .device = Use::reads_often};
     for (const char* machine : gpu_machines) {
         const Capabilities c = of_machine(machine);
         const platform::Row& row = platform::row_of(c);
-        for (const std::size_t bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{1} << 20, any_size}) {
-            const bool copied = plan_allocation(c, often, bytes)->path == LaunchPath::stage;
-            EXPECT_EQ(copied, row.copy_pays.value && bytes >= row.copy_pays_from_bytes.value)
-                << machine << " " << bytes;
-            EXPECT_EQ(copied, copy_pays(c, often, bytes)) << machine << " " << bytes;
+        for (const Use device : uses) {
+            const SharedUse use{.host = Use::writes_often, .device = device};
+            const auto least = copy_pays_from_bytes(c, use);
+            EXPECT_EQ(least.has_value(), row.copy_pays.value && device != Use::never) << machine << name(device);
+            for (const std::size_t bytes : sizes) {
+                EXPECT_EQ(copy_pays(c, use, bytes), least && bytes >= *least) << machine << " " << bytes;
+                const auto plan = plan_allocation(c, use, bytes);
+                EXPECT_EQ(plan->path == LaunchPath::stage, copy_pays(c, use, bytes)) << machine << " " << bytes;
+                if (!least) continue;
+                EXPECT_NE(plan->reason.find(size_text(*least)), std::string_view::npos) << plan->reason;
+                EXPECT_NE(plan->reason.find(bytes >= *least ? "from " : "below "), std::string_view::npos);
+            }
+            EXPECT_FALSE(copy_pays_from_bytes(c, {.device = device, .prefer = Prefer::latency})) << machine;
+            EXPECT_FALSE(copy_pays_from_bytes(c, {.device = device, .updates = AtomicSet::add})) << machine;
         }
+        const SharedUse both{};
+        const auto larger = std::max(row.reads_often_copied_from_bytes.value, row.writes_often_copied_from_bytes.value);
+        EXPECT_EQ(copy_pays_from_bytes(c, both).value_or(0), larger) << machine;
     }
+    EXPECT_EQ(size_text(32 * KiB), "32 KiB");
+    EXPECT_EQ(size_text(16 * MiB), "16 MiB");
 }
 
 TEST(Policy, TheCameraExampleIsZeroCopyIntoTheDeviceAndStagedOutWhereALinkDivides) {
     const SharedUse frame{.host = Use::writes_often, .device = Use::reads_once};
     const SharedUse corners{.host = Use::reads_once, .device = Use::writes_often};
-    EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), frame)), "pinned pass pinned");
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), frame, 1920 * 1080 * 4)), "pinned pass pinned");
     EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), corners)), "device stage pinned");
+    EXPECT_EQ(text_of(*plan_allocation(of_machine("h200"), corners, 4096)), "pinned pass pinned");
     EXPECT_EQ(text_of(*plan_allocation(of_machine("orin"), corners)), "pinned pass pinned");
     EXPECT_EQ(text_of(*plan_allocation(of_machine("gb10"), frame)), "host pass host");
 }
