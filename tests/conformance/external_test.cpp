@@ -276,9 +276,9 @@ TEST(External, MemoryThatNeedsCareAroundALaunchIsRefusedInACaptureOfOthers) {
         ForeignStream foreign(device);
         Stream stream = device.wrap_stream(foreign.get()).value();
         Buffer<std::int32_t> plain = pinned(device, 1);
-        SharedUse often;
-        often.device = isthmus::Use::reads_often;
-        Buffer<std::int32_t> shared = device.allocate_shared<std::int32_t>(count, often).value();
+        SharedUse two_sides;
+        two_sides.kind = MemoryKind::device;
+        Buffer<std::int32_t> shared = device.allocate_shared<std::int32_t>(count, two_sides).value();
         const bool needs_care = shared.path() == LaunchPath::stage || shared.path() == LaunchPath::attach;
         ForeignCapture capture(foreign);
         if (needs_care) {

@@ -123,7 +123,8 @@ TEST(LaunchMode, VerifyReturnsWhenTheKernelHasEnded) {  // keeps L11
 
 TEST(LaunchMode, ExplainAgreesWithTheLaunch) {  // keeps L5
     on_every_device([](Device& device) {
-        Buffer<std::int32_t> own = device.allocate_shared<std::int32_t>(count).value();
+        Buffer<std::int32_t> own =
+            device.allocate_shared<std::int32_t>(count, {.kind = isthmus::MemoryKind::device}).value();
         { (void)own.write_on_host().value(); }
         Buffer<std::int32_t> pageable = device.allocate_host<std::int32_t>(count).value();
         { (void)pageable.write_on_host().value(); }

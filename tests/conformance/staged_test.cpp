@@ -61,7 +61,8 @@ TEST(Staged, PlainMemoryGoesInAndOutByItsUse) {  // keeps L4, A17
 TEST(Staged, PageableBuffersTakePartLikeAnyOther) {  // keeps L4
     on_every_device([](Device& device) {
         Buffer<std::int32_t> pageable = device.allocate_host<std::int32_t>(count).value();
-        Buffer<std::int32_t> shared = device.allocate_shared<std::int32_t>(count).value();
+        Buffer<std::int32_t> shared =
+            device.allocate_shared<std::int32_t>(count, {.kind = isthmus::MemoryKind::device}).value();
         {
             auto view = pageable.write_on_host().value();
             std::iota(view.begin(), view.end(), 0);
@@ -97,7 +98,8 @@ TEST(Staged, OverlappingArgumentsAreCopiedOnce) {  // keeps L4
 TEST(Staged, HostMemoryThatIsOnlyReadMayChangeWhenTheLaunchHasReturned) {  // keeps L4
     Device& device = runtime().default_device();
     if (reaches_pageable(device)) GTEST_SKIP() << "used in place: it may change when the kernel has ended";
-    Buffer<std::int32_t> out = device.allocate_shared<std::int32_t>(count).value();
+    Buffer<std::int32_t> out =
+        device.allocate_shared<std::int32_t>(count, {.kind = isthmus::MemoryKind::device}).value();
     Buffer<std::int32_t> busy = device.allocate<std::int32_t>(count).value();
     device.stream().fill_bytes(busy, 1).value();
     std::vector<std::int32_t> in = numbered();
@@ -126,7 +128,8 @@ TEST(Staged, MemoryOfAnotherGpuIsCopiedBetweenTheTwo) {  // keeps L4, A4
     Device& here = *runtime().device(0).value();
     Device& there = *runtime().device(1).value();
     Buffer<std::int32_t> data = there.allocate<std::int32_t>(count).value();
-    Buffer<std::int32_t> seen = there.allocate_shared<std::int32_t>(count).value();
+    Buffer<std::int32_t> seen =
+        there.allocate_shared<std::int32_t>(count, {.kind = isthmus::MemoryKind::device}).value();
     there.stream().fill_bytes(data, 0).value();
     there.synchronize().value();
     EXPECT_TRUE(refused_as(here.stream().launch(conformance::add_one, count, data), Code::not_accessible));

@@ -113,10 +113,17 @@ Answer World::of_events(const Step& step) {
     }
 }
 
+// Behind a link the two sides of larger buffers: in place they would be pinned memory, which is tried by itself.
+SharedUse shared_use(const Device& device) {
+    SharedUse use;
+    if (device.capabilities().memory == MemoryModel::separate) use.kind = MemoryKind::device;
+    return use;
+}
+
 Result<Buffer<World::Element>> World::allocate(const Step& step) {
     switch (static_cast<Kind>(step.other)) {
         case Kind::stream_pool: return streams_[static_cast<std::size_t>(step.value)]->allocate<Element>(elements);
-        case Kind::shared: return device(step.with).allocate_shared<Element>(elements);
+        case Kind::shared: return device(step.with).allocate_shared<Element>(elements, shared_use(device(step.with)));
         default: return device(step.with).allocate<Element>(elements, kinds[step.other]);
     }
 }
@@ -241,8 +248,9 @@ MachineFacts learn(Runtime& runtime) {
         Device& device = *runtime.device(index).value();
         for (std::size_t kind = 0; kind < kind_count; ++kind) {
             const bool shared = static_cast<Kind>(kind) == Kind::shared;
-            Result<Buffer<std::int32_t>> buffer = shared ? device.allocate_shared<std::int32_t>(elements)
-                                                         : device.allocate<std::int32_t>(elements, kinds[kind]);
+            Result<Buffer<std::int32_t>> buffer =
+                shared ? device.allocate_shared<std::int32_t>(elements, shared_use(device))
+                       : device.allocate<std::int32_t>(elements, kinds[kind]);
             KindFacts& known = facts.kinds[index][kind];
             known.there = buffer.ok() && buffer->path() != LaunchPath::refuse;
             if (!known.there) continue;

@@ -594,13 +594,11 @@ TEST(Explain, CountsTheCallsThatTheLaunchMakes) {  // keeps L4, L7
     Machine machine({gpu(0), gpu(1)});
     isthmus::Stream& stream = machine[0].stream();
     std::vector<int> raw = numbered(8), more = numbered(8);
-    const auto shared = [&](std::optional<MemoryKind> kind) {
-        return machine[0].allocate_shared<int>(8, {.kind = kind}).value();
-    };
+    const auto shared = [&](MemoryKind kind) { return machine[0].allocate_shared<int>(8, {.kind = kind}).value(); };
     Buffer<int> own = machine[0].allocate<int>(8).value();
     Buffer<int> there = machine[1].allocate<int>(8).value();
     Buffer<int> pinned = shared(MemoryKind::pinned), other = shared(MemoryKind::pinned);
-    Buffer<int> managed = shared(MemoryKind::managed), twofold = shared(std::nullopt);
+    Buffer<int> managed = shared(MemoryKind::managed), twofold = shared(MemoryKind::device);
     ASSERT_EQ(twofold.path(), LaunchPath::stage);
     Buffer<int> pageable = machine[0].allocate_host<int>(8).value();
     for (int round = 0; round < 3; ++round) (void)stream.launch(add_one, 8, round == 1 ? pinned : other).value();

@@ -92,7 +92,7 @@ Buffer<int> shared(Device& device, std::size_t count, MemoryKind kind) {
 
 // Staged: device memory that the host sees through a pinned side.
 Buffer<int> staged(Device& device, std::size_t count) {
-    return device.allocate_shared<int>(count, {.host = Use::reads_once, .device = Use::writes_often}).value();
+    return device.allocate_shared<int>(count, {.kind = MemoryKind::device}).value();
 }
 
 void number(Buffer<int>& buffer, int first) {
@@ -637,7 +637,7 @@ TEST(Core, FencesStayFewHoweverLongNobodyLooks) {
 void scenario(FakeWorld& world) {
     Device device = open(world);
     Result<Stream> other = device.create_stream();
-    Result<Buffer<int>> a = device.allocate_shared<int>(8, {.host = Use::reads_once, .device = Use::writes_often});
+    Result<Buffer<int>> a = device.allocate_shared<int>(8, {.kind = MemoryKind::device});
     SharedUse pinned;
     pinned.kind = MemoryKind::pinned;
     Result<Buffer<int>> b = device.allocate_shared<int>(8, pinned);
