@@ -6,7 +6,8 @@ driver), once with what the repetition before left in it.
 
     python3 bench/growth_torch.py [--repetitions N]
 
-Every growth is followed by a synchronisation, as in growth_bench.cpp.
+Growing alone is timed, and every growth is followed by a synchronisation, as in growth_bench.cpp: the tensor that it
+begins with and the end of the last one are not in it.
 """
 import argparse
 import statistics
@@ -27,6 +28,7 @@ def grown(torch, tensor, size):
 
 def doubling(torch, most):
     tensor = torch.empty(2 * MEBIBYTE, dtype=torch.uint8, device='cuda')
+    torch.cuda.synchronize()
     begin = time.perf_counter_ns()
     while tensor.numel() < most:
         tensor = grown(torch, tensor, 2 * tensor.numel())

@@ -27,6 +27,20 @@ struct LaunchConfig {  // CUlaunchConfig
     unsigned attribute_count;
 };
 
+struct MemoryProperties {  // CUmemAllocationProp: pinned, in the memory of device 0
+    int type = 1;
+    int handle_types = 0;
+    int location_type = 1;
+    int device = 0;
+    void* win32 = nullptr;
+    unsigned char flags[8] = {};
+};
+struct MemoryAccess {  // CUmemAccessDesc: device 0 reads and writes
+    int location_type = 1;
+    int device = 0;
+    int flags = 3;
+};
+
 struct RawDriver {
     using Handle = void*;
     int (*device_get)(int*, int) = nullptr;
@@ -55,6 +69,14 @@ struct RawDriver {
     int (*event_query)(Handle) = nullptr;
     int (*stream_wait_event)(Handle, Handle, unsigned) = nullptr;
     int (*fill)(std::uint64_t, unsigned char, std::size_t, Handle) = nullptr;
+    // find_mapping() fetches them.
+    int (*reserve_address)(std::uint64_t*, std::size_t, std::size_t, std::uint64_t, unsigned long long) = nullptr;
+    int (*free_address)(std::uint64_t, std::size_t) = nullptr;
+    int (*create_memory)(std::uint64_t*, std::size_t, const MemoryProperties*, unsigned long long) = nullptr;
+    int (*release_memory)(std::uint64_t) = nullptr;
+    int (*map)(std::uint64_t, std::size_t, std::size_t, std::uint64_t, unsigned long long) = nullptr;
+    int (*unmap)(std::uint64_t, std::size_t) = nullptr;
+    int (*set_access)(std::uint64_t, std::size_t, const MemoryAccess*, std::size_t) = nullptr;
     void* opened = nullptr;
 
     // Uses the libcuda that the runtime has opened already; false where there is none.
@@ -79,6 +101,11 @@ struct RawDriver {
         return find(event_create, "cuEventCreate") && find(event_destroy, "cuEventDestroy_v2") &&
                find(event_record, "cuEventRecord") && find(event_query, "cuEventQuery") &&
                find(stream_wait_event, "cuStreamWaitEvent") && find(fill, "cuMemsetD8Async");
+    }
+    bool find_mapping() {
+        return find(reserve_address, "cuMemAddressReserve") && find(free_address, "cuMemAddressFree") &&
+               find(create_memory, "cuMemCreate") && find(release_memory, "cuMemRelease") && find(map, "cuMemMap") &&
+               find(unmap, "cuMemUnmap") && find(set_access, "cuMemSetAccess");
     }
     template <class Function>
     bool find(Function& slot, const char* name) const {

@@ -341,8 +341,8 @@ TEST(SharedAtomics, FilesAreRefusedWhereTheKernelMigratesPages) {  // keeps G7
     });
 }
 
-// The guard is not there for nothing: past it, on a link without atomics, updates get lost. compute-sanitizer reports the
-// misuse and ends the context: this is to be left out there (docs/hardware.md).
+// The guard is not there for nothing: past it, on a link without atomics, updates get lost. compute-sanitizer reports
+// the misuse and ends the context: this is to be left out there (docs/hardware.md).
 TEST(UnguardedAtomics, LoseUpdatesWhereTheGuardRefusesThem) {  // keeps G4: what it stands against
     if (!work_runs_by_itself()) GTEST_SKIP() << "a kernel waits for the host";
     int tried = 0;
