@@ -24,8 +24,10 @@
 #endif
 #if defined(ISTHMUS_SANITIZED)
 inline constexpr std::chrono::nanoseconds most_after_a_kill = std::chrono::seconds(1);
+inline constexpr long kills_in_a_sample = 40;
 #else
 inline constexpr std::chrono::nanoseconds most_after_a_kill = std::chrono::milliseconds(100);
+inline constexpr long kills_in_a_sample = 100;
 #endif
 // A survivor that waited for a deadline instead of noticing would be far beyond that.
 inline constexpr std::chrono::nanoseconds survivors_step = std::chrono::seconds(10);
@@ -67,9 +69,9 @@ struct Seen {
 // it a sample. With more than there are points, every pass after the first one lets the victim dawdle, differently each
 // time. `lost_of`: at least one of so many survivors has an error.
 template <class Play, class Text>
-void kill_at_every_point(std::size_t ways, long sample, long lost_of, const Play& play, const Text& text) {
+void kill_at_every_point(std::size_t ways, long lost_of, const Play& play, const Text& text) {
     const char* asked = std::getenv("ISTHMUS_KILLS");
-    const long kills = asked ? std::strtol(asked, nullptr, 10) : sample;
+    const long kills = asked ? std::strtol(asked, nullptr, 10) : kills_in_a_sample;
     ASSERT_GT(kills, 0);
     long killed = 0;
     long lost = 0;

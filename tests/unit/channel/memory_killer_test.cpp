@@ -258,7 +258,7 @@ TEST(MemoryKiller, TheSurvivorKnowsAtOnceAndNothingIsLeft) {
         if (WEXITSTATUS(status) != 0) GTEST_SKIP() << "this system lets no process trace its child";
     }
     const bool simulated = std::getenv("ISTHMUS_SIM") != nullptr;
-    kill_at_every_point(simulated ? std::size(ways) : 2, 100, 2, play, text);
+    kill_at_every_point(simulated ? std::size(ways) : 2, 2, play, text);
 }
 
 }  // namespace
