@@ -42,8 +42,9 @@ AccessAnswer exportable(MemoryKind kind, ExportOrigin origin) {
         case MemoryKind::write_combined:
             return no("this host memory is private to the process", "create it as shared host memory");
         case MemoryKind::device:
-            return {Verdict::not_verified, "memory of cuMemAlloc has a legacy handle on some machines only",
-                    "create it exportable, with a file descriptor or fabric handle"};
+            return {Verdict::not_verified,
+                    "an older handle of memory of cuMemAlloc names the whole piece that it was cut out of",
+                    "create it exportable"};
         case MemoryKind::vmm:
             return {Verdict::not_verified, "whether physical memory is exportable was fixed at its creation",
                     "ask the physical memory behind the mapping"};

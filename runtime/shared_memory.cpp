@@ -8,6 +8,7 @@
 #include "buffer_memory.hpp"
 #include "buffer_state.hpp"
 #include "shared_host_memory.hpp"
+#include "shared_legacy_memory.hpp"
 #include "shared_memory_bytes.hpp"
 #include "shared_piece.hpp"
 #include "sharing_rung.hpp"
@@ -25,7 +26,7 @@ Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(std::span<const 
                                                                 std::vector<FileDescriptor> fds) {
     const Result<rules::DecodedMemory> decoded = rules::decode_shared_memory(bytes);
     if (!decoded) return decoded.error();
-    const std::size_t needed = decoded->facts.rung == SharingRung::fabric ? 0 : 1;
+    const std::size_t needed = rules::has_file(decoded->facts.rung) ? 1 : 0;
     if (fds.size() != needed || (needed == 1 && !fds[0])) {
         return Error(Code::invalid_argument,
                      "memory that is shared by " + std::string(name(decoded->facts.rung)) + " comes with " +
@@ -98,12 +99,8 @@ Result<SharingRung> rung_for(const DeviceState& device, const ExportableOptions&
     end.fabric =
         mapped && device.capabilities.has(Feature::virtual_memory) && device.capabilities.has(Feature::export_fabric);
     const rules::RungAnswer answer = rules::choose_rung(options.seen_by, end, end, !options.other_machines);
-    if (answer.rung != SharingRung::none && answer.rung != SharingRung::legacy_ipc) return answer.rung;
-    const std::string_view but = answer.rung == SharingRung::none
-                                     ? std::string_view()
-                                     : ", and this library exports memory by file descriptors and fabric handles alone";
-    return Error(Code::unsupported,
-                 std::string(making) + " was refused: " + std::string(answer.reason) + std::string(but),
+    if (answer.rung != SharingRung::none) return answer.rung;
+    return Error(Code::unsupported, std::string(making) + " was refused: " + std::string(answer.reason),
                  options.other_machines ? std::string(answer.remedy)
                                         : "declare that CPUs see it (ExportableOptions::seen_by): shared memory of the "
                                           "host works on every machine");
@@ -136,6 +133,14 @@ Result<void> fill_with_zeros(Device& device, const std::shared_ptr<BufferState>&
     return done;
 }
 
+Result<MadeExportable> make_zeroed_legacy(Device& device, std::size_t bytes, std::uint32_t element_bytes) {
+    Result<MadeExportable> made = make_shared_legacy(device.state(), bytes, element_bytes);
+    if (!made) return made;
+    const auto all_bytes = static_cast<std::size_t>(made->memory->facts().mapped_bytes);
+    if (Result<void> zero = fill_with_zeros(device, made->state, all_bytes); !zero) return std::move(zero).error();
+    return made;
+}
+
 // The handle behind the descriptor; the driver's answer to a wrong one is nothing but "unknown" (999).
 Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemoryDescriptor& descriptor) {
     platform::VirtualMemory& driver = *device.driver->virtual_memory();
@@ -146,7 +151,7 @@ Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemory
     } else {
         const Result<rules::DecodedMemory> decoded = rules::decode_shared_memory(descriptor.bytes());
         if (!decoded) return decoded.error();
-        status = driver.import_fabric(decoded->fabric, handle);
+        status = driver.import_fabric(decoded->handle, handle);
     }
     if (status.ok()) return handle;
     Error why = device.failure(status, importing);
@@ -185,6 +190,7 @@ Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::u
     const Result<SharingRung> rung = rung_for(*owner, options);
     if (!rung) return rung.error();
     if (*rung == SharingRung::host_memory) return make_shared_host(owner, bytes, element_bytes, options.use);
+    if (*rung == SharingRung::legacy_ipc) return make_zeroed_legacy(device, bytes, element_bytes);
     PhysicalOptions physical;
     physical.exports = *rung == SharingRung::fabric ? ExportKinds::fabric : ExportKinds::posix_fd;
     Result<platform::Granularity> granularity = ask_granularity(*owner, physical);
@@ -196,7 +202,12 @@ Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::u
     Result<std::shared_ptr<PhysicalState>> memory = PhysicalState::create(owner, bytes, all_bytes, physical);
     if (!memory) return std::move(memory).error();
     if (*rung == SharingRung::fabric) {
-        if (Result<platform::FabricHandle> tried = fabric_handle(**memory, true); !tried) return tried.error();
+        if (Result<platform::FabricHandle> tried = fabric_handle(**memory, true); !tried) {
+            const bool last_rung = !options.other_machines && rules::sharing_end(owner->capabilities).legacy_ipc;
+            if (!last_rung || owner->is_lost()) return tried.error();
+            *memory = nullptr;
+            return make_zeroed_legacy(device, bytes, element_bytes);
+        }
     }
     Result<std::shared_ptr<MappingState>> mapping =
         map_for(owner, std::move(memory).value(), granularity->minimum_bytes);
@@ -249,19 +260,23 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedM
     const Feature feature = facts.rung == SharingRung::fabric ? Feature::export_fabric : Feature::export_posix_fd;
     rules::ImportingEnd end;
     end.is_cpu = owner->synchronous;
-    end.imports = owner->driver->virtual_memory() != nullptr && owner->capabilities.has(Feature::virtual_memory) &&
-                  owner->capabilities.has(feature);
+    const bool legacy = facts.rung == SharingRung::legacy_ipc;
+    end.imports = legacy ? rules::sharing_end(owner->capabilities).legacy_ipc
+                         : owner->driver->virtual_memory() != nullptr &&
+                               owner->capabilities.has(Feature::virtual_memory) && owner->capabilities.has(feature);
     end.device = owner->driver->facts().uuid;
     end.element_bytes = element_bytes;
     end.most_host_bytes = options.most_bytes;
     PhysicalOptions physical;
-    if (end.imports && facts.rung != SharingRung::host_memory) {
+    if (legacy) end.granularity_bytes = rules::legacy_granularity_bytes;
+    if (end.imports && !legacy && facts.rung != SharingRung::host_memory) {
         Result<platform::Granularity> granularity = ask_granularity(*owner, physical);
         if (!granularity) return std::move(granularity).error();
         end.granularity_bytes = granularity->minimum_bytes;
     }
     if (Result<void> fine = rules::may_import(facts, end); !fine) return std::move(fine).error();
     if (facts.rung == SharingRung::host_memory) return import_shared_host(owner, std::move(descriptor), options.use);
+    if (legacy) return import_shared_legacy(owner, descriptor);
     const Result<platform::PhysicalHandle> handle = take_in(*owner, descriptor);
     if (!handle) return handle.error();
     std::shared_ptr<PhysicalState> memory =

@@ -50,7 +50,11 @@ Result<SharedMemoryFacts> make_shared_memory(SharingRung rung, std::uint64_t byt
     return facts;
 }
 
-SharedMemoryDescriptor::Bytes encode_shared_memory(const SharedMemoryFacts& facts, const FabricBytes& fabric) {
+bool has_file(SharingRung rung) noexcept {
+    return rung == SharingRung::host_memory || rung == SharingRung::posix_fd;
+}
+
+SharedMemoryDescriptor::Bytes encode_shared_memory(const SharedMemoryFacts& facts, const HandleBytes& handle) {
     SharedMemoryDescriptor::Bytes bytes{};
     LittleEndianWriter to(bytes.data());
     to.number(magic, 8);
@@ -62,7 +66,7 @@ SharedMemoryDescriptor::Bytes encode_shared_memory(const SharedMemoryFacts& fact
     to.number(facts.element_bytes, 4);
     to.number(facts.device.mig ? 1 : 0, 4);
     for (const std::uint8_t byte : facts.device.bytes) to.number(byte, 1);
-    for (const unsigned char byte : fabric) to.number(byte, 1);
+    for (const unsigned char byte : handle) to.number(byte, 1);
     return bytes;
 }
 static_assert(8 + 2 * 4 + 3 * 8 + 2 * 4 + 16 + 64 == SharedMemoryDescriptor::size_bytes);
@@ -79,9 +83,7 @@ Result<DecodedMemory> decode_shared_memory(std::span<const std::byte> bytes) {
                        std::to_string(version));
     }
     const std::uint64_t rung = from.number(4);
-    if (rung != static_cast<std::uint64_t>(SharingRung::posix_fd) &&
-        rung != static_cast<std::uint64_t>(SharingRung::fabric) &&
-        rung != static_cast<std::uint64_t>(SharingRung::host_memory)) {
+    if (rung == static_cast<std::uint64_t>(SharingRung::none) || rung >= sharing_rung_count) {
         return damaged("there is no such rung for memory that is exported");
     }
     const std::uint64_t size = from.number(8), mapped = from.number(8), granularity = from.number(8);
@@ -94,13 +96,13 @@ Result<DecodedMemory> decode_shared_memory(std::span<const std::byte> bytes) {
     if (!facts) return damaged("its sizes are out of range");
     if (facts->mapped_bytes != mapped) return damaged("its sizes contradict each other");
     DecodedMemory decoded{*facts, {}};
-    for (unsigned char& byte : decoded.fabric) byte = static_cast<unsigned char>(from.number(1));
-    const bool has_handle = decoded.fabric != FabricBytes{};
-    if (has_handle != (facts->rung == SharingRung::fabric)) {
-        return damaged(has_handle ? "it has a fabric handle, which its rung does not need" : "it has no fabric handle");
+    for (unsigned char& byte : decoded.handle) byte = static_cast<unsigned char>(from.number(1));
+    const bool has_handle = decoded.handle != HandleBytes{};
+    if (has_handle == has_file(facts->rung)) {
+        return damaged(has_handle ? "it has a handle, which its rung does not need" : "it has no handle");
     }
     // What no field says is zero: said again, it is the same bytes.
-    const SharedMemoryDescriptor::Bytes again = encode_shared_memory(decoded.facts, decoded.fabric);
+    const SharedMemoryDescriptor::Bytes again = encode_shared_memory(decoded.facts, decoded.handle);
     if (!std::equal(again.begin(), again.end(), bytes.begin())) return damaged("what has to be zero is not");
     return decoded;
 }
@@ -126,6 +128,14 @@ Result<void> may_import_host(const SharedMemoryFacts& facts, const ImportingEnd&
     return elements_fit(facts, end);
 }
 
+const char* not_imported(SharingRung rung) noexcept {
+    switch (rung) {
+        case SharingRung::fabric: return "fabric handles (attribute 128)";
+        case SharingRung::legacy_ipc: return "older handles (it is integrated, or has no unified addressing)";
+        default: return "file descriptors (attributes 102, 103)";
+    }
+}
+
 }  // namespace
 
 Result<void> may_import(const SharedMemoryFacts& facts, const ImportingEnd& end) {
@@ -137,9 +147,7 @@ Result<void> may_import(const SharedMemoryFacts& facts, const ImportingEnd& end)
     }
     if (!end.imports) {
         return refused(Code::unsupported,
-                       facts.rung == SharingRung::fabric
-                           ? std::string("this device or its driver imports no fabric handles (attribute 128)")
-                           : std::string("this device or its driver imports no file descriptors (attributes 102, 103)"),
+                       std::string("this device or its driver imports no ") + not_imported(facts.rung),
                        "export it as memory that CPUs see (SeenBy::cpus_and_gpus)");
     }
     // Across a fabric it is another machine's device.

@@ -12,18 +12,21 @@
 namespace isthmus::rules {
 
 inline constexpr std::uint64_t most_shared_bytes = std::uint64_t{1} << 46;  // no machine has more
-using FabricBytes = std::array<unsigned char, 64>;
+using HandleBytes = std::array<unsigned char, 64>;                          // a fabric handle, or an older one
+// An allocation of fewer bytes may be cut out of a piece that is shared with it (documented).
+inline constexpr std::uint64_t legacy_granularity_bytes = std::uint64_t{2} << 20;
 
 // Errors: invalid_argument (no elements, more bytes than any machine has, a granularity that is no power of two).
 Result<SharedMemoryFacts> make_shared_memory(SharingRung rung, std::uint64_t bytes, std::uint32_t element_bytes,
                                              std::uint64_t granularity_bytes, const Uuid& device);
 
-// `fabric`: all zero with other rungs.
-SharedMemoryDescriptor::Bytes encode_shared_memory(const SharedMemoryFacts& facts, const FabricBytes& fabric);
+// `handle`: all zero with the rungs that have a file descriptor.
+SharedMemoryDescriptor::Bytes encode_shared_memory(const SharedMemoryFacts& facts, const HandleBytes& handle);
+bool has_file(SharingRung rung) noexcept;
 
 struct DecodedMemory {
     SharedMemoryFacts facts;
-    FabricBytes fabric{};
+    HandleBytes handle{};
 };
 // Every byte may be anything. What comes out is what make_shared_memory() would make, so that no sum in it overflows.
 // Errors: invalid_argument (names the field).

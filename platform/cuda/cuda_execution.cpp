@@ -127,7 +127,7 @@ Status CudaExecution::elapsed_ms(EventHandle begin, EventHandle end, float& mill
     });
 }
 
-Status CudaExecution::share_event(EventHandle event, SharedEventHandle& out) {
+Status CudaExecution::share_event(EventHandle event, SharedHandle& out) {
     if (!context_.api().ipc_get_event_handle) return {Code::unsupported, 0, "cuIpcGetEventHandle"};
     CUipcEventHandle made{};
     const Status status = context_.anywhere(
@@ -136,7 +136,7 @@ Status CudaExecution::share_event(EventHandle event, SharedEventHandle& out) {
     return status;
 }
 
-Status CudaExecution::open_event(const SharedEventHandle& handle, EventHandle& out) {
+Status CudaExecution::open_event(const SharedHandle& handle, EventHandle& out) {
     if (!context_.api().ipc_open_event_handle) return {Code::unsupported, 0, "cuIpcOpenEventHandle"};
     CUipcEventHandle theirs{};
     std::memcpy(theirs.reserved, handle.data(), sizeof(theirs.reserved));

@@ -28,8 +28,8 @@ public:
     Status query_event(EventHandle event) override;
     Status synchronize_event(EventHandle event) override;
     Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) override;
-    Status share_event(EventHandle event, SharedEventHandle& out) override;
-    Status open_event(const SharedEventHandle& handle, EventHandle& out) override;
+    Status share_event(EventHandle event, SharedHandle& out) override;
+    Status open_event(const SharedHandle& handle, EventHandle& out) override;
 
     Status context_in_use(bool& out) override;
     Status record_context(EventHandle event) override;

@@ -1,6 +1,8 @@
 // Memory of one CUDA device, one driver call (or two that belong together) per function.
 #include "cuda_memory.hpp"
 
+#include <cstring>
+
 namespace isthmus::platform::cuda {
 namespace {
 
@@ -85,6 +87,8 @@ Status CudaMemory::release(const Allocation& allocation, StreamHandle stream) {
             return context_.inside("cuMemFree_v2", [&] { return api.mem_free(allocation.device); });
         case MemoryKind::pool:
         case MemoryKind::managed_pool: return release_to_pool(allocation.device, stream);
+        case MemoryKind::imported:
+            return context_.inside("cuIpcCloseMemHandle", [&] { return api.ipc_close_mem_handle(allocation.device); });
         case MemoryKind::pinned:
         case MemoryKind::write_combined:
             return context_.inside("cuMemFreeHost", [&] { return api.mem_free_host(allocation.host); });
@@ -121,6 +125,29 @@ Status CudaMemory::register_host(void* host, std::size_t bytes, bool read_only, 
 
 Status CudaMemory::unregister_host(void* host) {
     return context_.inside("cuMemHostUnregister", [&] { return context_.api().mem_host_unregister(host); });
+}
+
+Status CudaMemory::share(std::uint64_t address, SharedHandle& out) {
+    if (!context_.api().ipc_get_mem_handle) return {Code::unsupported, 0, "cuIpcGetMemHandle"};
+    CUipcMemHandle made{};
+    const Status status =
+        context_.inside("cuIpcGetMemHandle", [&] { return context_.api().ipc_get_mem_handle(&made, address); });
+    if (status.ok()) std::memcpy(out.data(), made.reserved, sizeof(made.reserved));
+    return status;
+}
+
+// The flag is a must: without it the driver answers 1.
+Status CudaMemory::open_shared(const SharedHandle& handle, Allocation& out) {
+    const Api& api = context_.api();
+    if (!api.ipc_open_mem_handle || !api.ipc_close_mem_handle) return {Code::unsupported, 0, "cuIpcOpenMemHandle"};
+    CUipcMemHandle theirs{};
+    std::memcpy(theirs.reserved, handle.data(), sizeof(theirs.reserved));
+    CUdeviceptr address = 0;
+    const Status status = context_.inside("cuIpcOpenMemHandle_v2", [&] {
+        return api.ipc_open_mem_handle(&address, theirs, ipc_mem_lazy_enable_peer_access);
+    });
+    if (status.ok()) out = {MemoryKind::imported, nullptr, address, 0};
+    return status;
 }
 
 Status CudaMemory::copy(std::uint64_t destination, std::uint64_t source, std::size_t bytes, CopyDirection direction,

@@ -14,6 +14,8 @@ public:
     Status release(const Allocation& allocation, StreamHandle stream) override;
     Status register_host(void* host, std::size_t bytes, bool read_only, std::uint64_t& device) override;
     Status unregister_host(void* host) override;
+    Status share(std::uint64_t address, SharedHandle& out) override;
+    Status open_shared(const SharedHandle& handle, Allocation& out) override;
     Status copy(std::uint64_t destination, std::uint64_t source, std::size_t bytes, CopyDirection direction,
                 StreamHandle stream) override;
     Status fill(std::uint64_t destination, std::uint8_t value, std::size_t bytes, StreamHandle stream) override;

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 
 namespace isthmus::sim {
@@ -61,8 +62,9 @@ Result get_handle(Driver& d, Context& context, ShareableBytes* handle, Address a
         {
             const std::lock_guard lock(d.mutex);
             const Found found = d.regions.find(address);
-            const bool plain = found && found.offset_bytes == 0 && found.region->kind == Kind::device &&
-                               !found.region->freed && !found.region->foreign;
+            // Of any address within it (observed).
+            const bool plain =
+                found && found.region->kind == Kind::device && !found.region->freed && !found.region->foreign;
             if (!plain) return result::invalid_value;
             Region& region = *found.region;
             // Work that begins from here on meets the driver's mutex before it touches memory.
@@ -143,8 +145,8 @@ Result open_handle(Driver& d, Context& context, Address* address, const Shareabl
     if (!address || flags != lazy_peer_access) return result::invalid_value;  // documented: the flag is a must
     if (!d.machine.device(context.device).legacy_ipc_usable) return result::not_supported;
     FileName name;
-    if (!read_name(bytes, memory_magic, name)) return result::invalid_handle;
-    if (name.process == ::getpid()) return result::invalid_context;  // for other processes (assumed)
+    if (!read_name(bytes, memory_magic, name)) return result::invalid_value;  // observed, as what follows is
+    if (name.process == ::getpid()) return result::invalid_context;           // for other processes
     if (const Result code = d.engine().unsafe_call()) return code;
     const std::lock_guard lock(d.mutex);
     if (Region* const known = find_opened(d, context, name.nonce)) {
@@ -154,7 +156,7 @@ Result open_handle(Driver& d, Context& context, Address* address, const Shareabl
     }
     MemoryFileHeader header;
     const int file = open_and_check(name, header);
-    if (file < 0) return result::invalid_handle;
+    if (file < 0) return ::kill(name.process, 0) == 0 ? result::not_permitted : result::invalid_handle;
     const Result code = map_foreign(d, context, file, header, *address);
     if (code != result::ok) ::close(file);
     return code;

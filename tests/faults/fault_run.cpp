@@ -216,9 +216,13 @@ int run_under_faults() {
     const long held_files =
         harness().live != nullptr ? static_cast<long>(harness().live("physical")) : 0;  // a file each
     const long new_files = open_files() - files_before;
-    // An event for other processes has one, too, and a driver that gave up destroys none.
-    const long held_by_events = gave_up && harness().live != nullptr ? static_cast<long>(harness().live("events")) : 0;
-    if (new_files != 0 && (new_files < held_files || new_files > held_files + held_by_events))
+    // An event for other processes has one, too, and a driver that gave up destroys none; and so may an allocation that
+    // it did not free.
+    const long held_by_handles =
+        harness().live == nullptr
+            ? 0
+            : static_cast<long>(harness().live("allocations") + (gave_up ? harness().live("events") : 0));
+    if (new_files != 0 && (new_files < held_files || new_files > held_files + held_by_handles))
         left += " files=" + std::to_string(new_files);
     // What the driver could not be made to give back stays mapped on purpose: it might still write there. So might a
     // kernel, in plain host memory, of which nobody can be asked whether it has ended.

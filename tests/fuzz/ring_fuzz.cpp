@@ -51,7 +51,7 @@ void decode_memory(std::span<const std::byte> bytes) {
     require(facts.bytes > 0 && facts.bytes <= rules::most_shared_bytes && facts.bytes % facts.element_bytes == 0);
     require(facts.mapped_bytes >= facts.bytes && facts.mapped_bytes - facts.bytes < facts.granularity_bytes);
     require(facts.mapped_bytes % facts.granularity_bytes == 0);
-    const SharedMemoryDescriptor::Bytes again = rules::encode_shared_memory(facts, decoded->fabric);
+    const SharedMemoryDescriptor::Bytes again = rules::encode_shared_memory(facts, decoded->handle);
     require(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
 }
 

@@ -21,6 +21,9 @@
 
 namespace isthmus::platform {
 
+// What opens memory or an event in another process, the older way; opaque, never all zero.
+using SharedHandle = std::array<unsigned char, 64>;
+
 // One piece of memory as its driver sees it: release() needs exactly this.
 struct Allocation {
     MemoryKind kind = MemoryKind::unknown;
@@ -55,6 +58,11 @@ public:
     // Makes host memory usable by the device; `device` receives its address there.
     virtual Status register_host(void* host, std::size_t bytes, bool read_only, std::uint64_t& device) = 0;
     virtual Status unregister_host(void* host) = 0;
+    // What another process opens memory of kind device by, the older way: the allocation that begins at `address`.
+    virtual Status share(std::uint64_t, SharedHandle&) { return {Code::unsupported, 0, "share"}; }
+    // Gives memory of kind imported, without its size, which release() closes. Opened again it is at the same address,
+    // and closed as often.
+    virtual Status open_shared(const SharedHandle&, Allocation&) { return {Code::unsupported, 0, "open_shared"}; }
     virtual Status copy(std::uint64_t destination, std::uint64_t source, std::size_t bytes, CopyDirection direction,
                         StreamHandle stream) = 0;
     virtual Status fill(std::uint64_t destination, std::uint8_t value, std::size_t bytes, StreamHandle stream) = 0;
@@ -68,7 +76,6 @@ public:
 
 // What an event is for; one kind never becomes another. `interprocess` measures no time (the driver refuses both).
 enum class EventKind : std::uint8_t { plain, timing, interprocess };
-using SharedEventHandle = std::array<unsigned char, 64>;
 
 struct LaunchRequest {
     const KernelInfo* kernel = nullptr;
@@ -117,10 +124,10 @@ public:
     virtual Status query_event(EventHandle event) = 0;  // Code::not_ready while work remains
     virtual Status synchronize_event(EventHandle event) = 0;
     virtual Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) = 0;
-    // What another process opens an interprocess event by; opaque, never all zero.
-    virtual Status share_event(EventHandle, SharedEventHandle&) { return {Code::unsupported, 0, "share_event"}; }
+    // What another process opens an interprocess event by.
+    virtual Status share_event(EventHandle, SharedHandle&) { return {Code::unsupported, 0, "share_event"}; }
     // An event of another process, which destroy_event() lets go of. Neither waits for a kernel (observed).
-    virtual Status open_event(const SharedEventHandle&, EventHandle&) { return {Code::unsupported, 0, "open_event"}; }
+    virtual Status open_event(const SharedHandle&, EventHandle&) { return {Code::unsupported, 0, "open_event"}; }
 
     // Is there a context that other code may have given work to? Creates none.
     virtual Status context_in_use(bool& out) { return out = false, Status{}; }

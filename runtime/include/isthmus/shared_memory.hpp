@@ -25,7 +25,8 @@ class Device;
 
 struct ExportableOptions {
     // For processes of other machines of one NVLink fabric, by a fabric handle, which needs an IMEX channel here.
-    // false: by a file descriptor, or, where the device has none, by a fabric handle that was tried.
+    // false: by a file descriptor; where the device has none, by a fabric handle that was tried, or else by one of the
+    // driver's older handles, whose exporter has to outlive its importers (SharingRung::legacy_ipc).
     bool other_machines = false;
     // gpus_only: memory of the device, into which the host does not look; on the CPU device, memory of the host.
     // cpus_and_gpus: memory of the host in a sealed file, with host views in every process, on every machine. Each
@@ -100,13 +101,14 @@ ISTHMUS_API Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffe
 
 // The exporter's memory as a buffer of `device`, which has to be the one that the descriptor names (across a fabric:
 // any that reaches it; memory of the host: any, also the CPU device). Checks everything that the driver or the system
-// tells of it against the descriptor; closes the descriptor. The exporter may end first. Nothing orders this process's
+// tells of it against the descriptor; closes the descriptor. The exporter may end first, but for an older handle, of
+// which the driver then leaves undefined what becomes of the memory. Nothing orders this process's
 // work with the exporter's, and host views wait for this process's work only: agree over the transport, as below.
 // Errors, with which nothing is left behind: unsupported (the CPU device; no virtual memory; nothing imports this
 // rung), wrong_device, invalid_argument (elements of another size; a descriptor of something else; memory of another
-// size than was said), not_permitted, capture_error (a capture is open on this thread), in_use (a service runs),
-// device_lost; of memory of the host: peer_broke_rules (its file is not sealed, or not what was said), out_of_memory
-// (more than ImportOptions::most_bytes), and those of Device::adopt.
+// size than was said), not_permitted, capture_error (a capture is open on this thread), in_use (a service runs; by an
+// older handle: this runtime has it already), device_lost; of memory of the host: peer_broke_rules (its file is not
+// sealed, or not what was said), out_of_memory (more than ImportOptions::most_bytes), and those of Device::adopt.
 template <class T>
 Result<Buffer<T>> import_memory(const Device& device, SharedMemoryDescriptor descriptor,
                                 const ImportOptions& options = {}) {

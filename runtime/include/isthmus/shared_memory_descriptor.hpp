@@ -19,7 +19,7 @@ namespace isthmus::inline v0 {
 
 // What the bytes say. A handle of the driver tells none of it.
 struct SharedMemoryFacts {
-    SharingRung rung = SharingRung::none;  // host_memory, posix_fd or fabric
+    SharingRung rung = SharingRung::none;  // any but none
     std::uint64_t bytes = 0;               // of the buffer: exactly, a multiple of element_bytes
     std::uint64_t mapped_bytes = 0;        // of the memory behind it: `bytes` rounded up to the granularity
     std::uint64_t granularity_bytes = 0;   // of the exporter's device; of memory of the host: a page
@@ -42,7 +42,7 @@ public:
 
     // Little-endian and versioned.
     std::span<const std::byte> bytes() const noexcept { return bytes_; }
-    // One, or none with a fabric handle. It stays owned here: who sends it has the kernel duplicate it.
+    // One, or none with a fabric or an older handle. It stays owned here: who sends it has the kernel duplicate it.
     std::span<const int> fds() const noexcept { return {&number_, fd_ ? std::size_t{1} : std::size_t{0}}; }
     // Well-formed, which is not yet true: import_memory() checks them against what the driver has.
     const SharedMemoryFacts& facts() const noexcept { return facts_; }

@@ -266,11 +266,11 @@ public:
         return {Code::not_ready, 600, "query_event"};
     }
     platform::Status synchronize_event(platform::EventHandle) override { return world_.call("sync event", "sync"); }
-    platform::Status share_event(platform::EventHandle event, platform::SharedEventHandle& out) override {
+    platform::Status share_event(platform::EventHandle event, platform::SharedHandle& out) override {
         out[0] = static_cast<unsigned char>(static_cast<std::uintptr_t>(event) | 1);
         return world_.call("share event", "share_event");
     }
-    platform::Status open_event(const platform::SharedEventHandle&, platform::EventHandle& out) override {
+    platform::Status open_event(const platform::SharedHandle&, platform::EventHandle& out) override {
         const platform::Status status = world_.call("open event", "open_event");
         if (!status.ok()) return status;
         world_.events.insert(world_.next);

@@ -16,7 +16,8 @@ namespace isthmus::rules {
 namespace {
 
 constexpr std::uint64_t granule = 2 << 20;
-constexpr SharingRung rungs[] = {SharingRung::host_memory, SharingRung::posix_fd, SharingRung::fabric};
+constexpr SharingRung rungs[] = {SharingRung::host_memory, SharingRung::posix_fd, SharingRung::fabric,
+                                 SharingRung::legacy_ipc};
 
 Uuid uuid_of(std::uint8_t first) {
     Uuid uuid;
@@ -26,9 +27,9 @@ Uuid uuid_of(std::uint8_t first) {
 SharedMemoryFacts facts_of(SharingRung rung = SharingRung::posix_fd) {
     return make_shared_memory(rung, 4000, 4, granule, uuid_of(7)).value();
 }
-FabricBytes fabric_of(SharingRung rung) {
-    FabricBytes bytes{};
-    if (rung == SharingRung::fabric) bytes.fill(0x77);
+HandleBytes fabric_of(SharingRung rung) {
+    HandleBytes bytes{};
+    if (!has_file(rung)) bytes.fill(0x77);
     return bytes;
 }
 SharedMemoryDescriptor::Bytes bytes_of(SharingRung rung = SharingRung::posix_fd) {
@@ -45,7 +46,7 @@ void judge(const SharedMemoryDescriptor::Bytes& bytes) {
         return;
     }
     const SharedMemoryFacts& facts = decoded->facts;
-    EXPECT_EQ(encode_shared_memory(facts, decoded->fabric), bytes);
+    EXPECT_EQ(encode_shared_memory(facts, decoded->handle), bytes);
     EXPECT_EQ(facts.bytes % facts.element_bytes, 0u);
     EXPECT_GE(facts.mapped_bytes, facts.bytes);
     EXPECT_LT(facts.mapped_bytes - facts.bytes, facts.granularity_bytes);
@@ -58,7 +59,7 @@ TEST(SharedMemoryBytes, ComeBackAsTheyWent) {
         const SharedMemoryDescriptor::Bytes bytes = bytes_of(rung);
         const DecodedMemory decoded = decode_shared_memory(bytes).value();
         EXPECT_EQ(decoded.facts, facts_of(rung));
-        EXPECT_EQ(decoded.fabric, fabric_of(rung));
+        EXPECT_EQ(decoded.handle, fabric_of(rung));
         EXPECT_EQ(decoded.facts.mapped_bytes, granule);
         EXPECT_EQ(std::memcmp(bytes.data(), "isthmmem", 8), 0) << "who finds it in a log knows what it is";
     }
@@ -113,9 +114,10 @@ TEST(SharedMemoryBytes, FieldsInContradictionAreRefusedByName) {
     };
     EXPECT_TRUE(says(0, 1, 8, "magic"));
     EXPECT_TRUE(says(8, 2, 4, "version is 2"));
-    for (const std::uint64_t rung : {0u, 4u, 5u, 77u}) EXPECT_TRUE(says(12, rung, 4, "rung")) << rung;
-    EXPECT_TRUE(says(12, 3, 4, "no fabric handle"));
-    EXPECT_TRUE(says(12, 2, 4, "has a fabric handle", SharingRung::fabric));
+    for (const std::uint64_t rung : {0u, 5u, 77u}) EXPECT_TRUE(says(12, rung, 4, "rung")) << rung;
+    EXPECT_TRUE(says(12, 3, 4, "no handle"));
+    EXPECT_TRUE(says(12, 4, 4, "no handle"));
+    EXPECT_TRUE(says(12, 2, 4, "has a handle", SharingRung::fabric));
     EXPECT_TRUE(says(16, 0, 8, "out of range"));
     EXPECT_TRUE(says(16, ~std::uint64_t{0}, 8, "out of range"));
     EXPECT_TRUE(says(16, granule + 4, 8, "contradict"));
@@ -141,7 +143,7 @@ TEST(SharedMemoryBytes, NoiseIsRefusedOrTrue) {
 
 // keeps I1: every fact that refuses, one at a time and together with all others
 TEST(SharedMemoryImport, EveryFactThatRefusesDoesSoInItsTurn) {
-    for (const SharingRung rung : {SharingRung::posix_fd, SharingRung::fabric}) {
+    for (const SharingRung rung : {SharingRung::posix_fd, SharingRung::fabric, SharingRung::legacy_ipc}) {
         for (int bits = 0; bits < 64; ++bits) {
             ImportingEnd end{false, true, uuid_of(7), granule, 4, 0};
             end.is_cpu = (bits & 1) != 0;
@@ -153,7 +155,7 @@ TEST(SharedMemoryImport, EveryFactThatRefusesDoesSoInItsTurn) {
             Code wanted = Code::ok;
             if ((bits & 48) != 0) wanted = Code::unsupported;
             if ((bits & 8) != 0) wanted = Code::invalid_argument;
-            if ((bits & 4) != 0 && rung == SharingRung::posix_fd) wanted = Code::wrong_device;
+            if ((bits & 4) != 0 && rung != SharingRung::fabric) wanted = Code::wrong_device;
             if ((bits & 3) != 0) wanted = Code::unsupported;
             const Result<void> answer = may_import(facts_of(rung), end);
             EXPECT_EQ(answer ? Code::ok : answer.code(), wanted) << bits;
@@ -197,9 +199,12 @@ TEST(SharedMemoryDescriptors, ComeWithAsManyFilesAsTheirRungNeeds) {
     EXPECT_EQ(received(SharingRung::host_memory, 0).code(), Code::invalid_argument);
     EXPECT_EQ(received(SharingRung::host_memory, 2).code(), Code::invalid_argument);
     EXPECT_EQ(received(SharingRung::fabric, 1).code(), Code::invalid_argument);
-    const Result<SharedMemoryDescriptor> without = received(SharingRung::fabric, 0);
-    ASSERT_TRUE(without.ok());
-    EXPECT_TRUE(without->fds().empty());
+    EXPECT_EQ(received(SharingRung::legacy_ipc, 1).code(), Code::invalid_argument);
+    for (const SharingRung rung : {SharingRung::fabric, SharingRung::legacy_ipc}) {
+        const Result<SharedMemoryDescriptor> without = received(rung, 0);
+        ASSERT_TRUE(without.ok());
+        EXPECT_TRUE(without->fds().empty());
+    }
     std::vector<FileDescriptor> none;
     none.emplace_back(-1);
     EXPECT_EQ(SharedMemoryDescriptor::received(bytes_of(), std::move(none)).code(), Code::invalid_argument);
