@@ -85,12 +85,13 @@ public:
     int readers = 0;         // open host views
     int concurrents = 0;     // … of concurrent use
     bool writer = false;
-    bool host_newer = false;    // stage: the host wrote, the device's side is stale
-    bool device_newer = false;  // stage: the device wrote, the host's side is stale
-    bool relay_stale = false;   // the host wrote since the relay was filled
-    bool host_touched = false;  // prefetch: the host had it open since the device's last use, so that pages may be
-                                // there; where there are parts they know
-    std::uint64_t claims = 0;   // stage: operations that looked at the two, so that only the last one undoes itself
+    std::vector<std::size_t> seams;  // of mapped memory of the host: the bytes where its handles meet, rising
+    bool host_newer = false;         // stage: the host wrote, the device's side is stale
+    bool device_newer = false;       // stage: the device wrote, the host's side is stale
+    bool relay_stale = false;        // the host wrote since the relay was filled
+    bool host_touched = false;       // prefetch: the host had it open since the device's last use, so that pages may be
+                                     // there; where there are parts they know
+    std::uint64_t claims = 0;  // stage: operations that looked at the two, so that only the last one undoes itself
     StreamState* attached_to = nullptr;
     std::atomic<std::uint64_t> staged_bytes{0};
     std::atomic<signed char> of_file{-1};  // is it memory of a file? -1: nobody has asked so far (atomic_guard.cpp)

@@ -1,10 +1,8 @@
-// Stream::fill: patterns of 1, 2 and 4 bytes by the driver, of 8 and 16 by columns and doubling, what the driver does
-// not fill by a kernel, all else by the host.
+// Stream::fill: patterns of 1, 2 and 4 bytes by the driver, of 8 and 16 by columns and doubling, all else by the host.
 #include "buffer_state.hpp"
 #include "copy.hpp"
 #include "copy_checks.hpp"
 #include "device_state.hpp"
-#include "fill_kernel.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
 #include "uncaptured_scope.hpp"
@@ -13,7 +11,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <string>
+#include <vector>
 
 namespace isthmus::inline v0 {
 namespace detail {
@@ -87,24 +87,6 @@ platform::Status long_pattern(StreamState& stream, std::uint64_t first, const Fi
     return status;
 }
 
-platform::Status by_kernel(StreamState& stream, std::uint64_t first, const Fill& fill) {
-    const bool short_pattern = fill.pattern.bytes != 0;
-    FillPack pack = fill_pack(first, fill.job.shape, short_pattern ? &fill.pattern.value : fill.value,
-                              short_pattern ? fill.pattern.bytes : fill.element_bytes);
-    platform::LaunchRequest request{&fill_rows, platform::FunctionHandle::none, fill_extent(pack, fill.job.shape),
-                                    &pack, stream.handle};
-    const platform::Status found = stream.resolve(fill_rows, request.function);
-    return found.ok() ? stream.device->driver->execution().launch(request) : found;
-}
-
-// A kernel whose code is not loaded yet cannot start beside a service: loading would wait for it.
-Result<void> may_load(DeviceState& device) {
-    if (!device.services.any() || device.execution.is_resolved(fill_rows)) return {};
-    return device.services.allow(
-        rules::DriverUse::load_code,
-        "the first fill of mapped host memory, which is a kernel whose code is not loaded yet,");
-}
-
 Result<void> on_host(const Fill& fill) {
     const rules::CopyShape& shape = fill.job.shape;
     const std::shared_ptr<BufferState>& buffer = fill.job.to.buffer;
@@ -126,6 +108,12 @@ Result<void> on_host(const Fill& fill) {
     return {};
 }
 
+// Where the memory's handles meet, if the driver does not fill over that.
+std::vector<std::size_t> seams_of(BufferState& buffer) {
+    const std::lock_guard lock(buffer.mutex);
+    return buffer.seams;
+}
+
 Result<void> by_driver(StreamState& stream, const Fill& fill) {
     BufferState& buffer = *fill.job.to.buffer;
     const rules::CopyShape& shape = fill.job.shape;
@@ -136,17 +124,20 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
     const std::uint64_t first =
         (stream.device->synchronous ? reinterpret_cast<std::uintptr_t>(buffer.host) : buffer.device_address) +
         shape.to.offset;
-    const bool kernel = rules::fill_way(stream.device->synchronous, facts_of(*stream.device, fill.job.to),
-                                        buffer.host != nullptr) == rules::FillWay::kernel;
-    if (kernel) {
-        if (Result<void> loads = may_load(*stream.device); !loads) return loads;
-    }
     Operation operation(stream, "a fill", nullptr);
     operation.uses(buffer, writes_whole(buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, 0);
     operation.only(bytes_of(shape, shape.to));
+    const std::vector<rules::CopyShape> pieces = rules::pieces_between(shape, seams_of(buffer));
     Result<std::uint64_t> issued = operation.issue([&] {
-        if (kernel) return by_kernel(stream, first, fill);
-        return fill.pattern.bytes == 0 ? long_pattern(stream, first, fill) : plain(stream, first, fill);
+        platform::Status status;
+        for (const rules::CopyShape& piece : pieces) {
+            Fill part = fill;
+            part.job.shape = piece;
+            const std::uint64_t at = first - shape.to.offset + piece.to.offset;
+            status = part.pattern.bytes == 0 ? long_pattern(stream, at, part) : plain(stream, at, part);
+            if (!status.ok()) break;
+        }
+        return status;
     });
     if (!issued) return std::move(issued).error();
     return {};
@@ -165,8 +156,8 @@ Result<void> Stream::fill_request(const detail::FillRequest& request) {
     StreamState& stream = *state_;
     detail::DeviceState& owner = *request.to->device;
     const rules::CopySideFacts side = detail::facts_of(*stream.device, job->to);
-    const bool by_host =
-        rules::fill_way(stream.device->synchronous, side, request.to->host != nullptr) == rules::FillWay::host;
+    const bool by_host = request.to->host != nullptr && (stream.device->synchronous || owner.synchronous ||
+                                                         (rules::is_host_memory(side) && !side.reached));
     if (!by_host && stream.device == request.to->device) return detail::by_driver(stream, fill);
     // The CPU device keeps it, and each launch of the graph opens the buffer as a host view does.
     if (by_host && stream.device->synchronous && stream.recording_id() != 0) return detail::by_driver(stream, fill);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace isthmus::rules {
 namespace {
@@ -263,11 +264,50 @@ FillPattern shortest_pattern(const void* value, std::size_t bytes) {
     return {};
 }
 
-FillWay fill_way(bool cpu_stream, const CopySideFacts& to, bool host_sees) {
-    if (host_sees && (cpu_stream || to.owner == CopyOwner::cpu_device || (is_host_memory(to) && !to.reached))) {
-        return FillWay::host;
+namespace {
+
+// Takes `count` of the shape's lines (slices, or rows of its only slice) from `first` on.
+CopyShape lines_of(CopyShape shape, std::size_t first, std::size_t count) {
+    const bool slices = shape.slices > 1;
+    const auto further = [&](const CopyStride& side) { return first * (slices ? side.slice : side.row); };
+    shape.to.offset += further(shape.to);
+    shape.from.offset += further(shape.from);
+    (slices ? shape.slices : shape.rows) = count;
+    return simplest(shape);
+}
+
+// Of two parts that meet at the seam, or of parts that do not reach it.
+void split(const CopyShape& shape, std::size_t seam, std::vector<CopyShape>& out) {
+    const std::size_t begin = shape.to.offset;
+    if (seam <= begin || begin + reach(shape, shape.to) <= seam) return out.push_back(shape);
+    if (shape.slices == 1 && shape.rows == 1) {
+        CopyShape before = shape, behind = shape;
+        before.width = seam - begin;
+        behind.width -= before.width;
+        behind.to.offset += before.width;
+        behind.from.offset += before.width;
+        out.push_back(simplest(before));
+        return out.push_back(simplest(behind));
     }
-    return host_sees && to.kind == MemoryKind::vmm ? FillWay::kernel : FillWay::driver;
+    // Lines follow each other: the last one that begins in front of the seam is the only one that may reach over it.
+    const std::size_t lines = shape.slices > 1 ? shape.slices : shape.rows;
+    const std::size_t stride = shape.slices > 1 ? shape.to.slice : shape.to.row;
+    const std::size_t across = std::min((seam - begin - 1) / stride, lines - 1);
+    if (across > 0) out.push_back(lines_of(shape, 0, across));
+    split(lines_of(shape, across, 1), seam, out);
+    if (across + 1 < lines) out.push_back(lines_of(shape, across + 1, lines - across - 1));
+}
+
+}  // namespace
+
+std::vector<CopyShape> pieces_between(const CopyShape& shape, const std::vector<std::size_t>& seams) {
+    std::vector<CopyShape> pieces{shape};
+    for (const std::size_t seam : seams) {
+        std::vector<CopyShape> finer;
+        for (const CopyShape& piece : pieces) split(piece, seam, finer);
+        pieces = std::move(finer);
+    }
+    return pieces;
 }
 
 }  // namespace isthmus::rules

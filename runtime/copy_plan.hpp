@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace isthmus::rules {
 
@@ -98,14 +99,8 @@ struct FillPattern {
 };
 FillPattern shortest_pattern(const void* value, std::size_t bytes);
 
-// Who writes the bytes of a fill.
-enum class FillWay : std::uint8_t {
-    host,    // the calling thread, once what uses the memory was waited for
-    driver,  // its own fills
-    kernel,  // one of the runtime's, in the order of the stream like any
-};
-// `host_sees`: the host may look at the memory. The driver refuses to fill memory of the host that it mapped itself
-// (observed: docs/hardware.md), which kernels and copies reach.
-FillWay fill_way(bool cpu_stream, const CopySideFacts& to, bool host_sees);
+// The shape in pieces of which none reaches over a seam, in order; seams are bytes of the destination's memory, rising.
+// Drivers refuse a fill over two handles of mapped memory that lies on the host (observed: docs/hardware.md).
+std::vector<CopyShape> pieces_between(const CopyShape& shape, const std::vector<std::size_t>& seams);
 
 }  // namespace isthmus::rules

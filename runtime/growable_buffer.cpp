@@ -99,6 +99,9 @@ Result<void> resize_growable(const std::shared_ptr<BufferState>& state, Growable
         if (Result<void> grown = memory->extend(*step); !grown) return grown;
     }
     const std::lock_guard lock(state->mutex);
+    if (*step > 0 && mapped > 0 && state->kind == MemoryKind::vmm && state->host != nullptr) {
+        state->seams.push_back(mapped);
+    }
     state->bytes = bytes;
     return {};
 }
@@ -115,6 +118,10 @@ Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMe
     }
     Result<void> trimmed = buffer.wait_until_unused(Deadline(wait, buffer.device->config->wait_timeout));
     while (trimmed && memory->handles.size() > kept) trimmed = memory->give_back_last();
+    {
+        const std::lock_guard lock(buffer.mutex);
+        while (!buffer.seams.empty() && buffer.seams.back() >= memory->mapped_bytes()) buffer.seams.pop_back();
+    }
     buffer.releasing.store(false, std::memory_order_release);
     return trimmed;
 }

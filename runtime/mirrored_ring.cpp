@@ -185,6 +185,7 @@ Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::si
     std::shared_ptr<BufferState> state = buffer_over(owner, *made);
     state->bytes = state->block.bytes;
     state->aliased = true;
+    if (state->kind == MemoryKind::vmm && state->host != nullptr) state->seams.push_back(state->bytes / 2);
     return state;
 }
 

@@ -72,9 +72,10 @@ Result fill(Driver& d, Stream* handle, Address destination, const Fill<T>& fill,
         const std::lock_guard lock(d.mutex);
         side = check_copy_side(d, stream.device, destination, bytes, true);
         if (side.code != 0) return side.code;
-        // Fills, unlike copies and kernels, are refused there. Observed (580.159.04, H200) of fills that reach over
-        // several mappings; of others assumed.
-        if (side.region && side.region->kind == Kind::mapping && side.region->device < 0) return result::invalid_value;
+        // Observed (580.159.04, H200): over two handles of memory on the host, fills are refused; copies and kernels go
+        // there, and fills over two handles of a device's.
+        const bool mapped_host = side.region && side.region->kind == Kind::mapping && side.region->device < 0;
+        if (mapped_host && destination + bytes > side.region->base + side.region->bytes) return result::invalid_value;
         host_memory = side.region && (side.region->kind == Kind::pinned || side.region->kind == Kind::registered);
         operation = fill_operation(d, {stream.device, stream.context, stream.id}, side, destination, bytes, fill);
     }

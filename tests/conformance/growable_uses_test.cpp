@@ -161,6 +161,7 @@ TEST(Growable, FillsOfMemoryOnTheHostKeepTheOrderOfTheirStream) {
     on_every_device([](Device& device) {
         auto made = Numbers::make(device, 4 * granule, on_the_host());
         if (!made) return;  // refused, as above
+        made->resize(granule).value();
         made->resize(granule + 100).value();
         Stream stream = device.create_stream().value();
         const std::size_t all = made->size();
@@ -177,13 +178,22 @@ TEST(Growable, FillsOfMemoryOnTheHostKeepTheOrderOfTheirStream) {
         expect(31);
         if (made->kind() == MemoryKind::vmm) {
             const auto calls = [&](const char* name) { return conformance::driver_calls(name); };
-            const long fills = calls("cuMemsetD8Async") + calls("cuMemsetD32Async");
-            const long launches = calls("cuLaunchKernel"), waits = calls("cuStreamSynchronize");
-            stream.fill(*made, 0x12345678).value();
-            stream.fill(*made, 0).value();
-            EXPECT_TRUE(unless_fault(calls("cuMemsetD8Async") + calls("cuMemsetD32Async") == fills));
-            EXPECT_TRUE(unless_fault(launches < 0 || calls("cuLaunchKernel") == launches + 2));
+            const long fills = calls("cuMemsetD32Async"), waits = calls("cuStreamSynchronize");
+            stream.fill(*made, 0x12345678).value();  // two handles
+            stream.fill_region(*made, {100, 0, 0}, {100, 1, 1}, 0x12345678).value();
+            EXPECT_TRUE(unless_fault(fills < 0 || calls("cuMemsetD32Async") == fills + 3));
             EXPECT_TRUE(unless_fault(calls("cuStreamSynchronize") == waits));
+            made->resize(0).value();
+            made->trim().value();
+            made->resize(all).value();
+            const long again = calls("cuMemsetD32Async");
+            stream.fill(*made, 0x12345678).value();  // one handle now
+            EXPECT_TRUE(unless_fault(again < 0 || calls("cuMemsetD32Async") == again + 1));
+            expect(0x12345678);
+            made->resize(4 * granule).value();  // and two again
+            stream.fill(*made, 7).value();
+            made->resize(all).value();
+            expect(7);
         }
         isthmus::Capture capture = stream.begin_capture().value();
         EXPECT_TRUE(worked(stream.fill(*made, 50)));

@@ -409,28 +409,6 @@ TEST_F(Services, AKernelThatIsGivenUpCountsUntilItHasEndedAndThenWhatWaitedIsFre
     });
 }
 
-// keeps G10, S3
-TEST_F(Services, AFillThatIsAKernelNeedsItsCodeBeforeTheServiceStarts) {
-    on_every_server([](Device& device) {
-        Runtime own = Runtime::open().value();
-        Device& fresh = *own.device(device.index()).value();
-        auto made =
-            isthmus::GrowableBuffer<std::int32_t>::make(fresh, 100, {.where = isthmus::MemoryPlace::Where::host});
-        if (!made || made->kind() != MemoryKind::vmm) return;
-        made->resize(100).value();
-        {
-            Answering service = Answering::start(fresh, answer_until_stopped).value();
-            EXPECT_TRUE(refused_as(fresh.stream().fill(*made, 1), Code::in_use));
-            EXPECT_TRUE(worked(service.stop(soon())));
-        }
-        EXPECT_TRUE(worked(fresh.stream().fill(*made, 2)));
-        Answering service = Answering::start(fresh, answer_until_stopped).value();
-        EXPECT_TRUE(worked(fresh.stream().fill(*made, 3)));
-        EXPECT_EQ(made->read_on_host().value()[99], 3);
-        EXPECT_TRUE(worked(service.stop(soon())));
-    });
-}
-
 // keeps G10, S20
 TEST_F(Services, WhatEndsWithinASynchronisationMayStartOne) {
     on_every_server([](Device& device) {

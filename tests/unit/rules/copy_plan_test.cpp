@@ -315,28 +315,48 @@ TEST(FillPatterns, AreAsShortAsTheValueRepeats) {  // keeps K22
     EXPECT_EQ(shortest_pattern(same, 3).bytes, 1u);
 }
 
-TEST(FillWays, MappedMemoryOfTheHostIsFilledByAKernelAndNothingElseIs) {  // keeps K22, V11
-    for (int at = 0; at < isthmus::memory_kind_count; ++at) {
-        const auto kind = static_cast<MemoryKind>(at);
-        for (const CopyOwner owner : {CopyOwner::same, CopyOwner::other_gpu, CopyOwner::cpu_device}) {
-            for (int bits = 0; bits < 8; ++bits) {
-                const bool cpu_stream = (bits & 1) != 0, host_sees = (bits & 2) != 0, reached = (bits & 4) != 0;
-                const CopySideFacts to{kind, owner, LaunchPath::pass, reached};
-                const FillWay way = fill_way(cpu_stream, to, host_sees);
-                const bool by_host = host_sees && (cpu_stream || owner == CopyOwner::cpu_device ||
-                                                   (isthmus::rules::is_host_memory(to) && !reached));
-                const bool by_kernel = !by_host && host_sees && kind == MemoryKind::vmm;
-                EXPECT_EQ(way, by_host     ? FillWay::host
-                               : by_kernel ? FillWay::kernel
-                                           : FillWay::driver)
-                    << isthmus::name(kind) << " bits " << bits;
+// Every byte that a shape touches, of boxes whose lines do not overlap.
+std::multiset<std::size_t> bytes_written(const CopyShape& shape) {
+    std::multiset<std::size_t> bytes;
+    for (std::size_t z = 0; z < shape.slices; ++z) {
+        for (std::size_t y = 0; y < shape.rows; ++y) {
+            for (std::size_t x = 0; x < shape.width; ++x) {
+                bytes.insert(shape.to.offset + z * shape.to.slice + y * shape.to.row + x);
             }
         }
     }
-    const CopySideFacts mapped{MemoryKind::vmm, CopyOwner::same, LaunchPath::pass, true};
-    EXPECT_EQ(fill_way(false, mapped, true), FillWay::kernel);
-    EXPECT_EQ(fill_way(false, mapped, false), FillWay::driver) << "a device's own";
-    EXPECT_EQ(fill_way(true, mapped, true), FillWay::host);
+    return bytes;
+}
+
+TEST(FillPieces, TouchTheSameBytesOnceAndReachOverNoSeam) {  // keeps K22, V11
+    std::mt19937 random(7);
+    const auto draw = [&](std::size_t least, std::size_t most) { return least + random() % (most - least + 1); };
+    for (int round = 0; round < 3000; ++round) {
+        CopyShape shape;
+        shape.width = draw(1, 12);
+        shape.rows = draw(1, 4);
+        shape.slices = draw(1, 3);
+        shape.to.offset = draw(0, 20);
+        shape.to.row = shape.width + draw(0, 3);
+        shape.to.slice = shape.rows * shape.to.row + draw(0, 5);
+        shape.from = shape.to;
+        const CopyShape whole = simplest(shape);
+        std::set<std::size_t> seams;
+        for (std::size_t count = draw(0, 4); count > 0; --count) seams.insert(draw(1, 140));
+        const auto pieces = pieces_between(whole, {seams.begin(), seams.end()});
+        std::multiset<std::size_t> touched;
+        for (const CopyShape& piece : pieces) {
+            const auto bytes = bytes_written(piece);
+            for (const std::size_t seam : seams) {
+                ASSERT_FALSE(*bytes.begin() < seam && *bytes.rbegin() >= seam) << round << " seam " << seam;
+            }
+            touched.insert(bytes.begin(), bytes.end());
+        }
+        ASSERT_EQ(touched, bytes_written(whole)) << round;
+        if (seams.empty()) {
+            ASSERT_EQ(pieces.size(), 1u);
+        }
+    }
 }
 
 }  // namespace

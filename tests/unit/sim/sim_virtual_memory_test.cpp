@@ -70,7 +70,7 @@ TEST(SimVirtualMemory, PropertiesReadBackAsGranted) {  // keeps V3, V13
     });
 }
 
-TEST(SimVirtualMemory, TheHostsReadsBackAsThatOfANodeAndTakesCopiesButNoFills) {  // keeps V3, V11
+TEST(SimVirtualMemory, TheHostsReadsBackAsThatOfANodeAndTakesNoFillOverTwoHandles) {  // keeps V3, V11
     in_own_process([] {
         open_device();
         if (fact(attribute::host_virtual_memory) == 0) return;
@@ -78,13 +78,18 @@ TEST(SimVirtualMemory, TheHostsReadsBackAsThatOfANodeAndTakesCopiesButNoFills) {
         const MemoryHandle handle = physical(granule, properties_of(on_host));
         REQUIRE_CODE(cuMemGetAllocationPropertiesFromHandle(&granted, handle), 0);
         REQUIRE_THAT(granted.location.type == on_node);
-        const Address address = mapped(granule, properties_of(on_host));
-        REQUIRE_CODE(give_access(address, granule), 0);
-        const int seven = 7;
-        REQUIRE_CODE(cuMemcpyHtoD_v2(address, &seven, sizeof(seven)), 0);
-        REQUIRE_CODE(cuMemsetD32Async(address, 1, 1, nullptr), 1);
-        REQUIRE_CODE(cuMemsetD8Async(address, 1, 1, nullptr), 1);
-        REQUIRE_CODE(cuMemsetD2D32Async(address, 8, 1, 1, 2, nullptr), 1);
+        const Address address = reserved(2 * granule);
+        for (const Address at : {address, address + granule}) {
+            REQUIRE_CODE(cuMemMap(at, granule, 0, physical(granule, properties_of(on_host)), 0), 0);
+        }
+        REQUIRE_CODE(give_access(address, 2 * granule), 0);
+        REQUIRE_CODE(cuMemsetD32Async(address, 7, granule / 4, nullptr), 0);
+        REQUIRE_CODE(cuMemsetD32Async(address + granule - 4, 1, 2, nullptr), 1);
+        REQUIRE_CODE(cuMemsetD8Async(address, 1, granule + 1, nullptr), 1);
+        REQUIRE_CODE(cuMemsetD2D32Async(address, granule, 1, 1, 2, nullptr), 1);
+        const int eight[] = {8, 8};
+        REQUIRE_CODE(cuMemcpyHtoD_v2(address + granule - 4, eight, sizeof(eight)), 0);
+        REQUIRE_THAT(first_int(address + granule) == 8);
         REQUIRE_THAT(first_int(address) == 7);
     });
 }
