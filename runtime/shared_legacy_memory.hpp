@@ -11,6 +11,9 @@
 
 namespace isthmus::inline v0::detail {
 
+struct BufferState;
+struct DeviceState;
+
 // Not zero yet. Errors: those of an allocation of device memory, in_use (a service runs), unsupported (the driver gives
 // no handle of it).
 Result<MadeExportable> make_shared_legacy(const std::shared_ptr<DeviceState>& owner, std::size_t bytes,
