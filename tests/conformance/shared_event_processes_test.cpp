@@ -112,6 +112,7 @@ TEST(SharedEventProcesses, AStreamWaitsForWorkOfTheOtherProcess) {
         Buffer<std::int32_t> data = take_in_memory(device, line);
         Buffer<std::int32_t> out = conformance::pinned(device, count, -1);
         Stream stream = device.create_stream().value();
+        prepare(device, conformance::scale_into).value();  // loading code waits for streams that wait for others
         pass(line);
         await(line);
         EXPECT_FALSE(theirs->finished().value());

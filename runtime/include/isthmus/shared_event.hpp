@@ -60,7 +60,8 @@ ISTHMUS_API Result<SharedEventDescriptor> export_event(const Event& event);
 // The exporter's event as one of `device`, which has to be the one that the descriptor names. Usable as any event: each
 // process may record it, on its own streams of that device; streams of any device may wait for it; the host may, with a
 // deadline. It measures no time, and no capture may record it or wait for it. Recording and waiting cost one driver
-// call each, as with ordinary events. Until somebody records it, it counts as complete.
+// call each, as with ordinary events. Until somebody records it, it counts as complete. While a stream waits for it the
+// driver loads no code (observed on driver 580): prepare() kernels before.
 // Errors, with which nothing is left behind: unsupported (the CPU device, or a device or driver without such events:
 // attribute 125), wrong_device, invalid_argument (a handle of something else, of an event that is gone, or of this very
 // process, which uses the event itself), device_lost.
