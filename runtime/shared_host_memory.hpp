@@ -11,6 +11,9 @@
 
 namespace isthmus::inline v0::detail {
 
+struct BufferState;
+struct DeviceState;
+
 // Whole pages of zeros. Errors: those of SealedMemory::create() and of Device::adopt().
 Result<MadeExportable> make_shared_host(const std::shared_ptr<DeviceState>& owner, std::size_t bytes,
                                         std::uint32_t element_bytes, const SharedUse& use);
