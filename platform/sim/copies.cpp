@@ -35,6 +35,12 @@ bool needs_access(const CopySide& side, const CopyRequest& request) {
     return side.region->kind == Kind::mapping || (side.region->pool && side.region->device >= 0);
 }
 
+// Does it reach over the end of one mapping into the next?
+bool over_several_handles(const CopySide& side, Address address, std::size_t bytes) {
+    return side.region && side.region->kind == Kind::mapping &&
+           address - side.region->base + bytes > side.region->bytes;
+}
+
 // What a side is, as far as a copy needs it after the driver's mutex was let go.
 struct Checked {
     CopySide to, from;
@@ -46,12 +52,18 @@ Result check_sides(Driver& d, int device, const CopyRequest& request, Checked& o
     if (!measure(request.box, request.to, to_bytes) || !measure(request.box, request.from, from_bytes)) {
         return result::invalid_value;
     }
+    const bool without_context = current_context(d) == nullptr;
     const std::lock_guard lock(d.mutex);
     out.to = check_copy_side(d, device, request.destination.address, to_bytes, request.destination.device_address);
     out.from = check_copy_side(d, device, request.source.address, from_bytes, request.source.device_address);
     out.reached_to = {id_of(out.to), true, needs_access(out.to, request), request.destination.address, to_bytes};
     out.reached_from = {id_of(out.from), false, needs_access(out.from, request), request.source.address, from_bytes};
-    return out.to.code != 0 ? out.to.code : out.from.code;
+    if (out.to.code != 0) return out.to.code;
+    if (out.from.code != 0) return out.from.code;
+    // Observed (580.159.04, H200) of cuMemcpyAsync and of copies to the host, assumed of the others.
+    const bool several = over_several_handles(out.to, request.destination.address, to_bytes) ||
+                         over_several_handles(out.from, request.source.address, from_bytes);
+    return without_context && several ? result::invalid_value : result::ok;
 }
 
 engine::Operation copy_operation(Driver& d, const GpuAgent& agent, const Checked& checked, const Rows& rows,

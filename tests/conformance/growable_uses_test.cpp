@@ -1,5 +1,6 @@
 // Growable buffers as arguments: parts of one that shrank, words that kernels update, and one that is another's now.
 #include "conformance.hpp"
+#include "pinned_buffer.hpp"
 
 #include <isthmus/growable_buffer.hpp>
 #include <isthmus/read_back.hpp>
@@ -203,6 +204,42 @@ TEST(Growable, FillsOfMemoryOnTheHostKeepTheOrderOfTheirStream) {
             for (std::int32_t& one : made->write_on_host().value()) one = round;
             (void)stream.launch(instance).value();
             expect(51);
+        }
+    });
+}
+
+// keeps V11, K22: without a context of the thread drivers refuse copies over two handles
+TEST(Growable, CopiesReachOverItsHandlesInEveryDirection) {
+    on_every_device([](Device& device) {
+        for (const bool on_host : {false, true}) {
+            auto made = Numbers::make(device, 4 * granule, on_host ? on_the_host() : GrowableOptions{});
+            if (!made) continue;  // refused, as elsewhere
+            made->resize(granule).value();
+            made->resize(granule + 100).value();
+            constexpr std::size_t first = granule - 50, count = 100;
+            Stream stream = device.create_stream().value();
+            Buffer<std::int32_t> from = conformance::pinned(device, count, 3),
+                                 to = conformance::pinned(device, count, 0);
+            auto plain = device.allocate<std::int32_t>(count).value();
+            const auto round_trip = [&] {
+                stream.copy(*made, first, from, 0, count).value();
+                stream.copy(plain, 0, *made, first, count).value();
+                stream.launch(checked, conformance::add_one, count, plain).value();
+                stream.copy(*made, first, plain, 0, count).value();
+                stream.copy(to, 0, *made, first, count).value();
+            };
+            round_trip();
+            EXPECT_EQ(to.read_on_host().value()[0], 4);
+            EXPECT_EQ(to.read_on_host().value()[count - 1], 4);
+            isthmus::Capture capture = stream.begin_capture().value();
+            round_trip();
+            const isthmus::GraphInstance instance = capture.end().value().instantiate().value();
+            for (std::int32_t& one : from.write_on_host().value()) one = 8;
+            (void)stream.launch(instance).value();
+            EXPECT_EQ(to.read_on_host().value()[count - 1], 9);
+            std::array<std::int32_t, count> seen{};
+            stream.copy_to_host(std::span(seen), *made, first).value();
+            EXPECT_EQ(seen[count - 1], 9);
         }
     });
 }
