@@ -52,16 +52,15 @@ constexpr std::array<Row, 6> rows = {
             {16 * MiB,
              "observed: H200, 2026-11-22, in place is best to 2 MiB; a copy by 24 % at 16 MiB, 6 % at 256 MiB"},
         .writes_once_copied_from_bytes =
-            {64 * MiB,
-             "observed: H200, 2026-11-22, in place by 4 % at 16 MiB; a copy by 8 % at 128 MiB, 6 % at 256 MiB"},
+            {32 * MiB, "observed: H200, 2026-11-22, in place to 16 MiB; a copy by 7 % at 32 MiB, 8 % at 128 MiB"},
         .reads_often_copied_from_bytes =
-            {32 * KiB,
-             "observed: H200, 2026-11-22, 16 passes, in place by 6 % at 4 KiB, even at 32 KiB; a copy 2.4 "
-             "times faster at 256 KiB"},
-        .writes_often_copied_from_bytes =
-            {128 * KiB,
-             "observed: H200, 2026-11-22, 16 passes, in place by 14 % to 32 KiB; a copy 1.6 times faster at "
+            {16 * KiB,
+             "observed: H200, 2026-11-22, 16 passes, even to 4 KiB; a copy by 6 % at 16 KiB, 2.4 times faster at "
              "256 KiB"},
+        .writes_often_copied_from_bytes =
+            {256 * KiB,
+             "observed: H200, 2026-11-22, in place by 14 % to 32 KiB (16 passes), 19 % at 128 KiB (4 passes); a "
+             "copy 1.6 times faster at 256 KiB (16 passes)"},
         .prefetch_pays = {true, "observed: H200, managed memory at first touch 7.8 GB/s, prefetched 51"},
         .write_combined_pays = {true, "documented: CUDA programming guide; not measured here"},
         .memory_info_counts = {true, "documented: CUDA driver API"}},
@@ -78,9 +77,9 @@ constexpr std::array<Row, 6> rows = {
         .near_device = {true, as_discrete},
         .copy_pays = {true, as_discrete},
         .reads_once_copied_from_bytes = {16 * MiB, as_discrete},
-        .writes_once_copied_from_bytes = {64 * MiB, as_discrete},
-        .reads_often_copied_from_bytes = {32 * KiB, as_discrete},
-        .writes_often_copied_from_bytes = {128 * KiB, as_discrete},
+        .writes_once_copied_from_bytes = {32 * MiB, as_discrete},
+        .reads_often_copied_from_bytes = {16 * KiB, as_discrete},
+        .writes_often_copied_from_bytes = {256 * KiB, as_discrete},
         .prefetch_pays = {true, as_discrete},
         .write_combined_pays = {true, "documented: CUDA programming guide; not measured here"},
         .memory_info_counts = {true, "documented: CUDA driver API"}},

@@ -30,14 +30,14 @@ std::size_t border(Use device) {
     switch (device) {
         case Use::never: return any_size;
         case Use::reads_once: return 16 * MiB;
-        case Use::writes_once: return 64 * MiB;
-        case Use::reads_often: return 32 * KiB;
-        default: return 128 * KiB;
+        case Use::writes_once: return 32 * MiB;
+        case Use::reads_often: return 16 * KiB;
+        default: return 256 * KiB;
     }
 }
 constexpr std::array<std::size_t, 15> sizes = {
-    0,         1,       4 * KiB,      32 * KiB - 1, 32 * KiB,     64 * KiB, 128 * KiB - 1,
-    128 * KiB, 1 * MiB, 16 * MiB - 1, 16 * MiB,     64 * MiB - 1, 64 * MiB, 4096 * MiB,
+    0,         1,       4 * KiB,      16 * KiB - 1, 16 * KiB,     64 * KiB, 256 * KiB - 1,
+    256 * KiB, 1 * MiB, 16 * MiB - 1, 16 * MiB,     32 * MiB - 1, 32 * MiB, 4096 * MiB,
     any_size};
 
 // What should come out, row by row, as text.
