@@ -143,6 +143,22 @@ std::vector<Way> ways_through_the_driver(Raw& raw, std::uint32_t* words, std::ui
     return ways;
 }
 
+// The least that the link allows, for the mailbox to be measured by.
+void by_hand(Device& device, Buffer<std::uint32_t>& words, std::uint32_t* word, const Options& options) {
+    if (!prepare(device, bench::echo_word) || !device.stream().launch(bench::echo_word, 1, words)) return;
+    std::uint32_t next = 0;
+    std::vector<Way> ways;
+    ways.push_back({"a word each way, by hand", [&] {
+                        __atomic_store_n(word, ++next, __ATOMIC_RELAXED);
+                        while (__atomic_load_n(word + 32, __ATOMIC_RELAXED) != next) {
+                        }
+                    }});
+    std::memset(word, 0, 64 * sizeof *word);
+    measure(ways, options.rounds * 5);
+    __atomic_store_n(word, 0xffffffffu, __ATOMIC_RELAXED);
+    device.stream().synchronize().value();
+}
+
 void round_trips(Device& device, const Options& options) {
     auto words = device.allocate<std::uint32_t>(1024, MemoryKind::pinned).value();
     auto open = words.concurrent_on_host().value();
@@ -153,6 +169,7 @@ void round_trips(Device& device, const Options& options) {
     if (!device.is_cpu() && raw.open()) ways = ways_through_the_driver(raw, open.data(), words.device_address());
     measure(ways, options.rounds);
     // Alone: beside a kernel that stays the others would be measured with it.
+    by_hand(device, words, open.data(), options);
     Result<Echoing> service = Echoing::start(device, bench::echo);
     if (!service) {
         std::printf("no service: %s\n", service.error().text().c_str());

@@ -72,6 +72,17 @@ ISTHMUS_KERNEL(pour, Index, Echo mailbox, std::uint64_t messages) {
     server.end();
 }
 
+ISTHMUS_KERNEL(echo_word, Index, AtomicView<std::uint32_t> words) {
+    const protocol::SystemAtomics atomics;
+    for (std::uint32_t last = 0;;) {
+        const std::uint32_t word = atomics.load_relaxed(words.data);
+        if (word == last) continue;
+        if (word == 0xffffffffu) return;
+        atomics.store_relaxed(words.data + 32, word);
+        last = word;
+    }
+}
+
 ISTHMUS_KERNEL(count_up, Index, View<std::uint64_t> word) {
     word[0] += 1;
 }
