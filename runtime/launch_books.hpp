@@ -37,6 +37,18 @@ public:
         return nullptr;
     }
 
+    // How many do.
+    template <class Fits>
+    std::size_t count(Fits fits) const {
+        const std::lock_guard lock(mutex_);
+        std::size_t sum = 0;
+        for (const std::weak_ptr<DeviceState>& known : devices_) {
+            const std::shared_ptr<DeviceState> device = known.lock();
+            if (device && fits(*device)) ++sum;
+        }
+        return sum;
+    }
+
 private:
     mutable std::mutex mutex_;
     std::vector<std::weak_ptr<DeviceState>> devices_;

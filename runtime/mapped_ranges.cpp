@@ -92,7 +92,10 @@ rules::RangeFacts MappedRanges::over(std::uint64_t address, std::uint64_t bytes,
     rules::RangeFacts facts{true, RangeAccess::read_write, run->second.lies};
     while (run != runs_.end() && address >= run->first && address - run->first < run->second.bytes) {
         facts.access = std::min(facts.access, run->second.access(device));
-        if (run->second.lies != facts.lies) facts.lies = rules::RangeFacts::in_several;
+        if (run->second.lies != facts.lies) {
+            const bool multicast = std::min(run->second.lies, facts.lies) == rules::RangeFacts::multicast;
+            facts.lies = multicast ? rules::RangeFacts::multicast : rules::RangeFacts::in_several;
+        }
         const std::uint64_t left = run->second.bytes - (address - run->first);
         if (bytes <= left) return facts;
         bytes -= left;

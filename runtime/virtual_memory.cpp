@@ -27,6 +27,54 @@ Error unmapped(std::string_view what) {
             "use the Mapping that it was moved to, or map the memory again"};
 }
 
+Result<void> may_export_as(const std::shared_ptr<detail::PhysicalState>& memory, ExportKinds kind) {
+    if (!memory) return Error(Code::invalid_handle, "physical memory was moved from", "use what it was moved to");
+    const AccessAnswer answer = rules::may_export(memory->options.exports, kind);
+    if (!answer) {
+        return Error(Code::unsupported, "exporting physical memory was refused: " + std::string(answer.reason),
+                     std::string(answer.remedy));
+    }
+    if (!memory->device->usable()) return memory->device->unusable("exporting physical memory");
+    return {};
+}
+
+constexpr std::string_view importing = "importing physical memory";
+
+Result<void> may_import(DeviceState& device, ExportKinds kind, std::size_t bytes) {
+    PhysicalOptions like;
+    like.exports = kind;
+    if (Result<void> can = may_create(device, like, importing); !can) return can;
+    Result<platform::Granularity> granularity = detail::ask_granularity(device, {});
+    if (!granularity) return std::move(granularity).error();
+    if (bytes != 0 && bytes % granularity->minimum_bytes == 0) return {};
+    return Error(Code::invalid_argument,
+                 "importing physical memory was refused: " + std::to_string(bytes) +
+                     " bytes are no multiple of the granularity (" + std::to_string(granularity->minimum_bytes) + ")",
+                 "pass what PhysicalMemory::size_bytes() says where it is exported");
+}
+
+// Asks whose memory it is: the handle tells, whatever was said beside it.
+Result<PhysicalMemory> taken_in(const std::shared_ptr<DeviceState>& device, std::size_t bytes,
+                                platform::PhysicalHandle handle, bool own) {
+    platform::PhysicalFacts told;
+    const platform::Status status = device->driver->virtual_memory()->properties(handle, told);
+    PhysicalOptions options;
+    options.where = told.place.where;
+    if (told.place.where == MemoryPlace::Where::host_node) options.node = told.place.id;
+    options.exports = told.exports;
+    options.compressible = told.compressible;
+    options.gpudirect_rdma = told.gpudirect_rdma;
+    // Let go of with any error.
+    std::shared_ptr<detail::PhysicalState> memory = detail::PhysicalState::take_over(device, options, bytes, handle);
+    if (!status.ok()) return device->failure(status, "asking what was imported");
+    if (own && !told.place.on_host() && told.place.id != device->driver->facts().ordinal) {
+        return Error(Code::wrong_device,
+                     "importing physical memory was refused: it does not lie on " + detail::named(*device),
+                     "import it with the device that it was created with");
+    }
+    return PhysicalMemory(std::move(memory));
+}
+
 }  // namespace
 
 Result<MemoryGranularity> memory_granularity(const Device& device, const PhysicalOptions& options) {
@@ -84,18 +132,40 @@ AccessAnswer PhysicalMemory::can_export(ExportKinds kind) const noexcept {
 }
 
 Result<FileDescriptor> PhysicalMemory::export_posix_fd() const {
-    if (!state_) return Error(Code::invalid_handle, "physical memory was moved from", "use what it was moved to");
-    const AccessAnswer answer = can_export(ExportKinds::posix_fd);
-    if (!answer) {
-        return Error(Code::unsupported, "exporting physical memory was refused: " + std::string(answer.reason),
-                     std::string(answer.remedy));
-    }
+    if (Result<void> can = may_export_as(state_, ExportKinds::posix_fd); !can) return std::move(can).error();
     DeviceState& device = *state_->device;
-    if (!device.usable()) return device.unusable("exporting physical memory");
     int number = -1;
     const platform::Status status = device.driver->virtual_memory()->export_fd(state_->handle, number);
     if (!status.ok()) return device.failure(status, "exporting physical memory");
     return FileDescriptor(number);
+}
+
+Result<FabricHandle> PhysicalMemory::export_fabric() const {
+    if (Result<void> can = may_export_as(state_, ExportKinds::fabric); !can) return std::move(can).error();
+    DeviceState& device = *state_->device;
+    FabricHandle made;
+    const platform::Status status = device.driver->virtual_memory()->export_fabric(state_->handle, made.bytes);
+    if (!status.ok()) return device.failure(status, "exporting physical memory by a fabric handle");
+    return made;
+}
+
+Result<PhysicalMemory> PhysicalMemory::import_posix_fd(const Device& device, const FileDescriptor& fd,
+                                                       std::size_t bytes) {
+    const std::shared_ptr<DeviceState>& state = device.state();
+    if (Result<void> can = may_import(*state, ExportKinds::posix_fd, bytes); !can) return std::move(can).error();
+    const Result<platform::PhysicalHandle> handle = detail::import_fd(*state, fd, importing);
+    if (!handle) return handle.error();
+    return taken_in(state, bytes, *handle, true);
+}
+
+Result<PhysicalMemory> PhysicalMemory::import_fabric(const Device& device, const FabricHandle& handle,
+                                                     std::size_t bytes) {
+    const std::shared_ptr<DeviceState>& state = device.state();
+    if (Result<void> can = may_import(*state, ExportKinds::fabric, bytes); !can) return std::move(can).error();
+    platform::PhysicalHandle made = platform::PhysicalHandle::none;
+    const platform::Status status = state->driver->virtual_memory()->import_fabric(handle.bytes, made);
+    if (!status.ok()) return detail::not_imported(*state, status, importing);
+    return taken_in(state, bytes, made, false);
 }
 
 Result<AddressReservation> AddressReservation::reserve(const Device& device, std::size_t bytes,
@@ -137,17 +207,22 @@ std::size_t AddressReservation::mapped_bytes() const noexcept {
 }
 
 Result<Mapping> AddressReservation::map(std::size_t offset_bytes, const PhysicalMemory& memory) {
-    if (!state_ || !memory.state()) {
+    return map_state(offset_bytes, memory.state());
+}
+
+Result<Mapping> AddressReservation::map_state(std::size_t offset_bytes,
+                                              const std::shared_ptr<detail::PhysicalState>& memory) {
+    if (!state_ || !memory) {
         return Error(Code::invalid_handle, "mapping memory: the reservation or the memory was moved from or released",
                      "use what it was moved to");
     }
     DeviceState& device = *state_->device;
-    if (memory.state()->device->books != device.books) {
+    if (memory->device->books != device.books) {
         return Error(Code::wrong_device, "memory of another runtime was to be mapped",
                      "create the memory and reserve the addresses with devices of one runtime");
     }
     if (Result<void> now = detail::may_change_memory(device, "mapping memory"); !now) return std::move(now).error();
-    Result<std::shared_ptr<detail::MappingState>> made = state_->map(offset_bytes, memory.state());
+    Result<std::shared_ptr<detail::MappingState>> made = state_->map(offset_bytes, memory);
     if (!made) return std::move(made).error();
     return Mapping(std::move(made).value());
 }
@@ -183,9 +258,10 @@ Result<void> Mapping::set_access(std::span<const Device* const> devices, RangeAc
         if (device == nullptr) {
             return Error(Code::invalid_argument, "a null Device was to be let into mapped memory", "name devices");
         }
-        if (Result<void> fine = detail::may_let_in(*device->state(), owner, state_->memory->place, access); !fine) {
-            return fine;
-        }
+        Result<void> fine = state_->memory->team
+                                ? detail::may_let_into_team(*device->state(), *state_->memory)
+                                : detail::may_let_in(*device->state(), owner, state_->memory->place, access);
+        if (!fine) return fine;
         detail::add_once(let_in, device->state());
     }
     return state_->set_access(let_in, access);

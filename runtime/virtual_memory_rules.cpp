@@ -147,6 +147,10 @@ AccessAnswer mapped_access(const RangeFacts& range, bool writes) noexcept {
     if (!range.mapped) {
         return {Verdict::no, "no memory is mapped at part of this range", "map memory there, or name a smaller range"};
     }
+    if (range.lies == RangeFacts::multicast) {
+        return {Verdict::no, "a multicast object is mapped there, which only multimem instructions may touch",
+                "pass Mapping::address() as a number to a kernel that uses them"};
+    }
     switch (range.access) {
         case RangeAccess::none: break;
         case RangeAccess::read:

@@ -69,7 +69,8 @@ struct RangeFacts {
     RangeAccess access = RangeAccess::none;  // the least of its mappings
     static constexpr int on_host = -1;
     static constexpr int in_several = -2;
-    int lies = in_several;  // Device::index() of whose memory it is; on_host; in_several places
+    static constexpr int multicast = -3;  // at least a part of it is a multicast object
+    int lies = in_several;                // Device::index() of whose memory it is, or one of these
 };
 // V8, V9. `writes`: a kernel that reads only needs less.
 AccessAnswer mapped_access(const RangeFacts& range, bool writes) noexcept;

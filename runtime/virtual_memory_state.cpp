@@ -3,6 +3,8 @@
 
 #include "memory_pressure.hpp"
 #include "memory_source.hpp"
+#include "multicast_rules.hpp"
+#include "multicast_state.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -12,10 +14,10 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-constexpr int compression_supported = 107;                // CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED
-constexpr int rdma_supported = 110;                       // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
-constexpr std::size_t most_bytes = std::size_t{1} << 46;  // no machine has more
-constexpr int tries = 3;                                  // nobody can be asked to try again in a destructor
+constexpr int compression_supported = 107;  // CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED
+constexpr int compute_major = 75;           // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr int rdma_supported = 110;         // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
+constexpr int tries = 3;                    // nobody can be asked to try again in a destructor
 
 // After a fault every call answers with it, and nothing is left to undo; a context that died leaves this memory (K11).
 bool nothing_to_undo(DeviceState& device) {
@@ -43,6 +45,12 @@ DeviceStates users_of(const State& state) {
 }
 DeviceStates users_of(const MappingState& state) {
     return state.users();
+}
+DeviceStates users_of(const PhysicalState& state) {
+    DeviceStates all{state.device};
+    if (!state.team) return all;
+    for (const std::shared_ptr<DeviceState>& each : state.team->joined_now()) add_once(all, each);
+    return all;
 }
 
 template <class State>
@@ -133,8 +141,21 @@ void PhysicalState::release_now() noexcept {
     released = device->driver->virtual_memory()->release(handle).ok();
 }
 
+void PhysicalState::unbind_all() noexcept {
+    if (!team) return;
+    const std::lock_guard lock(team->mutex);
+    for (; !team->bound.empty(); team->bound.pop_back()) {
+        const Team::Bound& last = team->bound.back();
+        DeviceState& owner = *last.memory->device;
+        (void)insist(owner, "unbinding memory of a multicast object", [&](platform::VirtualMemory&) {
+            return owner.driver->multicast()->unbind(handle, last.offset, last.bytes);
+        });
+    }
+}
+
 PhysicalState::~PhysicalState() {
     if (released) return;
+    unbind_all();
     (void)insist(*device, "releasing physical memory",
                  [this](platform::VirtualMemory& memory) { return memory.release(handle); });
 }
@@ -196,7 +217,7 @@ Result<std::shared_ptr<ReservationState>> ReservationState::reserve(const std::s
                                                                     std::size_t asked, std::size_t alignment,
                                                                     std::size_t granularity) {
     const std::optional<std::size_t> bytes = rules::round_up(asked, granularity);
-    if (asked == 0 || !bytes || *bytes > most_bytes) {
+    if (asked == 0 || !bytes || *bytes > most_physical_bytes) {
         return Error(Code::invalid_argument, std::to_string(asked) + " bytes of addresses cannot be reserved",
                      "check the size for zero, an overflow or a negative number");
     }
@@ -221,7 +242,9 @@ Result<std::shared_ptr<MappingState>> ReservationState::map(std::size_t offset, 
     const platform::Status status = device->driver->virtual_memory()->map(base + offset, memory->bytes, memory->handle);
     if (!status.ok()) return device->failure(status, "mapping physical memory");
     mapped.push_back(wanted);
-    const int lies = memory->place.on_host() ? rules::RangeFacts::on_host : static_cast<int>(memory->device->index);
+    const int lies = memory->team              ? rules::RangeFacts::multicast
+                     : memory->place.on_host() ? rules::RangeFacts::on_host
+                                               : static_cast<int>(memory->device->index);
     device->books->mapped.add(base + offset, memory->bytes, lies);
     return kept(new MappingState(shared_from_this(), std::move(memory), offset));
 }
@@ -231,6 +254,7 @@ MappingState::MappingState(std::shared_ptr<ReservationState> where, std::shared_
 
 MappingState::~MappingState() {
     if (!live() || device->config->forked()) return;
+    unbind_if_last();
     const bool undone = insist(*device, "unmapping memory", [this](platform::VirtualMemory& virtual_memory) {
         return virtual_memory.unmap(address(), memory->bytes);
     });
@@ -246,7 +270,7 @@ MappingState::~MappingState() {
 
 DeviceStates MappingState::users_now() const {
     DeviceStates all{device};
-    add_once(all, memory->device);
+    for (const std::shared_ptr<DeviceState>& each : users_of(*memory)) add_once(all, each);
     for (const std::shared_ptr<DeviceState>& each : let_in_) add_once(all, each);
     return all;
 }
@@ -272,8 +296,13 @@ Result<void> MappingState::unmap_entered() {
     return undo();
 }
 
+void MappingState::unbind_if_last() noexcept {
+    if (memory->team && memory.use_count() == 1) memory->unbind_all();
+}
+
 Result<void> MappingState::undo() {
     if (!live()) return Error(Code::invalid_handle, "unmapping memory: it was unmapped before", "unmap it once");
+    unbind_if_last();
     if (!nothing_to_undo(*device)) {
         const platform::Status status = device->driver->virtual_memory()->unmap(address(), memory->bytes);
         if (!status.ok() && !nothing_to_undo(*device)) return device->failure(status, "unmapping memory");
@@ -309,6 +338,37 @@ Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace&
     std::string what = "letting " + named(who) + " into mapped memory";
     if (grantee.same_runtime && !place.on_host() && &who != &owner) what += " of " + named(owner);
     return refusal(answer, what);
+}
+
+Result<void> may_let_into_team(const DeviceState& who, const PhysicalState& object) {
+    const DeviceStates joined = object.team->joined_now();
+    const bool member = std::any_of(joined.begin(), joined.end(), [&](const auto& each) { return each.get() == &who; });
+    const rules::MappingAnswer answer =
+        rules::may_multimem(member, who.driver->facts().attribute(compute_major).value_or(0));
+    if (answer) return {};
+    return refusal(answer, "letting " + named(who) + " into a mapped multicast object");
+}
+
+Result<platform::PhysicalHandle> import_fd(DeviceState& device, const FileDescriptor& fd, std::string_view what) {
+    if (!fd) {
+        return Error(Code::invalid_argument, std::string(what) + " was refused: there is no descriptor",
+                     "pass what was exported");
+    }
+    platform::PhysicalHandle handle = platform::PhysicalHandle::none;
+    const platform::Status status = device.driver->virtual_memory()->import_fd(fd.get(), handle);
+    if (!status.ok()) return not_imported(device, status, what);
+    return handle;
+}
+
+// Of a wrong handle the driver says nothing but "unknown" (999).
+Error not_imported(DeviceState& device, const platform::Status& status, std::string_view what) {
+    Error why = device.failure(status, what);
+    if (why.code() != Code::driver_error && why.code() != Code::invalid_argument) return why;
+    return Error(Code::invalid_argument,
+                 std::string(what) + " was refused: the handle is for no memory of this driver, or its exporter gave " +
+                     "it up (" + std::string(why.message()) + ")",
+                 "pass the handle itself, as it was exported by a process on the same driver")
+        .from_call(why.call(), why.driver_code());
 }
 
 Result<void> MappingState::set_access(const DeviceStates& devices, RangeAccess access) {

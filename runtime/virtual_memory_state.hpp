@@ -34,6 +34,11 @@ std::string named(const DeviceState& device);
 
 using DeviceStates = std::vector<std::shared_ptr<DeviceState>>;
 void add_once(DeviceStates& devices, const std::shared_ptr<DeviceState>& device);
+constexpr std::size_t most_physical_bytes = std::size_t{1} << 46;  // no machine has more
+// The handle behind a descriptor, which stays its owner's; whoever asked releases it. The error says what it may be.
+Result<platform::PhysicalHandle> import_fd(DeviceState& device, const FileDescriptor& fd, std::string_view what);
+Error not_imported(DeviceState& device, const platform::Status& status, std::string_view what);
+
 // Into calls that may wait for these devices: no service of theirs starts until the answer ends. in_use: one runs.
 Result<std::vector<CallInFlight>> enter_all(const DeviceStates& devices, std::string_view what);
 
@@ -41,6 +46,8 @@ Result<std::vector<CallInFlight>> enter_all(const DeviceStates& devices, std::st
 // device that the driver may wait for, but behind them. In a forked child nothing is touched.
 template <class State>
 void end_when_allowed(State* state);
+
+struct Team;
 
 struct PhysicalState {
     // Takes over a handle that was created or imported.
@@ -59,6 +66,8 @@ struct PhysicalState {
                                                     platform::PhysicalHandle handle);
     // At once, whatever is open: nobody has its address. Its end tries again what fails.
     void release_now() noexcept;
+    // Of a multicast object: what is bound to it, newest first, as far as the driver does.
+    void unbind_all() noexcept;
 
     const std::shared_ptr<DeviceState> device;
     const PhysicalOptions options;
@@ -67,6 +76,7 @@ struct PhysicalState {
     const std::size_t bytes;
     const platform::PhysicalHandle handle;
     bool released = false;
+    std::shared_ptr<Team> team;  // of a multicast object (multicast_state.hpp), which has no memory of its own
 };
 
 struct MappingState;
@@ -121,8 +131,8 @@ struct MappingState {
     static Result<void> set_access_entered(const std::vector<std::shared_ptr<MappingState>>& neighbours,
                                            const DeviceStates& devices, RangeAccess access);
     Result<void> unmap_entered();
-    // Whose work the driver may wait for when this changes: the reservation's device, the memory's, and all that were
-    // ever let in.
+    // Whose work the driver may wait for when this changes: the reservation's device, the memory's, a multicast
+    // object's, and all that were ever let in.
     DeviceStates users() const;
     bool live() const noexcept { return mapped.load(std::memory_order_acquire); }
 
@@ -140,10 +150,15 @@ private:
     Result<void> open_to(const DeviceStates& devices, RangeAccess access, std::size_t bytes);
     void now_open_to(const DeviceStates& devices, RangeAccess access);
     Result<void> undo();
+    // With the last of its mappings, when nobody holds a multicast object, what is bound to it goes first.
+    void unbind_if_last() noexcept;
     DeviceStates let_in_;  // guarded by the reservation's mutex; grows only
 };
 
 // May these be let into memory that lies there? Asks the driver which devices reach each other.
 Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace& place, RangeAccess access);
+
+// … into a multicast object's mapping: its own devices, for multimem instructions. No driver call.
+Result<void> may_let_into_team(const DeviceState& who, const PhysicalState& object);
 
 }  // namespace isthmus::inline v0::detail

@@ -49,6 +49,12 @@ constexpr Countable countables[] = {
     {"registered", [](const Driver& d) { return d.regions.count(Kind::registered); }},
     {"reservations", [](const Driver& d) { return d.virtual_memory.reservations.size(); }},
     {"physical", [](const Driver& d) { return d.virtual_memory.objects.count(); }},
+    {"multicast",
+     [](const Driver& d) {
+         const std::vector<Physical*> all = d.virtual_memory.objects.all();
+         return static_cast<std::size_t>(
+             std::count_if(all.begin(), all.end(), [](const Physical* each) { return each->team != nullptr; }));
+     }},
     {"mappings", [](const Driver& d) { return d.virtual_memory.mappings.size(); }},
     {"standing_calls", [](const Driver&) { return standing_calls(); }},
     {"gpu_work", [](const Driver& d) { return static_cast<std::size_t>(d.gpu_work.load(std::memory_order_acquire)); }},

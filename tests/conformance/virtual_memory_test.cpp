@@ -159,6 +159,75 @@ TEST(VirtualMemory, ExportabilityIsFixedAtCreation) {
     });
 }
 
+// keeps V4, V5: what one process exports another one maps; here it is the same
+TEST(VirtualMemory, ExportedMemoryIsImportedByItsHandleAndIsTheSameMemory) {
+    on_every_mapping_device([](Device& device) {
+        const std::size_t granule = isthmus::memory_granularity(device).value().minimum_bytes;
+        const isthmus::FileDescriptor none;
+        const bool by_fd = device.capabilities().has(Feature::export_posix_fd);
+        const auto nothing = PhysicalMemory::import_posix_fd(device, none, granule);
+        EXPECT_TRUE(refused_as(nothing, by_fd ? Code::invalid_argument : Code::unsupported));
+        if (!by_fd) return;
+        PhysicalOptions options;
+        options.exports = ExportKinds::posix_fd;
+        const PhysicalMemory memory = PhysicalMemory::create(device, granule, options).value();
+        EXPECT_TRUE(refused_as(memory.export_fabric(), Code::unsupported));
+        const isthmus::FileDescriptor handle = memory.export_posix_fd().value();
+        EXPECT_TRUE(refused_as(PhysicalMemory::import_posix_fd(device, handle, 0), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(PhysicalMemory::import_posix_fd(device, handle, granule + 1), Code::invalid_argument));
+        const PhysicalMemory imported = PhysicalMemory::import_posix_fd(device, handle, granule).value();
+        EXPECT_EQ(imported.properties().value().exports, ExportKinds::posix_fd);
+        EXPECT_EQ(imported.can_export(ExportKinds::posix_fd).verdict, Verdict::yes);
+        AddressReservation where = AddressReservation::reserve(device, 2 * granule).value();
+        Mapping first = where.map(0, memory).value();
+        Mapping second = where.map(granule, imported).value();
+        first.set_access({&device}).value();
+        second.set_access({&device}).value();
+        (void)device.stream().launch(checked, conformance::add_one, count, first.view<std::int32_t>(0, count)).value();
+        const std::int32_t before = last_of(device, second.view<std::int32_t>(0, count));
+        (void)device.stream().launch(checked, conformance::add_one, count, first.view<std::int32_t>(0, count)).value();
+        device.synchronize().value();
+        EXPECT_EQ(last_of(device, second.view<std::int32_t>(0, count)), before + 1);
+        // By another device it is not: the handle tells whose it is.
+        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
+            const Device& other = *runtime().device(at).value();
+            if (&other == &device || !other.capabilities().has(Feature::export_posix_fd)) continue;
+            EXPECT_TRUE(refused_as(PhysicalMemory::import_posix_fd(other, handle, granule), Code::wrong_device));
+        }
+    });
+}
+
+// keeps V5: the attribute promises nothing; every missing piece is a refusal of its own
+TEST(VirtualMemory, AFabricHandleGoesThereAndBackWhereThereIsAChannelAndIsRefusedElsewhere) {
+    on_every_mapping_device([](Device& device) {
+        const std::size_t granule = isthmus::memory_granularity(device).value().minimum_bytes;
+        PhysicalOptions options;
+        options.exports = ExportKinds::fabric;
+        const auto made = PhysicalMemory::create(device, granule, options);
+        if (!device.capabilities().has(Feature::export_fabric)) {
+            EXPECT_TRUE(refused_as(made, Code::unsupported));
+            EXPECT_TRUE(refused_as(PhysicalMemory::import_fabric(device, {}, granule), Code::unsupported));
+            return;
+        }
+        if (!made && made.code() == Code::not_permitted) {
+            EXPECT_FALSE(made.error().remedy().empty());
+            EXPECT_TRUE(refused_as(PhysicalMemory::import_fabric(device, {}, granule), Code::not_permitted));
+            return;
+        }
+        ASSERT_TRUE(worked(made));
+        EXPECT_TRUE(refused_as(made->export_posix_fd(), Code::unsupported));
+        const isthmus::FabricHandle handle = made->export_fabric().value();
+        const PhysicalMemory imported = PhysicalMemory::import_fabric(device, handle, granule).value();
+        EXPECT_EQ(imported.size_bytes(), granule);
+        EXPECT_TRUE(refused_as(PhysicalMemory::import_fabric(device, {}, granule), Code::invalid_argument));
+        AddressReservation where = AddressReservation::reserve(device, granule).value();
+        Mapping mapping = where.map(0, imported).value();
+        mapping.set_access({&device}).value();
+        (void)last_of(device, mapping.view<std::int32_t>(0, count));
+        device.synchronize().value();
+    });
+}
+
 // keeps V13
 TEST(VirtualMemory, CompressionIsGrantedOrRefusedAndTheMemorySaysWhich) {
     on_every_mapping_device([](Device& device) {

@@ -214,7 +214,9 @@ int run_under_faults() {
     // The simulator's library stays open and keeps no file but those of memory behind handles; what it maps for pinned
     // memory is in its ledger.
     const long held_files =
-        harness().live != nullptr ? static_cast<long>(harness().live("physical")) : 0;  // a file each
+        harness().live != nullptr
+            ? static_cast<long>(harness().live("physical") - harness().live("multicast"))  // a file each
+            : 0;
     const long new_files = open_files() - files_before;
     // An event for other processes has one, too, and a driver that gave up destroys none; and so may an allocation that
     // it did not free.

@@ -4,14 +4,19 @@
 #include <platform/sim_control.h>
 
 #include <isthmus/growable_buffer.hpp>
+#include <isthmus/multicast.hpp>
 #include <isthmus/virtual_memory.hpp>
 
 #include <dlfcn.h>
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -37,6 +42,7 @@ protected:
     }
     static isthmus_sim_fault_plan_fn plan() { return control<isthmus_sim_fault_plan_fn>("isthmus_sim_fault_plan"); }
     static std::int64_t live(const char* what) { return control<isthmus_sim_live_fn>("isthmus_sim_live")(what); }
+    Runtime& runtime() { return *runtime_; }
     Device& device() { return runtime_->default_device(); }
 
 private:
@@ -117,6 +123,56 @@ TEST_F(FailedSteps, AStepOfAStripeThatFailsAnywhereLeavesNothingBehind) {
     EXPECT_EQ(live("mappings"), mappings + 3);
     device().stream().launch(add_one, 9 * granule, buffer).value();
     EXPECT_TRUE(device().stream().synchronize().ok());
+}
+
+// keeps V10, V14: in this order, and each step that fails changes nothing
+TEST_F(FailedSteps, AMulticastObjectIsUnboundThenUnmappedThenReleased) {
+    if (std::getenv("ISTHMUS_TEST_REAL") != nullptr) GTEST_SKIP() << "never on real hardware";
+    std::vector<const Device*> all;
+    for (std::size_t at = 0; at < runtime().device_count(); ++at) {
+        const Device& each = *runtime().device(at).value();
+        if (can_multicast(each)) all.push_back(&each);
+    }
+    if (all.size() < 2) GTEST_SKIP() << "no two devices take part";
+    const auto failing = [](const char* call, const auto& step) {
+        ASSERT_EQ(plan()((std::string("call=") + call + ":n=1:code=999").c_str()), 0);
+        EXPECT_EQ(step().code(), Code::driver_error) << call;
+        ASSERT_EQ(plan()(nullptr), 0);
+    };
+    const std::size_t bytes = multicast_granularity(device(), all.size()).value().minimum_bytes;
+    const auto calls = [](const char* name) {
+        return control<isthmus_sim_call_count_fn>("isthmus_sim_call_count")(name);
+    };
+    failing("cuMulticastCreate", [&] { return MulticastGroup::create(device(), all.size(), bytes); });
+    EXPECT_EQ(live("multicast"), 0);
+    std::optional<MulticastGroup> group = MulticastGroup::create(device(), all.size(), bytes).value();
+    failing("cuMulticastAddDevice", [&] { return group->add(*all.front()); });
+    EXPECT_EQ(group->added(), 0u);
+    for (const Device* each : all) group->add(*each).value();
+    std::optional<MulticastObject> object = std::move(*group).complete().value();
+    group.reset();
+    std::optional<PhysicalMemory> memory = PhysicalMemory::create(*all.front(), bytes).value();
+    failing("cuMulticastBindMem", [&] { return object->bind(0, *memory); });
+    EXPECT_EQ(object->bound_bytes(*all.front()), 0u);
+    object->bind(0, *memory).value();
+    failing("cuMulticastUnbind", [&] { return object->unbind(*all.front(), 0); });
+    EXPECT_EQ(object->bound_bytes(*all.front()), bytes);
+    std::optional<AddressReservation> where = AddressReservation::reserve(device(), bytes, bytes).value();
+    failing("cuMemMap", [&] { return where->map(0, *object); });
+    Mapping mapping = where->map(0, *object).value();
+    mapping.set_access({all.front()}).value();
+    object.reset();
+    memory.reset();
+    where.reset();
+    EXPECT_EQ(live("physical"), 2);
+    const auto unbound = calls("cuMulticastUnbind");
+    failing("cuMemUnmap", [&] { return mapping.unmap(); });  // unbound by then, and nothing is released
+    EXPECT_EQ(calls("cuMulticastUnbind"), unbound + 1);
+    EXPECT_EQ(live("multicast"), 1);
+    EXPECT_EQ(live("physical"), 1);
+    EXPECT_TRUE(mapping.unmap().ok());
+    EXPECT_EQ(live("physical"), 0);
+    EXPECT_EQ(live("reservations"), 0);
 }
 
 // keeps V8, V10

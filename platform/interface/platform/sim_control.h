@@ -33,8 +33,9 @@ typedef void (*isthmus_sim_reset_counts_fn)(void);
 /* How many objects are alive: "contexts", "streams", "events", "modules", "pools", "graphs", "graph_nodes" (nodes whose
  * handles were given out), "graph_instances", "allocations" (all memory), "device", "pool" (with "graph": what captured
  * graphs own), "managed" (with "managed_pool"), "pinned", "registered", "mappings" (of "physical" memory behind handles
- * at addresses of "reservations"; "allocations" has them, too); "gpu_work": operations that GPU workers run at this
- * moment; "standing_calls": calls that a plan with "stands" holds up. -1: unknown word. */
+ * at addresses of "reservations"; "allocations" has them, too), "multicast" (objects, which are "physical", too);
+ * "gpu_work": operations that GPU workers run at this moment; "standing_calls": calls that a plan with "stands" holds
+ * up. -1: unknown word. */
 typedef int64_t (*isthmus_sim_live_fn)(const char* what);
 
 /* Makes a device's memory smaller than the record says, or as the record says again (0); what is allocated stays.

@@ -37,6 +37,7 @@
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/memory_pool.hpp>
 #include <isthmus/mirrored_ring.hpp>
+#include <isthmus/multicast.hpp>
 #include <isthmus/order_check.hpp>
 #include <isthmus/placement.hpp>
 #include <isthmus/read_back.hpp>

@@ -22,6 +22,7 @@
 namespace isthmus::inline v0 {
 
 class Device;
+class MulticastObject;
 
 namespace detail {
 struct DeviceState;
@@ -72,6 +73,16 @@ public:
     // A descriptor of this memory. Whoever gets it has a right to read and write that nobody takes back, under any user
     // id. Error: unsupported where can_export says no.
     Result<FileDescriptor> export_posix_fd() const;
+    // The same for processes of the other nodes of an NVLink fabric. Errors: unsupported where can_export says no,
+    // not_permitted (no IMEX channel: the attribute does not tell).
+    Result<FabricHandle> export_fabric() const;
+    // Another process's memory, of the size that its size_bytes() says: nothing tells it, and another one cannot be
+    // mapped. `device` has to be the one that it lies on, across a fabric any that reaches it. The descriptor stays the
+    // caller's. Errors: unsupported (no virtual memory; nothing imports such handles), invalid_argument (no multiple of
+    // the granularity; a handle of something else, or one that was given up), wrong_device (it lies on another device),
+    // not_permitted (no IMEX channel), capture_error, device_lost.
+    static Result<PhysicalMemory> import_posix_fd(const Device& device, const FileDescriptor& fd, std::size_t bytes);
+    static Result<PhysicalMemory> import_fabric(const Device& device, const FabricHandle& handle, std::size_t bytes);
 
     const std::shared_ptr<detail::PhysicalState>& state() const noexcept { return state_; }
     explicit PhysicalMemory(std::shared_ptr<detail::PhysicalState> state) noexcept : state_(std::move(state)) {}
@@ -137,12 +148,16 @@ public:
     // Errors: invalid_argument (an offset off the granularity, beyond the end), in_use (something is mapped there, V7),
     // wrong_device (memory of another runtime), invalid_handle, device_lost.
     Result<Mapping> map(std::size_t offset_bytes, const PhysicalMemory& memory);
+    // All of a multicast object (multicast.hpp), for the devices that were added to it; the address has to be a
+    // multiple of the object's granularity.
+    Result<Mapping> map(std::size_t offset_bytes, const MulticastObject& object);
     // Gives the addresses back. in_use: something is mapped there (V7).
     Result<void> release();
 
     const std::shared_ptr<detail::ReservationState>& state() const noexcept { return state_; }
 
 private:
+    Result<Mapping> map_state(std::size_t offset_bytes, const std::shared_ptr<detail::PhysicalState>& memory);
     std::shared_ptr<detail::ReservationState> state_;
 };
 

@@ -2,6 +2,7 @@
 // can be exported as, and what a device may do with a mapped range.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -32,6 +33,11 @@ constexpr ExportKinds operator|(ExportKinds a, ExportKinds b) noexcept {
 constexpr bool includes(ExportKinds set, ExportKinds all_of) noexcept {
     return (static_cast<std::uint8_t>(set) & static_cast<std::uint8_t>(all_of)) == static_cast<std::uint8_t>(all_of);
 }
+
+// What memory is known by on the other nodes of its fabric. Whoever has these bytes may import it.
+struct FabricHandle {
+    std::array<unsigned char, 64> bytes{};
+};
 
 // What a device may do with a mapped range. Mapping alone grants nothing (V8).
 enum class RangeAccess : std::uint8_t { none = 0, read = 1, read_write = 3 };

@@ -166,6 +166,11 @@ TEST(VirtualMemoryRules, MappedWithoutAccessIsNotUsableAndReadOnlyIsNotWritten) 
                 EXPECT_EQ(answer.verdict, fine ? Verdict::yes : Verdict::no);
                 EXPECT_FALSE(answer.reason.empty());
                 EXPECT_EQ(answer.remedy.empty(), fine);
+                // V14: of a multicast object not with any access
+                const AccessAnswer multicast =
+                    rules::mapped_access({mapped, access, rules::RangeFacts::multicast}, writes);
+                EXPECT_EQ(multicast.verdict, Verdict::no);
+                EXPECT_FALSE(multicast.remedy.empty());
             }
         }
     }

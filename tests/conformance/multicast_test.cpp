@@ -1,0 +1,294 @@
+// Multicast objects in their order: joined by all devices, bound, mapped, undone. On the simulator alone: real drivers
+// are never asked for one from tests.
+#include "conformance.hpp"
+
+#include <isthmus/multicast.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using conformance::driver_calls;
+using conformance::on_every_device;
+using conformance::refused_as;
+using conformance::runtime;
+using conformance::unless_fault;
+using conformance::worked;
+using isthmus::AddressReservation;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::ExportKinds;
+using isthmus::Feature;
+using isthmus::LaunchMode;
+using isthmus::LaunchOptions;
+using isthmus::Mapping;
+using isthmus::MulticastGroup;
+using isthmus::MulticastObject;
+using isthmus::PhysicalMemory;
+using isthmus::PhysicalOptions;
+using isthmus::RangeAccess;
+using isthmus::Result;
+using isthmus::Verdict;
+
+// V14: the order is the types'. Nothing is bound to a group or mapped from one, and nothing joins an object.
+template <class T>
+concept Binds = requires(T& object, const PhysicalMemory& memory) {
+    object.bind(std::size_t{0}, memory);
+};
+template <class T>
+concept IsMapped = requires(AddressReservation& where, const T& object) {
+    where.map(std::size_t{0}, object);
+};
+template <class T>
+concept Adds = requires(T& object, const Device& device) {
+    object.add(device);
+};
+template <class T>
+concept CompletesInPlace = requires(T& object) {
+    object.complete();
+};
+static_assert(!Binds<MulticastGroup> && !IsMapped<MulticastGroup> && Adds<MulticastGroup>);
+static_assert(Binds<MulticastObject> && IsMapped<MulticastObject> && !Adds<MulticastObject>);
+static_assert(!CompletesInPlace<MulticastGroup>);
+
+class Multicast : public testing::Test {
+protected:
+    void SetUp() override {
+        if (std::getenv("ISTHMUS_TEST_REAL") != nullptr) GTEST_SKIP() << "never on real hardware";
+        (void)runtime();
+        const bool simulated = driver_calls() >= 0;
+        if (!simulated && runtime().device_count() > 1) GTEST_SKIP() << "this driver is not the simulator";
+    }
+};
+
+using Devices = std::vector<const Device*>;
+
+Devices taking_part() {
+    Devices found;
+    for (std::size_t at = 0; at < runtime().device_count(); ++at) {
+        const Device& device = *runtime().device(at).value();
+        if (isthmus::can_multicast(device)) found.push_back(&device);
+    }
+    return found;
+}
+
+std::size_t granule_of(const Device& device, std::size_t devices) {
+    return isthmus::multicast_granularity(device, devices).value().minimum_bytes;
+}
+
+// Two granules, joined by all that take part, with memory of each bound at its beginning.
+struct Scene {
+    Devices devices;
+    std::size_t granule;
+    MulticastObject object;
+
+    explicit Scene(const Devices& all)
+        : devices(all), granule(granule_of(*all.front(), all.size())), object(completed(all, 2 * granule)) {
+        for (const Device* device : devices) {
+            object.bind(0, PhysicalMemory::create(*device, granule).value()).value();
+        }
+    }
+    static MulticastObject completed(const Devices& all, std::size_t bytes) {
+        MulticastGroup group = MulticastGroup::create(*all.front(), all.size(), bytes).value();
+        for (const Device* device : all) group.add(*device).value();
+        return std::move(group).complete().value();
+    }
+    AddressReservation reserve() const {
+        return AddressReservation::reserve(*devices.front(), 2 * granule, granule).value();
+    }
+};
+
+// On machines where two devices or more take part.
+template <class Body>
+void on_every_team(Body body) {
+    const Devices all = taking_part();
+    if (all.size() >= 2) body(all);
+}
+
+// keeps V14
+TEST_F(Multicast, WhoTakesNoPartIsRefusedWithTheReasonAndNoDriverCall) {
+    on_every_device([](Device& device) {
+        const bool takes_part = device.capabilities().has(Feature::multicast);
+        EXPECT_EQ(isthmus::can_multicast(device).verdict, takes_part ? Verdict::yes : Verdict::no);
+        const bool multimem = takes_part && device.facts().attribute(75).value_or(0) >= 9;
+        EXPECT_EQ(isthmus::can_multimem(device).verdict, multimem ? Verdict::yes : Verdict::no);
+        const long before = driver_calls();
+        const std::size_t others = taking_part().size();
+        EXPECT_TRUE(refused_as(MulticastGroup::create(device, 2 + others, 1), Code::unsupported));
+        if (!takes_part) {
+            const auto refused = MulticastGroup::create(device, 2, 1);
+            ASSERT_TRUE(refused_as(refused, Code::unsupported));
+            EXPECT_FALSE(refused.error().remedy().empty());
+            EXPECT_TRUE(refused_as(isthmus::multicast_granularity(device, 2), Code::unsupported));
+        } else {
+            EXPECT_TRUE(refused_as(MulticastGroup::create(device, 1, 1), Code::invalid_argument));
+            EXPECT_TRUE(refused_as(MulticastGroup::create(device, 2, 0), Code::invalid_argument));
+        }
+        EXPECT_EQ(driver_calls(), before);
+    });
+}
+
+// keeps V14: what comes before all devices were added never reaches the driver, which would wait there
+TEST_F(Multicast, NothingIsBoundOrMappedBeforeAllDevicesWereAdded) {
+    on_every_team([](const Devices& all) {
+        const std::size_t granule = granule_of(*all.front(), all.size());
+        MulticastGroup group = MulticastGroup::create(*all.front(), all.size(), granule + 1).value();
+        EXPECT_EQ(group.asked_bytes(), granule + 1);
+        EXPECT_EQ(group.size_bytes(), 2 * granule);
+        EXPECT_EQ(group.devices(), all.size());
+        EXPECT_TRUE(refused_as(group.add(runtime().cpu()), Code::unsupported));
+        for (const Device* device : all) {
+            const long before = driver_calls();
+            const auto early = std::move(group).complete();
+            ASSERT_TRUE(refused_as(early, Code::not_ready));
+            const std::string missing = std::to_string(group.added()) + " of " + std::to_string(all.size());
+            EXPECT_NE(early.error().message().find(missing), std::string_view::npos) << early.error().message();
+            EXPECT_TRUE(refused_as(std::move(group).complete(all.size()), Code::invalid_argument));  // nobody else
+            EXPECT_TRUE(unless_fault(driver_calls() == before));
+            EXPECT_TRUE(worked(group.add(*device)));  // a refused group is as it was
+            EXPECT_TRUE(refused_as(group.add(*device), Code::invalid_argument));
+        }
+        MulticastObject object = std::move(group).complete().value();
+        EXPECT_EQ(object.size_bytes(), 2 * granule);
+        EXPECT_EQ(object.devices(), all.size());
+        EXPECT_TRUE(refused_as(group.add(*all.front()), Code::invalid_handle));  // NOLINT(bugprone-use-after-move)
+        EXPECT_TRUE(refused_as(std::move(group).complete(), Code::invalid_handle));
+    });
+}
+
+// keeps V14
+TEST_F(Multicast, EachDeviceBindsItsOwnMemoryAndUnbindsItAsItWasBound) {
+    on_every_team([](const Devices& all) {
+        Scene scene(all);
+        const std::size_t granule = scene.granule;
+        for (const Device* device : all) {
+            const PhysicalMemory memory = PhysicalMemory::create(*device, 2 * granule).value();
+            EXPECT_EQ(scene.object.bound_bytes(*device), granule);
+            const long before = driver_calls();
+            EXPECT_TRUE(refused_as(scene.object.bind(0, memory), Code::in_use));
+            EXPECT_TRUE(refused_as(scene.object.bind(4096, memory, 0, granule), Code::invalid_argument));
+            EXPECT_TRUE(refused_as(scene.object.bind(granule, memory, granule, 2 * granule), Code::invalid_argument));
+            EXPECT_TRUE(refused_as(scene.object.bind(2 * granule, memory, 0, granule), Code::invalid_argument));
+            EXPECT_TRUE(refused_as(scene.object.bind(granule, memory, 0, 0), Code::invalid_argument));
+            EXPECT_TRUE(refused_as(scene.object.unbind(*device, granule), Code::invalid_argument));
+            EXPECT_TRUE(unless_fault(driver_calls() == before));
+            EXPECT_TRUE(worked(scene.object.bind(granule, memory, granule, granule)));
+            EXPECT_EQ(scene.object.bound_bytes(*device), 2 * granule);
+            EXPECT_TRUE(worked(scene.object.unbind(*device, 0)));
+            EXPECT_EQ(scene.object.bound_bytes(*device), granule);
+            EXPECT_TRUE(worked(scene.object.bind(0, memory, 0, granule)));
+        }
+        if (!all.front()->capabilities().has(Feature::host_numa_virtual_memory)) return;
+        PhysicalOptions on_host;
+        on_host.where = isthmus::MemoryPlace::Where::host_node;
+        const PhysicalMemory host = PhysicalMemory::create(*all.front(), granule, on_host).value();
+        EXPECT_TRUE(refused_as(scene.object.bind(0, host), Code::unsupported));
+    });
+}
+
+// keeps V8, V14
+TEST_F(Multicast, MappedItIsForMultimemInstructionsOfItsDevicesAlone) {
+    on_every_team([](const Devices& all) {
+        Scene scene(all);
+        AddressReservation where = scene.reserve();
+        EXPECT_TRUE(refused_as(where.map(4096, scene.object), Code::invalid_argument));
+        Mapping mapping = where.map(0, scene.object).value();
+        EXPECT_EQ(mapping.size_bytes(), scene.object.size_bytes());
+        EXPECT_TRUE(refused_as(mapping.set_access({&runtime().cpu()}), Code::wrong_device));
+        const long before = driver_calls("cuMemSetAccess");
+        EXPECT_TRUE(worked(mapping.set_access(all)));
+        EXPECT_TRUE(unless_fault(driver_calls("cuMemSetAccess") == before + 1));
+        Device& first = *runtime().device(all.front()->index()).value();
+        EXPECT_EQ(mapping.access(first), RangeAccess::read_write);
+        const auto view = mapping.view<std::int32_t>(0, 16);
+        const auto answer = first.can_access(view);
+        EXPECT_EQ(answer.verdict, Verdict::no);
+        EXPECT_NE(answer.reason.find("multimem"), std::string_view::npos) << answer.reason;
+        const LaunchOptions checked{.mode = LaunchMode::checked};
+        EXPECT_TRUE(refused_as(first.stream().launch(checked, conformance::add_one, 16, view), Code::not_accessible));
+    });
+}
+
+// keeps V10, V14
+TEST_F(Multicast, WhateverGoesFirstTheDriverSeesUnbindThenUnmapThenRelease) {
+    on_every_team([](const Devices& all) {
+        const std::array<const char*, 4> calls{"cuMulticastUnbind", "cuMemUnmap", "cuMemRelease", "cuMemAddressFree"};
+        const auto n = static_cast<long>(all.size());
+        std::optional<Mapping> mapping;
+        {
+            Scene scene(all);
+            AddressReservation where = scene.reserve();
+            mapping = where.map(0, scene.object).value();
+            mapping->set_access(all).value();
+        }  // the object, its memory and the reservation are let go of first: the mapping holds them
+        std::array<long, 4> before{};
+        for (std::size_t at = 0; at < calls.size(); ++at) before[at] = driver_calls(calls[at]);
+        EXPECT_TRUE(worked(mapping->unmap()));
+        const std::array<long, 4> wanted{n, 1, n + 1, 1};
+        for (std::size_t at = 0; at < calls.size(); ++at) {
+            EXPECT_TRUE(unless_fault(driver_calls(calls[at]) == before[at] + wanted[at])) << calls[at];
+        }
+        // The other way round: the object outlives its mapping, and what is bound stays bound.
+        Scene scene(all);
+        {
+            AddressReservation where = scene.reserve();
+            Mapping short_lived = where.map(0, scene.object).value();
+            before[0] = driver_calls(calls[0]);
+        }
+        EXPECT_TRUE(unless_fault(driver_calls(calls[0]) == before[0]));
+        EXPECT_EQ(scene.object.bound_bytes(*all.front()), scene.granule);
+    });
+}
+
+// keeps K10, V14: a capture is not disturbed, and what goes while it is open goes behind it
+TEST_F(Multicast, WhileACaptureIsOpenNothingIsJoinedBoundOrUnbound) {
+    on_every_team([](const Devices& all) {
+        std::optional<Scene> scene(all);
+        const PhysicalMemory memory = PhysicalMemory::create(*all.front(), scene->granule).value();
+        MulticastGroup group = MulticastGroup::create(*all.front(), all.size(), 1).value();
+        isthmus::Stream stream = runtime().device(all.front()->index()).value()->create_stream().value();
+        isthmus::Capture capture = stream.begin_capture().value();
+        EXPECT_TRUE(refused_as(MulticastGroup::create(*all.front(), 2, 1), Code::capture_error));
+        EXPECT_TRUE(refused_as(group.add(*all.front()), Code::capture_error));
+        EXPECT_TRUE(refused_as(scene->object.bind(scene->granule, memory), Code::capture_error));
+        EXPECT_TRUE(refused_as(scene->object.unbind(*all.front(), 0), Code::capture_error));
+        const long before = driver_calls("cuMulticastUnbind");
+        scene.reset();
+        EXPECT_TRUE(unless_fault(driver_calls("cuMulticastUnbind") == before));
+        EXPECT_TRUE(worked(capture.end()));
+        EXPECT_TRUE(unless_fault(driver_calls("cuMulticastUnbind") == before + static_cast<long>(all.size())));
+    });
+}
+
+// keeps V4, V14: handles are shared as others are
+TEST_F(Multicast, WhatIsExportableIsFixedWhenItIsMade) {
+    on_every_team([](const Devices& all) {
+        const Device& device = *all.front();
+        const MulticastGroup kept = MulticastGroup::create(device, all.size(), 1).value();
+        EXPECT_TRUE(refused_as(kept.export_posix_fd(), Code::unsupported));
+        if (!device.capabilities().has(Feature::export_posix_fd)) return;
+        // For one device more than this process has: of another one.
+        MulticastGroup shared =
+            MulticastGroup::create(device, all.size() + 1, 1, {.exports = ExportKinds::posix_fd}).value();
+        for (const Device* each : all) shared.add(*each).value();
+        EXPECT_TRUE(refused_as(std::move(shared).complete(), Code::not_ready));
+        EXPECT_TRUE(refused_as(std::move(shared).complete(2), Code::invalid_argument));
+        // Several processes are not modelled by the simulator, which says so.
+        EXPECT_TRUE(refused_as(shared.export_posix_fd(), Code::unsupported));
+        MulticastObject object =
+            std::move(shared).complete(1).value();  // the other process's word, and its fault if it is wrong
+        const PhysicalMemory alone = PhysicalMemory::create(device, object.size_bytes()).value();
+        EXPECT_TRUE(refused_as(object.bind(0, alone), Code::unsupported));
+        const isthmus::FileDescriptor none;
+        EXPECT_TRUE(refused_as(MulticastGroup::import_posix_fd(device, none, 2, 1), Code::invalid_argument));
+    });
+}
+
+}  // namespace
