@@ -29,9 +29,7 @@ using isthmus::Growth;
 using isthmus::LaunchMode;
 using isthmus::LaunchOptions;
 using isthmus::MemoryPlace;
-using isthmus::Result;
 using isthmus::Verdict;
-using isthmus::View;
 
 using Numbers = GrowableBuffer<std::int32_t>;
 using Devices = std::vector<const Device*>;

@@ -79,6 +79,11 @@ Devices taking_part() {
     return found;
 }
 
+// A refusal leaves the group as it was.
+Result<MulticastObject> complete(MulticastGroup& group, std::size_t elsewhere = 0) {
+    return std::move(group).complete(elsewhere);
+}
+
 std::size_t granule_of(const Device& device, std::size_t devices) {
     return isthmus::multicast_granularity(device, devices).value().minimum_bytes;
 }
@@ -98,7 +103,7 @@ struct Scene {
     static MulticastObject completed(const Devices& all, std::size_t bytes) {
         MulticastGroup group = MulticastGroup::create(*all.front(), all.size(), bytes).value();
         for (const Device* device : all) group.add(*device).value();
-        return std::move(group).complete().value();
+        return complete(group).value();
     }
     AddressReservation reserve() const {
         return AddressReservation::reserve(*devices.front(), 2 * granule, granule).value();
@@ -146,20 +151,20 @@ TEST_F(Multicast, NothingIsBoundOrMappedBeforeAllDevicesWereAdded) {
         EXPECT_TRUE(refused_as(group.add(runtime().cpu()), Code::unsupported));
         for (const Device* device : all) {
             const long before = driver_calls();
-            const auto early = std::move(group).complete();
+            const auto early = complete(group);
             ASSERT_TRUE(refused_as(early, Code::not_ready));
             const std::string missing = std::to_string(group.added()) + " of " + std::to_string(all.size());
             EXPECT_NE(early.error().message().find(missing), std::string_view::npos) << early.error().message();
-            EXPECT_TRUE(refused_as(std::move(group).complete(all.size()), Code::invalid_argument));  // nobody else
+            EXPECT_TRUE(refused_as(complete(group, all.size()), Code::invalid_argument));  // nobody else
             EXPECT_TRUE(unless_fault(driver_calls() == before));
             EXPECT_TRUE(worked(group.add(*device)));  // a refused group is as it was
             EXPECT_TRUE(refused_as(group.add(*device), Code::invalid_argument));
         }
-        MulticastObject object = std::move(group).complete().value();
+        MulticastObject object = complete(group).value();
         EXPECT_EQ(object.size_bytes(), 2 * granule);
         EXPECT_EQ(object.devices(), all.size());
-        EXPECT_TRUE(refused_as(group.add(*all.front()), Code::invalid_handle));  // NOLINT(bugprone-use-after-move)
-        EXPECT_TRUE(refused_as(std::move(group).complete(), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(group.add(*all.front()), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(complete(group), Code::invalid_handle));
     });
 }
 
@@ -278,12 +283,11 @@ TEST_F(Multicast, WhatIsExportableIsFixedWhenItIsMade) {
         MulticastGroup shared =
             MulticastGroup::create(device, all.size() + 1, 1, {.exports = ExportKinds::posix_fd}).value();
         for (const Device* each : all) shared.add(*each).value();
-        EXPECT_TRUE(refused_as(std::move(shared).complete(), Code::not_ready));
-        EXPECT_TRUE(refused_as(std::move(shared).complete(2), Code::invalid_argument));
+        EXPECT_TRUE(refused_as(complete(shared), Code::not_ready));
+        EXPECT_TRUE(refused_as(complete(shared, 2), Code::invalid_argument));
         // Several processes are not modelled by the simulator, which says so.
         EXPECT_TRUE(refused_as(shared.export_posix_fd(), Code::unsupported));
-        MulticastObject object =
-            std::move(shared).complete(1).value();  // the other process's word, and its fault if it is wrong
+        MulticastObject object = complete(shared, 1).value();  // the other process's word, and its fault if it is wrong
         const PhysicalMemory alone = PhysicalMemory::create(device, object.size_bytes()).value();
         EXPECT_TRUE(refused_as(object.bind(0, alone), Code::unsupported));
         const isthmus::FileDescriptor none;
