@@ -121,14 +121,14 @@ Result<void> BufferBase::release(Wait wait) {
 Result<BufferBase::OpenedView> BufferBase::open_view(HostUse use, Wait wait) const {
     if (!state_) return empty_buffer("opening a host view");
     if (use == HostUse::salvage) {
-        Result<detail::ViewScope> salvaged = detail::open_salvage(state_);
+        Result<detail::ViewScope> salvaged = detail::open_salvage(*state_);
         if (!salvaged) return std::move(salvaged).error();
         return OpenedView{std::move(salvaged).value(), state_->host};
     }
     const ArgumentUse how = use == HostUse::read    ? ArgumentUse::read
                             : use == HostUse::write ? ArgumentUse::write
                                                     : ArgumentUse::read_write;
-    Result<detail::ViewScope> scope = detail::open_scope(state_, how, wait);
+    Result<detail::ViewScope> scope = detail::open_scope(*state_, how, wait);
     if (!scope) return std::move(scope).error();
     return OpenedView{std::move(scope).value(), state_->host};
 }

@@ -53,7 +53,7 @@ std::byte* first_of(const BufferState& buffer, std::size_t first_byte) {
 Result<PartBase::OpenedView> PartBase::open_view(ArgumentUse use, Wait wait) const {
     Result<void> can = may_open(*buffer_, first_byte_, bytes_, "opening a host view");
     if (!can) return std::move(can).error();
-    Result<ViewScope> scope = open_scope(buffer_, use, wait, span_of(*buffer_, first_byte_, bytes_));
+    Result<ViewScope> scope = open_scope(*buffer_, use, wait, span_of(*buffer_, first_byte_, bytes_));
     if (!scope) return std::move(scope).error();
     return OpenedView{std::move(scope).value(), first_of(*buffer_, first_byte_)};
 }
@@ -62,7 +62,7 @@ Result<ConcurrentScope> PartBase::open_concurrent(Wait wait) const {
     Result<void> can = may_open(*buffer_, first_byte_, bytes_, "opening a concurrent view");
     if (!can) return std::move(can).error();
     const rules::ByteSpan span = span_of(*buffer_, first_byte_, bytes_);
-    Result<ViewScope> scope = open_scope(buffer_, ArgumentUse::concurrent, wait, span);
+    Result<ViewScope> scope = open_scope(*buffer_, ArgumentUse::concurrent, wait, span);
     if (!scope) return std::move(scope).error();
     return ConcurrentScope(std::move(scope).value(), first_of(*buffer_, first_byte_), bytes_);
 }

@@ -60,7 +60,13 @@ void end_of_buffer(BufferState* buffer) {
 }  // namespace
 
 std::shared_ptr<BufferState> BufferState::make(std::shared_ptr<DeviceState> owner) {
-    return {new BufferState(std::move(owner)), end_of_buffer};
+    return {new BufferState(std::move(owner)), [](BufferState* buffer) {
+                if (buffer->mutex.abandon()) end_of_buffer(buffer);
+            }};
+}
+
+void end_behind_views(BufferState& buffer) {
+    end_of_buffer(&buffer);
 }
 
 std::vector<std::shared_ptr<StreamState>> BufferState::end() {
@@ -192,6 +198,7 @@ bool BufferState::touched_by_loss() {
 }
 
 void BufferState::touch(StreamState& stream, std::uint64_t position, ArgumentUse how, const rules::ByteSpan& span) {
+    mutex.open_slowly();
     auto use = std::find_if(uses.begin(), uses.end(), [&](const Use& known) { return known.stream.get() == &stream; });
     if (use == uses.end()) {
         forget_ended_uses();
@@ -234,6 +241,7 @@ Result<void> BufferState::begin_release() {
         return Error(Code::in_use, "the buffer cannot be released while a host view of it is open",
                      "let the view go out of scope first");
     }
+    mutex.open_slowly();
     releasing.store(true, std::memory_order_release);
     return {};
 }
@@ -265,6 +273,7 @@ void BufferState::make_parted() {
     if (!views_of_parts()) return;
     const std::lock_guard lock(mutex);
     if (parts != nullptr) return;
+    mutex.open_slowly();
     parts = std::make_unique<PartBook>();
     for (const Use& use : uses) parts->touched(use.stream.get(), use);
     if (host_touched) parts->at_host.add({});
@@ -306,9 +315,19 @@ Result<void> BufferState::refuse_open_views(ArgumentUse use, const rules::ByteSp
         remedy);
 }
 
+bool BufferState::opens_at_once() const noexcept {
+    const auto ended = [](const Use& use) { return use.stream->reached(use.last); };
+    return host != nullptr && !staged() && parts == nullptr && host_touched && !released() &&
+           first_stream_.load(std::memory_order_relaxed) == nullptr && std::all_of(uses.begin(), uses.end(), ended);
+}
+
 std::vector<BufferState::Use> BufferState::conflicting(ArgumentUse host_use, const rules::ByteSpan& span) {
-    std::vector<Use> found;
     const std::lock_guard lock(mutex);
+    return conflicting_locked(host_use, span);
+}
+
+std::vector<BufferState::Use> BufferState::conflicting_locked(ArgumentUse host_use, const rules::ByteSpan& span) {
+    std::vector<Use> found;
     if (StreamState* stream = first_stream_.load(std::memory_order_relaxed)) {
         touch(*stream, first_position_.load(std::memory_order_relaxed), ArgumentUse::write);
     }
@@ -323,7 +342,10 @@ std::vector<BufferState::Use> BufferState::conflicting(ArgumentUse host_use, con
 }
 
 Result<void> BufferState::wait_for_uses(ArgumentUse host_use, Wait wait, const rules::ByteSpan& span) {
-    const std::vector<Use> found = conflicting(host_use, span);
+    return wait_for_uses(conflicting(host_use, span), host_use, wait);
+}
+
+Result<void> BufferState::wait_for_uses(const std::vector<Use>& found, ArgumentUse host_use, Wait wait) {
     if (found.empty()) return {};
     const Deadline deadline(wait, device->config->wait_timeout);
     for (const Use& use : found) {

@@ -16,6 +16,7 @@
 #include "order_book.hpp"
 #include "part_book.hpp"
 #include "sharing_rules.hpp"
+#include "view_lock.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -58,6 +59,7 @@ public:
     LaunchPath path = LaunchPath::pass;
     std::string_view reason;
     void* host = nullptr;  // nullptr: the CPU may not view it
+    ViewLock mutex;        // guards what begins with `concurrents`, but the atomics; counts plain views of all of it
     // What handed the memory out and takes it back; two of them where the buffer is staged.
     Allocator allocator;
     MemoryBlock block;
@@ -80,11 +82,8 @@ public:
     std::atomic<StreamState*> ordered_on{nullptr};
     std::uint64_t ordered_position = 0;
 
-    std::mutex downloading;  // held for a copy to the host's side; before all other locks
-    std::mutex mutex;        // guards what follows, but the atomics
-    int readers = 0;         // open host views
-    int concurrents = 0;     // … of concurrent use
-    bool writer = false;
+    std::mutex downloading;          // held for a copy to the host's side; before all other locks
+    int concurrents = 0;             // open host views of concurrent use
     std::vector<std::size_t> seams;  // of mapped memory of the host: the bytes where its handles meet, rising
     bool host_newer = false;         // stage: the host wrote, the device's side is stale
     bool device_newer = false;       // stage: the device wrote, the host's side is stale
@@ -138,11 +137,15 @@ public:
     Result<void> refuse_open_views(ArgumentUse use, const rules::ByteSpan& span = {}) const;
     // What the host has open that may not go together with this use.
     OpenUse open_against(ArgumentUse use, const rules::ByteSpan& span = {}) const noexcept {
-        if (writer) return {ArgumentUse::read_write, {}};
-        if (readers > 0 && use != ArgumentUse::read) return {ArgumentUse::read, {}};
+        const rules::ViewWord open = mutex.seen();
+        if (open.has(rules::ViewWord::writer)) return {ArgumentUse::read_write, {}};
+        if (open.readers() > 0 && use != ArgumentUse::read) return {ArgumentUse::read, {}};
         if (concurrents > 0 && use != ArgumentUse::concurrent) return {ArgumentUse::concurrent, {}};
         return parts == nullptr ? OpenUse{} : parts->open_against(use, span);
     }
+    // Would opening any view of it find nothing to wait for, to copy, to note or to refuse (ADR 77)? Whatever changes
+    // that says so (ViewLock::open_slowly) before it lets go of the lock.
+    bool opens_at_once() const noexcept;
     // Was it released, or is about to be, although somebody who has a part of it is there? Set with the mutex held, so
     // that whoever finds it unset there is waited for; unset again where the release fails.
     bool released() const noexcept { return releasing.load(std::memory_order_acquire); }
@@ -185,7 +188,9 @@ public:
 
     // What a release, or a view of this use, must wait for; a release as a view that writes.
     std::vector<Use> conflicting(ArgumentUse host_use, const rules::ByteSpan& span = {});
+    std::vector<Use> conflicting_locked(ArgumentUse host_use, const rules::ByteSpan& span);  // expects `mutex`
     Result<void> wait_for_uses(ArgumentUse host_use, Wait wait, const rules::ByteSpan& span = {});
+    Result<void> wait_for_uses(const std::vector<Use>& found, ArgumentUse host_use, Wait wait);
     // As wait_for_uses(write), past what was lost with its device: a lost device runs nothing any more.
     Result<void> wait_until_unused(const Deadline& deadline);
     // Was the owner, or a device that used the buffer, lost?
@@ -205,13 +210,13 @@ private:
     Result<std::shared_ptr<StreamState>> part_for_good();
 };
 
+// Ends a buffer whose last view was closed when nothing else held it any more.
+void end_behind_views(BufferState& buffer);
 // Opens the buffer for the CPU: read, write (every byte), read_write or concurrent. Refuses conflicting views, waits
 // for conflicting device work, brings the host's side up to date.
-Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& buffer, ArgumentUse use, Wait wait,
-                             const rules::ByteSpan& span = {});
+Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse use, Wait wait, const rules::ByteSpan& span = {});
 // … for a launch on the CPU device. Where nobody may use it concurrently, a kernel that would has it to itself.
-Result<ViewScope> open_for_launch(const std::shared_ptr<BufferState>& buffer, ArgumentUse use,
-                                  const rules::ByteSpan& span = {});
+Result<ViewScope> open_for_launch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span = {});
 // What an operation that touches these bytes claims: all of it, unless parts of it are in use.
 rules::ByteSpan touched(const BufferState& buffer, const rules::ByteRange& range) noexcept;
 // A number for a set of parts, one after the other: the same for the same parts in the same order. 0: none.
@@ -223,6 +228,6 @@ inline std::uint64_t part_key(std::uint64_t before, const BufferState& buffer, c
 // Bytes from here on as one buffer knows them: a part that is all of it is the whole.
 rules::ByteSpan span_of(const BufferState& buffer, std::size_t first_byte, std::size_t bytes) noexcept;
 // Opens the host's side of a lost device's buffer as it is, waiting for nothing.
-Result<ViewScope> open_salvage(const std::shared_ptr<BufferState>& buffer);
+Result<ViewScope> open_salvage(BufferState& buffer);
 
 }  // namespace isthmus::inline v0::detail

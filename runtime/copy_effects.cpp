@@ -56,7 +56,7 @@ Result<void> open_side(const CopySide& side, ArgumentUse use, const rules::ByteR
         data = pointer(side.span);
         return {};
     }
-    Result<ViewScope> opened = open_scope(side.buffer, use, Wait{}, touched(*side.buffer, bytes));
+    Result<ViewScope> opened = open_scope(*side.buffer, use, Wait{}, touched(*side.buffer, bytes));
     if (!opened) return std::move(opened).error();
     scope.emplace(std::move(opened).value());
     data = static_cast<std::byte*>(side.buffer->host);

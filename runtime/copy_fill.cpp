@@ -91,7 +91,7 @@ Result<void> on_host(const Fill& fill) {
     const rules::CopyShape& shape = fill.job.shape;
     const std::shared_ptr<BufferState>& buffer = fill.job.to.buffer;
     Result<ViewScope> scope =
-        open_scope(buffer, writes_whole(*buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, Wait{},
+        open_scope(*buffer, writes_whole(*buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, Wait{},
                    touched(*buffer, bytes_of(shape, shape.to)));
     if (!scope) return std::move(scope).error();
     for (std::size_t at = 0; at < shape.rows * shape.slices; ++at) {

@@ -68,8 +68,8 @@ AccessAnswer Device::can_access(const Device& other) const {
 }
 
 AccessAnswer Device::view_access(const detail::ViewScope& scope) const {
-    const std::shared_ptr<detail::BufferState>& buffer = scope.buffer();
-    return buffer ? detail::buffer_access(*state_, *buffer) : empty_buffer();
+    const detail::BufferState* const buffer = scope.buffer();
+    return buffer != nullptr ? detail::buffer_access(*state_, *buffer) : empty_buffer();
 }
 
 AccessAnswer Device::combined(const AccessAnswer* parts, std::size_t count) const {

@@ -44,10 +44,6 @@ Capabilities narrowed_capabilities(const RuntimeConfig& config, const DeviceFact
 
 }  // namespace
 
-bool RuntimeConfig::forked() const noexcept {
-    return process::generation() != generation;
-}
-
 DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::shared_ptr<Books> memory_books,
                          std::unique_ptr<platform::Driver> opened, std::size_t position)
     : config(std::move(shared)),

@@ -20,6 +20,7 @@
 #include "launch_path.hpp"
 #include "memory_budget.hpp"
 #include "memory_pool_state.hpp"
+#include "process.hpp"
 #include "running_services.hpp"
 
 #include <array>
@@ -53,7 +54,7 @@ struct RuntimeConfig {
     void say(Severity severity, std::string_view line) const {
         if (log) log(severity, line);
     }
-    bool forked() const noexcept;
+    bool forked() const noexcept { return process::generation() != generation; }
 };
 
 struct DeviceState : std::enable_shared_from_this<DeviceState> {

@@ -212,7 +212,7 @@ namespace {
 // On the CPU device every buffer is opened as a host view would be, for the length of the launch.
 Result<void> open_all(const detail::GraphUses& uses, std::vector<detail::ViewScope>& scopes) {
     for (const detail::GraphUses::Entry& entry : uses.entries()) {
-        Result<detail::ViewScope> scope = detail::open_for_launch(entry.held.buffer, entry.held.use);
+        Result<detail::ViewScope> scope = detail::open_for_launch(*entry.held.buffer, entry.held.use);
         if (!scope) {
             return Error(scope.error().code(),
                          "a buffer of the graph cannot be used now: " + std::string(scope.error().message()),

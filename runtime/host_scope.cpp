@@ -26,26 +26,33 @@ Error already_open(const OpenUse& open, const OpenUse& wanted) {
                        : "let the other view go out of scope first; any number of read views may be open together"};
 }
 
-Result<void> mark_open(BufferState& buffer, const OpenUse& wanted) {
-    const std::lock_guard lock(buffer.mutex);
-    if (buffer.released()) return buffer.refuse_released("opening a host view");
-    if (const OpenUse open = buffer.open_against(wanted.use, wanted.span)) return already_open(open, wanted);
-    buffer.host_touched = true;
-    if (buffer.parts != nullptr && buffer.path == LaunchPath::prefetch) buffer.parts->at_host.add(wanted.span);
-    if (buffer.parts != nullptr && !wanted.span.whole()) {
-        buffer.parts->opened(wanted);
-    } else if (wanted.use == ArgumentUse::concurrent) {
-        ++buffer.concurrents;
-    } else if (wanted.use == ArgumentUse::read) {
-        ++buffer.readers;
-    } else {
-        buffer.writer = true;
-    }
-    return {};
+Error too_many_open() {
+    return {Code::system_limit,
+            "the buffer is open on the host for reading " + std::to_string(rules::ViewWord::most_readers) +
+                " times already, and views are not counted any further",
+            "let views go out of scope, or let readers share one"};
 }
 
-HostClaim claim_of(const OpenUse& wanted) {
-    return {wanted.use, wanted.span.begin, wanted.span.end};
+// Of all of the buffer, which views that are not concurrent are counted by.
+bool counted(const OpenUse& view) noexcept {
+    return view.span.whole() && view.use != ArgumentUse::concurrent;
+}
+
+// From here on conflicting launches are refused, until the scope closes. Expects the buffer's lock.
+Result<ViewScope> mark_open(BufferState& buffer, const OpenUse& wanted) {
+    if (buffer.released()) return buffer.refuse_released("opening a host view");
+    if (const OpenUse open = buffer.open_against(wanted.use, wanted.span)) return already_open(open, wanted);
+    if (buffer.mutex.seen().readers() >= rules::ViewWord::most_readers) return too_many_open();
+    buffer.host_touched = true;
+    if (buffer.parts != nullptr && buffer.path == LaunchPath::prefetch) buffer.parts->at_host.add(wanted.span);
+    if (counted(wanted)) {
+        buffer.mutex.opened(rules::writes(wanted.use));
+    } else {
+        if (wanted.span.whole()) ++buffer.concurrents;
+        if (!wanted.span.whole()) buffer.parts->opened(wanted);
+        buffer.mutex.opened_another();
+    }
+    return ViewScope(buffer, {wanted.use, wanted.span.begin, wanted.span.end});
 }
 
 // What keeps to atomics needs memory that both sides may touch at the same time.
@@ -89,11 +96,30 @@ Result<void> refuse_gone(const BufferState& buffer) {
                  "keep what must survive in host or registered memory, and open a new runtime");
 }
 
+// `running`: what the view has to wait for.
+Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, std::vector<BufferState::Use>& running) {
+    const std::lock_guard lock(buffer.mutex);
+    running = buffer.conflicting_locked(wanted.use, wanted.span);
+    Result<ViewScope> scope = mark_open(buffer, wanted);
+    if (scope && running.empty() && buffer.opens_at_once()) buffer.mutex.allow_at_once(buffer.read_only);
+    return scope;
+}
+
 }  // namespace
 
-Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, ArgumentUse asked, Wait wait,
-                             const rules::ByteSpan& part) {
-    BufferState& buffer = *state;
+void* open_at_once(BufferState& buffer, bool writes) noexcept {
+    const DeviceState& device = *buffer.device;
+    if (device.barred() || device.is_lost()) return nullptr;  // what was lost with it, the long way tells
+    return buffer.mutex.open_at_once(writes) ? buffer.host : nullptr;
+}
+
+Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse asked, Wait wait, const rules::ByteSpan& part) {
+    if (part.whole() && asked != ArgumentUse::concurrent) {
+        const bool writes = rules::writes(asked);
+        if (open_at_once(buffer, writes) != nullptr) {
+            return ViewScope(buffer, {writes ? ArgumentUse::read_write : ArgumentUse::read});
+        }
+    }
     if (asked == ArgumentUse::concurrent) {
         if (Result<void> shared = refuse_unshared(buffer); !shared) return std::move(shared).error();
     }
@@ -115,11 +141,12 @@ Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, Argument
                      "the CPU may not write memory that was adopted from a mapping for reading only",
                      "open it with read_on_host(), or map the memory for writing");
     }
-    if (Result<void> marked = mark_open(buffer, wanted); !marked) return std::move(marked).error();
-    ViewScope scope(state, claim_of(wanted));  // from here on conflicting launches are refused, until it closes
-    std::optional<Deadline> deadline;          // only what is staged waits several times
+    std::vector<BufferState::Use> running;
+    Result<ViewScope> scope = begin_view(buffer, wanted, running);
+    if (!scope) return scope;
+    std::optional<Deadline> deadline;  // only what is staged waits several times
     if (buffer.staged()) deadline.emplace(wait, buffer.device->config->wait_timeout);
-    if (Result<void> waited = buffer.wait_for_uses(use, wait, wanted.span); !waited) return std::move(waited).error();
+    if (Result<void> waited = buffer.wait_for_uses(running, use, wait); !waited) return std::move(waited).error();
     if (deadline) {
         if (Result<void> settled = settle_sides(buffer, use, deadline->left()); !settled) {
             return std::move(settled).error();
@@ -128,45 +155,49 @@ Result<ViewScope> open_scope(const std::shared_ptr<BufferState>& state, Argument
     return scope;
 }
 
-Result<ViewScope> open_salvage(const std::shared_ptr<BufferState>& state) {
-    BufferState& buffer = *state;
-    if (!buffer.touched_by_loss()) return open_scope(state, ArgumentUse::read, Wait{});
+Result<ViewScope> open_salvage(BufferState& buffer) {
+    if (!buffer.touched_by_loss()) return open_scope(buffer, ArgumentUse::read, Wait{});
     if (buffer.device->barred()) return buffer.device->unusable("salvaging a buffer");
     if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
     if (buffer.host == nullptr && buffer.bytes > 0) {
         return Error(Code::device_lost, "the buffer's content was in device memory and is lost with the device",
                      "keep what must survive a fault in memory that the host can read");
     }
-    const OpenUse wanted{ArgumentUse::read, {}};
-    if (Result<void> marked = mark_open(buffer, wanted); !marked) return std::move(marked).error();
-    return ViewScope(state, claim_of(wanted));
+    const std::lock_guard lock(buffer.mutex);
+    return mark_open(buffer, {ArgumentUse::read, {}});
 }
 
-Result<ViewScope> open_for_launch(const std::shared_ptr<BufferState>& state, ArgumentUse use,
-                                  const rules::ByteSpan& span) {
+Result<ViewScope> open_for_launch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span) {
     const bool shared = use != ArgumentUse::concurrent ||
-                        rules::concurrent_view(state->device->capabilities, state->kind, state->path, state->io_memory);
-    return open_scope(state, shared ? use : ArgumentUse::read_write, Wait{}, span);
+                        rules::concurrent_view(buffer.device->capabilities, buffer.kind, buffer.path, buffer.io_memory);
+    return open_scope(buffer, shared ? use : ArgumentUse::read_write, Wait{}, span);
 }
 
 Result<ConcurrentScope> open_concurrent(const std::shared_ptr<BufferState>& state, Wait wait) {
-    Result<ViewScope> scope = open_scope(state, ArgumentUse::concurrent, wait);
+    Result<ViewScope> scope = open_scope(*state, ArgumentUse::concurrent, wait);
     if (!scope) return std::move(scope).error();
     return ConcurrentScope(std::move(scope).value(), state->host, state->bytes);
 }
 
-void close_view(BufferState& buffer, const HostClaim& claim) noexcept {
-    const std::lock_guard lock(buffer.mutex);
-    const rules::ByteSpan span{claim.begin, claim.end};
-    if (!span.whole()) {
-        buffer.parts->closed({claim.use, span});
-    } else if (claim.use == ArgumentUse::concurrent) {
-        --buffer.concurrents;
-    } else if (claim.use == ArgumentUse::read) {
-        --buffer.readers;
-    } else {
-        buffer.writer = false;
-    }
+namespace {
+// … a view that is not counted in the lock's word. true: it was the last that held the buffer.
+[[gnu::noinline]] bool close_another(BufferState& buffer, ArgumentUse use, std::size_t begin,
+                                     std::size_t end) noexcept {
+    const OpenUse view{use, {begin, end}};
+    buffer.mutex.lock();
+    if (view.span.whole()) --buffer.concurrents;
+    if (!view.span.whole()) buffer.parts->closed(view);
+    const bool more = buffer.concurrents > 0 || (buffer.parts != nullptr && buffer.parts->any_open());
+    if (!more) return buffer.mutex.unlock_without_others();
+    buffer.mutex.unlock();
+    return false;
+}
+}  // namespace
+
+void close_view(BufferState& buffer, ArgumentUse use, std::size_t begin, std::size_t end) noexcept {
+    const bool last =
+        counted({use, {begin, end}}) ? buffer.mutex.close(rules::writes(use)) : close_another(buffer, use, begin, end);
+    if (last) end_behind_views(buffer);
 }
 
 }  // namespace isthmus::inline v0::detail

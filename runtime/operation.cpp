@@ -279,6 +279,8 @@ Result<void> Operation::refuse_views() const {
         BufferState& buffer = *entries()[at].buffer;
         if (buffer.recorded_in != 0) return refuse_graph_memory(entries()[at], 0);
         if (buffer.host == nullptr) continue;
+        // Only a look: claim() sees to it that this stays so.
+        if (!buffer.mutex.seen().any_open() && !buffer.released() && !buffer.read_only) continue;
         const std::lock_guard lock(buffer.mutex);
         if (Result<void> open = refuse_views(at); !open) return open;
     }
@@ -356,7 +358,7 @@ ArgumentUse Operation::use_of_all(const BufferState& staged) const noexcept {
 
 // What claiming gives to the driver, it gives without the buffer's lock (`held`, which may come back released): views
 // of the buffer have deadlines. By then the buffer is said to be used so, and whoever opens it waits.
-Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<std::mutex>& held) {
+Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<ViewLock>& held) {
     const auto known = [&](const Sides& side) { return side.buffer == &buffer; };
     if (std::any_of(sides_.begin(), sides_.end(), known)) return true;
     const ArgumentUse use = use_of_all(buffer);
@@ -402,7 +404,7 @@ Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
 
 // Phase-guarded managed memory (89=0) belongs to one stream at a time (cuStreamAttachMemAsync, SINGLE). The stream that
 // had it before has only queued its return: landing later, that would take it away under our work.
-Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<std::mutex>& held) {
+Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<ViewLock>& held) {
     if (buffer.attached_to != nullptr) {
         return Error(Code::in_use,
                      "managed memory on this machine belongs to one stream at a time, and another one still has it",
@@ -433,7 +435,7 @@ Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<std
 // Managed pages that the host may have drawn to itself: one prefetch instead of a fault for each (H200: 51 GB/s
 // against 7.8). A hint: where it fails, the kernel fetches what it touches.
 void Operation::prefetch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span,
-                         std::unique_lock<std::mutex>& held) {
+                         std::unique_lock<ViewLock>& held) {
     platform::Transfers* transfers = device_.driver->transfers();
     if (transfers == nullptr) return;
     buffer.host_touched = false;

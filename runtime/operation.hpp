@@ -108,12 +108,11 @@ private:
     Result<bool> record_elsewhere(Action action, void* erased, std::uint64_t capture);
     Result<void> refuse_graph_memory(const Entry& entry, std::uint64_t recording) const;
     Error refuse_released(const Entry& entry) const;
-    Result<bool> claim_staged(BufferState& buffer, std::unique_lock<std::mutex>& held);
+    Result<bool> claim_staged(BufferState& buffer, std::unique_lock<ViewLock>& held);
     ArgumentUse use_of_all(const BufferState& staged) const noexcept;
     Result<bool> wait_for_upload(const BufferState& buffer);
-    Result<bool> claim_attached(BufferState& buffer, std::unique_lock<std::mutex>& held);
-    void prefetch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span,
-                  std::unique_lock<std::mutex>& held);
+    Result<bool> claim_attached(BufferState& buffer, std::unique_lock<ViewLock>& held);
+    void prefetch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span, std::unique_lock<ViewLock>& held);
     void restore_sides();
     void drop_waits();
     std::string who(std::uint32_t argument) const;

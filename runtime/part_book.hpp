@@ -37,6 +37,7 @@ class PartBook {
 public:
     // Host scopes of parts; those of the whole buffer are its own to count.
     void opened(const OpenUse& scope) { open_.push_back(scope); }
+    bool any_open() const noexcept { return !open_.empty(); }   // be it of no bytes
     bool any_open(const rules::ByteSpan& span) const noexcept;  // in these bytes
     // What the host had open since the device's last use of it, so that pages of managed memory may be there.
     rules::SpanSet at_host;

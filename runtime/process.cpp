@@ -3,26 +3,22 @@
 
 #include <pthread.h>
 
-#include <atomic>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 namespace isthmus::process {
+
+constinit std::atomic<std::uint64_t> forks{0};
+
 namespace {
-std::atomic<std::uint64_t> forks{0};
 void in_child() {
     forks.fetch_add(1, std::memory_order_relaxed);
 }
 // pthread_atfork: drivers answer 3 in a forked child and touching managed memory there faults, so the child is
 // recognised before any call is made.
-const int registered = pthread_atfork(nullptr, nullptr, in_child);
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, in_child);
 }  // namespace
-
-std::uint64_t generation() noexcept {
-    (void)registered;
-    return forks.load(std::memory_order_relaxed);
-}
 
 void keep_until_exit(std::shared_ptr<void> held) {
     static std::mutex mutex;

@@ -16,7 +16,7 @@ namespace isthmus::inline v0::detail {
 namespace {
 
 Result<void> view_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
-    Result<ViewScope> scope = open_scope(buffer, ArgumentUse::read, wait);
+    Result<ViewScope> scope = open_scope(*buffer, ArgumentUse::read, wait);
     if (!scope) return std::move(scope).error();
     std::memcpy(to, buffer->host, buffer->bytes);
     return {};

@@ -321,7 +321,7 @@ Result<void> flush_shared(const BufferBase& buffer, Wait wait) {
     if (Result<void> fine = detail::refuse_private(state.get(), "flushing shared memory"); !fine) return fine;
     if (state->host == nullptr) return state->wait_for_uses(ArgumentUse::read, wait);
     // Waits for what writes it on a device, and brings what a copied buffer has there to the shared memory.
-    Result<detail::ViewScope> settled = detail::open_scope(state, ArgumentUse::read, wait);
+    Result<detail::ViewScope> settled = detail::open_scope(*state, ArgumentUse::read, wait);
     return settled ? Result<void>() : std::move(settled).error();
 }
 
@@ -339,7 +339,7 @@ Result<void> invalidate_shared(BufferBase& buffer, Wait wait) {
         }
     }
     // Waits for what reads it on a device; what the device has of it is then of no use.
-    Result<detail::ViewScope> settled = detail::open_scope(state, ArgumentUse::write, wait);
+    Result<detail::ViewScope> settled = detail::open_scope(*state, ArgumentUse::write, wait);
     return settled ? Result<void>() : std::move(settled).error();
 }
 

@@ -339,7 +339,7 @@ Result<void> RingProducerCore::publish(BufferState& buffer, Wait wait) {
     Parts& parts = *parts_;
     {
         // Waits for what writes it on a device, and brings what a copied buffer has there to the shared memory.
-        Result<ViewScope> settled = open_scope(buffer.shared_from_this(), ArgumentUse::read, wait);
+        Result<ViewScope> settled = open_scope(buffer, ArgumentUse::read, wait);
         if (!settled) return std::move(settled).error();
     }
     parts.filling = false;

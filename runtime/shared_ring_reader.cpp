@@ -320,6 +320,7 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
 
 // Another process wrote it: what the device has of the frame before is of no use.
 void RingReaderCore::arrived(BufferState& buffer) noexcept {
+    if (buffer.mutex.seen().at_rest()) return;  // it is used in place, and all that is below is so
     const std::lock_guard lock(buffer.mutex);
     buffer.host_newer = true;
     buffer.device_newer = false;
@@ -341,14 +342,15 @@ void RingReaderCore::give_back(std::uint64_t frame, const std::shared_ptr<Buffer
 }
 
 Result<void> RingReaderCore::Parts::finish(std::uint64_t frame, BufferState& buffer, Wait wait) {
-    {
-        const std::lock_guard lock(buffer.mutex);
+    if (!buffer.mutex.seen().at_rest()) {
+        std::unique_lock lock(buffer.mutex);
         if (buffer.open_against(ArgumentUse::write)) {
             return Error(Code::in_use, "the frame cannot be finished while a host view of it is open",
                          "let the view go out of scope first");
         }
+        lock.unlock();
+        if (Result<void> waited = buffer.wait_for_uses(ArgumentUse::write, wait); !waited) return waited;
     }
-    if (Result<void> waited = buffer.wait_for_uses(ArgumentUse::write, wait); !waited) return waited;
     const rules::RingShape& shape = files->shape();
     const std::uint64_t stamp = follower.stamp_again(files->stamp(frame));
     const StampVerdict verdict = protocol::judge_stamp(stamp, frame, shape.slots);

@@ -251,8 +251,8 @@ Result<void> LaunchScopes::open(std::uint32_t at) {
     const auto is_open = [&](const auto& one) { return one.first == buffer.get() && one.second.span == all.span; };
     if (std::any_of(opened_.begin(), opened_.end(), is_open)) return {};
     Result<ViewScope> scope =
-        in_place_ ? open_for_launch(buffer, all.use, all.span)
-                  : open_scope(buffer, rules::claimed_use(all.use, LaunchPath::stage), Wait{}, all.span);
+        in_place_ ? open_for_launch(*buffer, all.use, all.span)
+                  : open_scope(*buffer, rules::claimed_use(all.use, LaunchPath::stage), Wait{}, all.span);
     if (!scope) {
         const Error& error = scope.error();
         return Error(error.code(), argument_text(kernel_, at) + " cannot be used now: " + std::string(error.message()),

@@ -346,6 +346,54 @@ TEST(Adopt, TheOwnerIsToldBehindTheLastUseOnEveryWayOut) {  // keeps S15
     });
 }
 
+// Views are counted where the buffer is, and the last one ends it (ADR 77): of whatever sort, on whatever thread.
+TEST(Adopt, TheLastViewEndsABufferThatWentBefore) {  // keeps G8, S15
+    on_every_device([](Device& device) {
+        const auto adopted = [&](Foreign& memory) {
+            Buffer<std::int32_t> buffer = device.adopt<std::int32_t>(memory.data(), count, memory.options()).value();
+            (void)buffer.read_on_host().value();  // those behind it open at once, where the machine copies nothing
+            return buffer;
+        };
+        for (const bool newest_first : {false, true}) {
+            Foreign read;
+            Buffer<std::int32_t> one = adopted(read);
+            std::vector<isthmus::HostView<const std::int32_t>> views;
+            for (int at = 0; at < 3; ++at) views.push_back(one.read_on_host().value());
+            views.push_back(one.part(0, 4).value().read_on_host().value());
+            views.push_back(one.read_on_host().value());
+            one = Buffer<std::int32_t>();
+            while (!views.empty()) {
+                EXPECT_EQ(read.told(), 0);
+                EXPECT_EQ(views.front()[3], 3);
+                conformance::Thread closer([&] { views.erase(newest_first ? views.end() - 1 : views.begin()); });
+                closer.join();
+            }
+            EXPECT_TRUE(unless_fault(read.told() == 1));
+        }
+        Foreign written;
+        {
+            Buffer<std::int32_t> two = adopted(written);
+            auto view = two.read_write_on_host().value();
+            EXPECT_TRUE(refused_as(two.read_on_host(), Code::in_use));
+            two = Buffer<std::int32_t>();
+            auto moved = std::move(view);
+            EXPECT_EQ(written.told(), 0);
+            moved[1] = 2;
+        }
+        EXPECT_TRUE(unless_fault(written.told() == 1));
+        Foreign shared;
+        {
+            Buffer<std::int32_t> three = adopted(shared);
+            auto first = three.concurrent_on_host();
+            auto second = three.concurrent_on_host();
+            three = Buffer<std::int32_t>();
+            if (first) first = std::move(second);  // one goes, one stays
+            EXPECT_TRUE(!first || shared.told() == 0);
+        }
+        EXPECT_TRUE(unless_fault(shared.told() == 1));
+    });
+}
+
 int told_in_c = 0;
 
 TEST(Adopt, ACallbackInCIsCalledToo) {

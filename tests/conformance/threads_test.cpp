@@ -23,6 +23,7 @@ using isthmus::Device;
 using isthmus::Event;
 using isthmus::Feature;
 using isthmus::GraphInstance;
+using isthmus::MemoryKind;
 using isthmus::Result;
 using isthmus::Stream;
 
@@ -208,6 +209,49 @@ TEST(Threads, HandlesAreCopiedUsedAndDroppedByAll) {
     Buffer<std::int32_t> result = device.allocate_shared<std::int32_t>(count).value();
     stream->launch(scale_into, count, result, first, 3).value();
     expect_all(result, 3);
+}
+
+// Views open and close with one operation where nothing is in flight, and launches claim what they use: whoever comes
+// second waits, or is refused as in_use.
+TEST(Threads, ViewsAndLaunchesOfOneBufferNeverMeet) {  // keeps G8, G9
+    conformance::on_every_device([](Device& device) {
+        for (const MemoryKind kind : {MemoryKind::unknown, MemoryKind::managed}) {
+            Result<Buffer<std::int32_t>> made = device.allocate_shared<std::int32_t>(count, {.kind = kind});
+            if (!made) continue;  // no managed memory here
+            Buffer<std::int32_t>& shared = *made;
+            for (std::int32_t& one : shared.write_on_host().value()) one = 0;
+            Stream stream = device.create_stream().value();
+            std::atomic<std::int32_t> added{0};
+            const auto happened = [](const auto& result) {
+                EXPECT_TRUE(result.ok() || refused_as(result, Code::in_use));
+                return result.ok();
+            };
+            const auto launch = [&] {
+                if (happened(stream.launch(add_one, count, shared))) ++added;
+            };
+            const auto read = [&] {
+                const auto view = shared.read_on_host();
+                EXPECT_TRUE(!happened(view) || (*view)[0] == (*view)[count - 1]);
+            };
+            const auto write = [&] {
+                auto view = shared.read_write_on_host();
+                if (!happened(view)) return;
+                for (std::int32_t& one : *view) ++one;
+                ++added;
+            };
+            std::vector<std::unique_ptr<conformance::Thread>> threads;
+            for (int at = 0; at < 4; ++at) {
+                threads.push_back(std::make_unique<conformance::Thread>([&, at] {
+                    for (int step = 0; step < rounds(200); ++step) {
+                        const int what = (step / 8 + at) % 4;  // each for a while, so that views find nothing in flight
+                        what == 0 ? launch() : what == 1 ? write() : read();
+                    }
+                }));
+            }
+            for (auto& thread : threads) thread->join();
+            expect_all(shared, added);
+        }
+    });
 }
 
 }  // namespace

@@ -146,6 +146,13 @@ private:
     }
     template <class V>
     Result<HostView<V>> open(HostUse use, Wait wait) const {
+        if (state() && use != HostUse::salvage) {
+            const bool writes = use != HostUse::read;
+            if (void* const data = detail::open_at_once(*state(), writes); data != nullptr) {
+                detail::ViewScope scope(*state(), {writes ? ArgumentUse::read_write : ArgumentUse::read});
+                return HostView<V>(std::move(scope), static_cast<V*>(data), size());
+            }
+        }
         Result<OpenedView> opened = open_view(use, wait);
         if (!opened) return std::move(opened).error();
         return HostView<V>(std::move(opened->scope), static_cast<V*>(opened->data), size());

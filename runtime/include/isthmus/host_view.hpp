@@ -6,7 +6,6 @@
 #include <isthmus/kernel_info.hpp>
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <utility>
 
@@ -20,31 +19,33 @@ struct HostClaim {
     std::size_t begin = 0;  // bytes; to the end: all of the buffer
     std::size_t end = static_cast<std::size_t>(-1);
 };
-ISTHMUS_API void close_view(BufferState& buffer, const HostClaim& claim) noexcept;
+// Opens all of a buffer, where there is nothing to wait for, to copy or to refuse, and answers its memory; nullptr:
+// nothing happened, and opening it the long way says why or waits. A ViewScope has to close it.
+ISTHMUS_API void* open_at_once(BufferState& buffer, bool writes) noexcept;
+// `begin`, `end`: as in HostClaim. The buffer may end here.
+ISTHMUS_API void close_view(BufferState& buffer, ArgumentUse use, std::size_t begin, std::size_t end) noexcept;
 
-// The scope without its type: closes on destruction, keeps the memory alive.
+// The scope without its type: closes on destruction. What was opened keeps the memory alive.
 class ViewScope {
 public:
-    ViewScope(std::shared_ptr<BufferState> buffer, const HostClaim& claim)
-        : buffer_(std::move(buffer)), claim_(claim) {}
-    ViewScope(ViewScope&& other) noexcept : buffer_(std::move(other.buffer_)), claim_(other.claim_) {}
+    ViewScope(BufferState& opened, const HostClaim& claim) noexcept : buffer_(&opened), claim_(claim) {}
+    ViewScope(ViewScope&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)), claim_(other.claim_) {}
     ViewScope& operator=(ViewScope&& other) noexcept {
         if (this != &other) {
             close();
-            buffer_ = std::move(other.buffer_);
+            buffer_ = std::exchange(other.buffer_, nullptr);
             claim_ = other.claim_;
         }
         return *this;
     }
     ~ViewScope() { close(); }
-    const std::shared_ptr<BufferState>& buffer() const noexcept { return buffer_; }
+    BufferState* buffer() const noexcept { return buffer_; }  // nullptr: moved from
 
 private:
     void close() noexcept {
-        if (buffer_) close_view(*buffer_, claim_);
-        buffer_.reset();
+        if (buffer_ != nullptr) close_view(*buffer_, claim_.use, claim_.begin, claim_.end);
     }
-    std::shared_ptr<BufferState> buffer_;
+    BufferState* buffer_;
     HostClaim claim_;
 };
 }  // namespace detail
