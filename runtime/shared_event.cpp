@@ -96,8 +96,7 @@ Result<Event> import_event(const Device& device, const SharedEventDescriptor& de
         return Error(Code::wrong_device,
                      "importing an event was refused: it is one of " + facts.device.text() + ", and this device is " +
                          owner->driver->facts().uuid.text(),
-                     "import it with Runtime::device(descriptor.facts().device); streams of every device may wait "
-                     "for it");
+                     "import it with Runtime::device(descriptor.facts().device), whose streams may wait for it");
     }
     const Result<rules::DecodedEvent> decoded = rules::decode_shared_event(descriptor.bytes());
     if (!decoded) return decoded.error();

@@ -157,6 +157,9 @@ Result cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {
             d.engine().invalidate_capture(target.id);
             return result::capture_unsupported;  // observed: 900, and 901 at the end
         }
+        if (found.shared && found.context->device != target.device) {  // observed
+            die_like_the_driver("cuStreamWaitEvent on a stream of another device than the interprocess event's");
+        }
         std::uint64_t elsewhere = 0;
         if (recorded_elsewhere(found, elsewhere)) return wait_in_stream(d, found, elsewhere, target);
         return d.engine().wait(target.id, found.id);

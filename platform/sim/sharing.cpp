@@ -79,6 +79,7 @@ Result adopt(Driver& d, MemoryHandle* handle, int file, const MemoryFileHeader& 
     }
     AllocationProperties properties = header.properties;
     if (device >= 0) properties.location.id = device;
+    properties.handle_types = 0;  // observed: what was imported is not exported again
     const std::lock_guard lock(d.mutex);
     *handle = handle_of(add_physical(d, properties, header.bytes, device, file));
     return result::ok;
@@ -97,7 +98,7 @@ Result import_file(Driver& d, MemoryHandle* handle, void* shareable) {
 Result import_fabric(Driver& d, MemoryHandle* handle, const void* shareable) {
     if (!shareable) return result::invalid_value;
     if (!any_device_says(d, attribute::fabric_handles)) return result::not_supported;
-    if (!has_channel(d)) return result::not_permitted;  // documented
+    if (!has_channel(d)) return result::not_supported;  // observed, of a handle of zeros
     ShareableBytes bytes;
     std::memcpy(&bytes, shareable, sizeof(bytes));
     FileName name;

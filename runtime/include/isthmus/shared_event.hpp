@@ -58,7 +58,8 @@ private:
 ISTHMUS_API Result<SharedEventDescriptor> export_event(const Event& event);
 
 // The exporter's event as one of `device`, which has to be the one that the descriptor names. Usable as any event: each
-// process may record it, on its own streams of that device; streams of any device may wait for it; the host may, with a
+// process may record it and let streams wait for it, both on its own streams of that device (those of another one wait
+// for an ordinary event behind: the driver crashed in a wait across devices, on two H200); the host may wait, with a
 // deadline. It measures no time, and no capture may record it or wait for it. Recording and waiting cost one driver
 // call each, as with ordinary events. Until somebody records it, it counts as complete. While a stream waits for it the
 // driver loads no code (observed on driver 580): prepare() kernels before.

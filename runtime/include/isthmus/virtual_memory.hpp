@@ -78,9 +78,10 @@ public:
     Result<FabricHandle> export_fabric() const;
     // Another process's memory, of the size that its size_bytes() says: nothing tells it, and another one cannot be
     // mapped. `device` has to be the one that it lies on, across a fabric any that reaches it. The descriptor stays the
-    // caller's. Errors: unsupported (no virtual memory; nothing imports such handles), invalid_argument (no multiple of
-    // the granularity; a handle of something else, or one that was given up), wrong_device (it lies on another device),
-    // not_permitted (no IMEX channel), capture_error, device_lost.
+    // caller's. What was imported is not exported again. Errors: unsupported (no virtual memory; nothing imports such
+    // handles; mostly also where there is no IMEX channel), invalid_argument (no multiple of the granularity; a handle
+    // of something else, or one that was given up), wrong_device (it lies on another device), not_permitted (no IMEX
+    // channel), capture_error, device_lost.
     static Result<PhysicalMemory> import_posix_fd(const Device& device, const FileDescriptor& fd, std::size_t bytes);
     static Result<PhysicalMemory> import_fabric(const Device& device, const FabricHandle& handle, std::size_t bytes);
 
