@@ -105,7 +105,7 @@ Result<void> BufferBase::release(Wait wait) {
     Result<std::shared_ptr<detail::StreamState>> after = std::shared_ptr<detail::StreamState>();
     if (put_off && !*put_off && buffer.device->usable()) {
         after = buffer.part_with_uses(wait);
-        if (!after && !buffer.device->is_lost()) put_off = std::move(after).error();  // still ours: try again
+        if (!after && !buffer.device->is_lost()) put_off = after.error();  // still ours: try again
     }
     if (!put_off || *put_off) {
         buffer.releasing.store(false, std::memory_order_release);
