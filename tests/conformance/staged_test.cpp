@@ -12,7 +12,6 @@ using conformance::on_every_device;
 using conformance::refused_as;
 using conformance::runtime;
 using conformance::unless_fault;
-using conformance::worked;
 using isthmus::Buffer;
 using isthmus::Code;
 using isthmus::Device;
