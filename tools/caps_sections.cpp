@@ -63,7 +63,8 @@ std::string plan_text(const Capabilities& c, const SharedUse& use) {
         if (plan->path == LaunchPath::stage) return text(name(plan->kind)) + ", staged";
         return text(name(plan->kind));
     };
-    const std::string small = one(1), large = one(rules::any_size);
+    const std::string small = one(1);
+    std::string large = one(rules::any_size);
     const auto from = rules::copy_pays_from_bytes(c, use);
     if (!from || small == large) return large;
     return small + "; " + large + " from " + rules::size_text(*from);

@@ -604,7 +604,7 @@ TEST(Explain, CountsTheCallsThatTheLaunchMakes) {  // keeps L4, L7
     for (int round = 0; round < 3; ++round) (void)stream.launch(add_one, 8, round == 1 ? pinned : other).value();
     (void)stream.launch(staged, shift, 8, pageable, view(raw)).value();
     const auto agree = [&](const LaunchOptions& options, auto& first, auto&& second) {
-        const isthmus::LaunchExplanation told = stream.explain(options, shift, 8, first, second);
+        isthmus::LaunchExplanation told = stream.explain(options, shift, 8, first, second);
         EXPECT_FALSE(told.refusal.has_value());
         Calls calls = machine.during([&] { (void)stream.launch(options, shift, 8, first, second).value(); });
         for (const char* uncounted : {"query", "pointer", "create event"}) std::erase(calls, uncounted);

@@ -39,7 +39,6 @@ using isthmus::MemoryKind;
 using isthmus::Result;
 using isthmus::SharedUse;
 using isthmus::Stream;
-using isthmus::Use;
 using isthmus::Wait;
 using isthmus::testing::FakeDriver;
 using isthmus::testing::FakeWorld;
