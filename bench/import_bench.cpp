@@ -64,8 +64,8 @@ int serve(FileDescriptor socket) {
         ExportableBuffer<std::uint8_t>& memory = memories[index];
         if (!memory) {
             auto made = ExportableBuffer<std::uint8_t>::make(runtime.default_device(), sizes_mib[index] * mebibyte);
-            if (made && made->rung() == SharingRung::posix_fd) memory = std::move(made).value();
             if (!made) std::fprintf(stderr, "%s\n", made.error().text().c_str());
+            if (made && made->rung() == SharingRung::posix_fd) memory = std::move(made).value();
         }
         Result<void> sent;
         if (memory) {

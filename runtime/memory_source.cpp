@@ -337,7 +337,7 @@ rules::DriverUse free_use(const Piece& piece) {
 }
 
 // Now, where no service runs, or when the last one has stopped.
-Result<void> free_beside_services(DeviceState& device, Piece piece, std::shared_ptr<StreamState> after) {
+Result<void> free_beside_services(DeviceState& device, Piece piece, const std::shared_ptr<StreamState>& after) {
     const rules::DriverUse use = free_use(piece);
     CallInFlight call;
     if (rules::while_serving(use).waits && !device.is_lost()) {
@@ -361,7 +361,7 @@ Result<void> free_beside_services(DeviceState& device, Piece piece, std::shared_
 
 Result<void> free_piece(DeviceState& device, Piece piece, std::shared_ptr<StreamState> after) {
     OpenCaptures& captures = device.books->captures;
-    if (!captures.any()) return free_beside_services(device, std::move(piece), std::move(after));
+    if (!captures.any()) return free_beside_services(device, std::move(piece), after);
     // The driver would accept some of these frees, and a graph may be about to use the memory (K10).
     const auto kept = std::make_shared<Piece>(std::move(piece));
     const std::uint64_t bytes = kept->host_part ? kept->host_part->bytes() : kept->allocation.bytes;  // adopted: none

@@ -15,7 +15,6 @@ using conformance::refused_as;
 using conformance::runtime;
 using conformance::scale_into;
 using conformance::take_turn;
-using conformance::unless_fault;
 using conformance::worked;
 using isthmus::Buffer;
 using isthmus::Capture;
