@@ -1,7 +1,31 @@
 // ViewLock: waiting for the lock, and letting go of it.
 #include "view_lock.hpp"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <thread>
+
 namespace isthmus::inline v0::detail {
+namespace {
+
+static_assert(sizeof(std::atomic<rules::ViewWord::Bits>) == 4);  // what the kernel looks at
+
+// std::atomic's own wait and notification throw where the system fails them. Here a failure costs time: who could not
+// sleep looks again, and nobody sleeps for long without a look, were he never woken.
+void sleep_while(std::atomic<rules::ViewWord::Bits>& word, rules::ViewWord::Bits seen) noexcept {
+    constexpr timespec longest{0, 2'000'000};
+    if (::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, &longest, nullptr, 0) == 0) return;
+    if (errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT) std::this_thread::yield();
+}
+void wake_one(std::atomic<rules::ViewWord::Bits>& word) noexcept {
+    (void)::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace
 
 // Who has slept takes the lock as contended, because others may sleep still: unlocking wakes one, and that one wakes
 // the next.
@@ -17,7 +41,7 @@ void ViewLock::lock_slowly() noexcept {
         } else if ((seen & Word::contended) != 0 ||
                    word_.compare_exchange_weak(seen, seen | Word::contended, std::memory_order_relaxed)) {
             slept = Word::contended;
-            word_.wait(seen | Word::contended, std::memory_order_relaxed);
+            sleep_while(word_, seen | Word::contended);
             seen = word_.load(std::memory_order_relaxed);
         }
     }
@@ -27,7 +51,7 @@ void ViewLock::lock_slowly() noexcept {
 bool ViewLock::unlock_without(Word::Bits others) noexcept {
     constexpr Word::Bits held = Word::locked | Word::contended;
     const Word::Bits before = word_.fetch_and(~(held | others), std::memory_order_acq_rel);
-    if ((before & Word::contended) != 0) word_.notify_one();
+    if ((before & Word::contended) != 0) wake_one(word_);
     return others != 0 && Word{before & ~(held | others)}.ends();
 }
 
