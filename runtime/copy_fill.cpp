@@ -127,14 +127,17 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
     Operation operation(stream, "a fill", nullptr);
     operation.uses(buffer, writes_whole(buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, 0);
     operation.only(bytes_of(shape, shape.to));
-    const std::vector<rules::CopyShape> pieces = rules::pieces_between(shape, seams_of(buffer));
+    const auto carry_out = [&stream](std::uint64_t at, const Fill& part) {
+        return part.pattern.bytes == 0 ? long_pattern(stream, at, part) : plain(stream, at, part);
+    };
+    const std::vector<std::size_t> seams = seams_of(buffer);
     Result<std::uint64_t> issued = operation.issue([&] {
+        if (seams.empty()) return carry_out(first, fill);  // as of most memory, and then nothing is allocated
         platform::Status status;
-        for (const rules::CopyShape& piece : pieces) {
+        for (const rules::CopyShape& piece : rules::pieces_between(shape, seams)) {
             Fill part = fill;
             part.job.shape = piece;
-            const std::uint64_t at = first - shape.to.offset + piece.to.offset;
-            status = part.pattern.bytes == 0 ? long_pattern(stream, at, part) : plain(stream, at, part);
+            status = carry_out(first - shape.to.offset + piece.to.offset, part);
             if (!status.ok()) break;
         }
         return status;
