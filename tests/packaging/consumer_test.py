@@ -2,9 +2,10 @@
 """Installs the library into a folder of its own and builds a program against it, as another project would.
 
 usage: consumer_test.py KIND BUILD_DIR VERSION LIBDIR LIBRARY -- CXX [ARGUMENT...]
-KIND: pkg-config, cmake, meson, subproject. LIBDIR: below the prefix. Exit code 77: a tool for it is missing here.
+KIND: pkg-config, cmake, meson, subproject, or bare: a system without dpkg-architecture. LIBDIR: below the prefix. Exit code 77: a tool for it is missing here.
 """
 import glob
+import json
 import os
 import shlex
 import shutil
@@ -56,39 +57,45 @@ def check_headers(prefix):
     installed = {os.path.relpath(path, os.path.join(prefix, 'include/isthmus'))
                  for path in glob.glob(os.path.join(prefix, 'include/isthmus/**/*'), recursive=True) if os.path.isfile(path)}
     expected = {'version.hpp'}
-    for top in ('runtime/include/isthmus', 'runtime/vocabulary/isthmus'):
+    for top in ('runtime/include/isthmus', 'runtime/vocabulary/isthmus', 'kernels/include/isthmus'):
         folder = os.path.join(SOURCE_ROOT, top)
         expected |= {os.path.relpath(path, folder) for suffix in ('h', 'hpp')
                      for path in glob.glob(f'{folder}/**/*.{suffix}', recursive=True)}
-    # Other rooms may add folders of their own; at the top and in these two lie the public headers and nothing else.
-    own = {name for name in installed if '/' not in name or name.startswith(('detail/', 'protocol/'))}
-    if own != expected:
-        sys.exit(f'installed headers differ: missing {sorted(expected - own)}, unexpected {sorted(own - expected)}')
+    if installed != expected:
+        sys.exit(f'installed headers differ: missing {sorted(expected - installed)}, '
+                 f'unexpected {sorted(installed - expected)}')
 
 
-def pkg_config_environment(prefix, destination, libdir):
-    # The file names the prefix of the build; the staging folder stands before it.
-    return dict(os.environ, PKG_CONFIG_SYSROOT_DIR=destination, PKG_CONFIG_ALLOW_SYSTEM_CFLAGS='1',
-                PKG_CONFIG_LIBDIR=os.path.join(prefix, libdir, 'pkgconfig'), PKG_CONFIG_PATH='')
+def moved_away(prefix, work):
+    """The installed tree in another folder: only a package's own place may say where things are."""
+    moved = os.path.join(work, 'moved')
+    shutil.move(prefix, moved)
+    return moved
 
 
-def with_pkg_config(work, prefix, destination, libdir, compiler):
+def pkg_config_environment(prefix, libdir):
+    environment = dict(os.environ, PKG_CONFIG_LIBDIR=os.path.join(prefix, libdir, 'pkgconfig'), PKG_CONFIG_PATH='')
+    environment.pop('PKG_CONFIG_SYSROOT_DIR', None)
+    return environment
+
+
+def with_pkg_config(work, prefix, libdir, compiler):
     need('make', 'pkg-config')
-    environment = pkg_config_environment(prefix, destination, libdir)
+    prefix = moved_away(prefix, work)
+    environment = pkg_config_environment(prefix, libdir)
     consumer = os.path.join(HERE, 'consumer')
     run('make', '-f', os.path.join(consumer, 'Makefile'), f'SOURCE={consumer}', f'CXX={shlex.join(compiler)}',
         cwd=work, env=environment)
     run_product(os.path.join(work, 'consumer'), os.path.join(prefix, libdir))
     run_product(os.path.join(work, 'consumer_static'))
+    run_product(os.path.join(work, 'camera'), os.path.join(prefix, libdir))
 
 
 def with_cmake(work, prefix, compiler, version):
     need('cmake', 'make')
     project = os.path.join(work, 'project')
     shutil.copytree(os.path.join(HERE, 'consumer'), project)
-    # Wherever it is moved, it works: only the package's own folder says where things are.
-    moved = os.path.join(work, 'moved')
-    shutil.move(prefix, moved)
+    moved = moved_away(prefix, work)
     lists = os.path.join(project, 'CMakeLists.txt')
     with open(lists, encoding='utf-8') as file:
         text = file.read()
@@ -109,6 +116,7 @@ def with_cmake(work, prefix, compiler, version):
             run('cmake', '--build', build)
             run_product(os.path.join(build, 'consumer_isthmus'))
             run_product(os.path.join(build, 'consumer_isthmus_static'))
+            run_product(os.path.join(build, 'camera'))
         elif subprocess.run(command, capture_output=True, check=False).returncode == 0:
             sys.exit(f'CMake took version {version} for {wanted}')
 
@@ -123,12 +131,13 @@ def meson_project(work, version):
     return project
 
 
-def with_meson(work, prefix, destination, libdir, compiler, version):
+def with_meson(work, prefix, libdir, compiler, version):
     need('meson', 'pkg-config', 'ninja')
     if os.environ.get('MESON_EXE_WRAPPER'):
         print('skipped: a cross build of the consumer; pkg-config and CMake have theirs')
         sys.exit(77)
-    environment = dict(pkg_config_environment(prefix, destination, libdir), CXX=shlex.join(compiler))
+    prefix = moved_away(prefix, work)
+    environment = dict(pkg_config_environment(prefix, libdir), CXX=shlex.join(compiler))
     build = os.path.join(work, 'build')
     run('meson', 'setup', build, meson_project(work, version), '--wrap-mode=nofallback', env=environment)
     run('ninja', '-C', build, env=environment)
@@ -148,6 +157,36 @@ def as_subproject(work, compiler, version):
     run_product(os.path.join(build, 'consumer'))
 
 
+def on_a_bare_system(work, compiler):
+    """Without dpkg-architecture the libraries still go where this system's pkg-config looks."""
+    need('meson', 'ninja', 'pkg-config')
+    if not os.path.exists('/etc/debian_version') or os.environ.get('MESON_EXE_WRAPPER'):
+        print('skipped: the folders of Debian, without a cross compiler, are the question')
+        sys.exit(77)
+    tools = os.path.join(work, 'bin')
+    os.mkdir(tools)
+    for folder in os.environ['PATH'].split(os.pathsep):
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if name != 'dpkg-architecture' and not os.path.lexists(os.path.join(tools, name)):
+                os.symlink(os.path.join(folder, name), os.path.join(tools, name))
+    build = os.path.join(work, 'build')
+    environment = dict(os.environ, PATH=tools, CXX=shlex.join(compiler))
+    options = [f'-D{name}=false' for name in ('tests', 'tools', 'examples', 'simulator', 'docs')]
+    # What Meson guesses where there is a folder /usr/lib64; said here, because not every system has that folder.
+    run('meson', 'setup', build, SOURCE_ROOT, '--prefix=/usr/local', '--libdir=lib64', '-Dkernels_gpu=disabled',
+        '-Dbench=disabled', *options, env=environment)
+    installed = json.loads(run('meson', 'introspect', '--installed', build, env=environment)).values()
+    searched = run('pkg-config', '--variable=pc_path', 'pkg-config').strip().split(':')
+    for name in ('isthmus.pc', 'isthmus-camera-kernels.pc'):
+        folders = [os.path.dirname(path) for path in installed if os.path.basename(path) == name]
+        if len(folders) != 1 or folders[0] not in searched:
+            sys.exit(f'{name} goes to {folders}; pkg-config looks in {searched}')
+    libraries = {os.path.dirname(path) for path in installed if 'libisthmus' in os.path.basename(path)}
+    if libraries != {os.path.dirname(folders[0])}:
+        sys.exit(f'the libraries go to {libraries}, their pkg-config files to {folders}')
+    print('libraries go to', *libraries)
+
+
 def main(arguments):
     split = arguments.index('--')
     kind, build_dir, version, libdir, _library = arguments[:split]
@@ -156,15 +195,18 @@ def main(arguments):
         if kind == 'subproject':
             as_subproject(work, compiler, version)
             return
+        if kind == 'bare':
+            on_a_bare_system(work, compiler)
+            return
         destination = os.path.join(work, 'staging')
         prefix = install(build_dir, destination)
         check_headers(prefix)
         if kind == 'pkg-config':
-            with_pkg_config(work, prefix, destination, libdir, compiler)
+            with_pkg_config(work, prefix, libdir, compiler)
         elif kind == 'cmake':
             with_cmake(work, prefix, compiler, version)
         else:
-            with_meson(work, prefix, destination, libdir, compiler, version)
+            with_meson(work, prefix, libdir, compiler, version)
 
 
 main(sys.argv[1:])

@@ -12,6 +12,8 @@ import sys
 import textwrap
 
 root = sys.argv[1]
+# The pages and what is installed with them, in the same arrangement.
+INSTALLED = ('README.md', 'CHANGELOG.md', 'LICENSE', 'docs/', 'examples/')
 
 
 def read(path):
@@ -46,6 +48,8 @@ def wrong_links(page, text):
         file = os.path.normpath(os.path.join(folder, path)) if path else page
         if not os.path.exists(os.path.join(root, file)):
             yield f'{page} links to {target}, which does not exist'
+        elif not file.startswith(INSTALLED):
+            yield f'{page} links to {target}, which is not installed beside it (packaging/meson.build)'
         elif anchor and anchor not in headings(read(file)):
             yield f'{page} links to {target}, which has no such heading'
 
