@@ -67,14 +67,16 @@ Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece,
     return memory.release(piece.allocation, *order);
 }
 
-// Is it asked for in a capture that code beside the runtime began on an external stream?
-bool captured_elsewhere(const AllocationRequest& request) {
+// Whether the request's external stream is in a capture that other code began. An error where the driver does not say:
+// memory that would become a captured graph's must not pass for the stream's own.
+Result<bool> captured_elsewhere(const AllocationRequest& request) {
     if (request.stream == nullptr || !request.stream->state()->external) return false;
     StreamState& stream = *request.stream->state();
     const std::lock_guard lock(stream.mutex);
     if (!stream.open_handle() || stream.recording != nullptr) return false;
     const Result<std::uint64_t> capture = stream.foreign_capture();
-    return capture && *capture != 0;
+    if (!capture) return capture.error();
+    return *capture != 0;
 }
 
 }  // namespace
@@ -155,7 +157,9 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
         return Error(Code::wrong_device, "memory of one device's pool was asked for on a stream of another device",
                      "name a stream of the device that the pool belongs to");
     }
-    if (device.books->captures.here() || captured_elsewhere(request)) {
+    const Result<bool> elsewhere = captured_elsewhere(request);
+    if (!elsewhere) return elsewhere.error();
+    if (device.books->captures.here() || *elsewhere) {
         const bool ready = pool_ != nullptr || (is_pooled(kind_) && device.pools.has_own(kind_));
         if (!ready || request.stream == nullptr)
             return in_capture("allocating " + std::string(name(kind_)) + " memory");

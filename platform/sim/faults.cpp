@@ -165,8 +165,11 @@ Result play_plans(Faults& state, CallId id) {
     if (delay_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
     Driver* d = driver();
     if (code != 0 && sticky && d) {
+        // Without a current context any device's object may be meant; one whose call answers so must not work on.
         const Context* context = current_context(*d);
-        d->engine().latch(context ? context->device : 0, code);
+        for (int device = 0; device < static_cast<int>(d->devices.size()); ++device) {
+            if (context == nullptr || context->device == device) d->engine().latch(device, code);
+        }
     }
     return code;
 }

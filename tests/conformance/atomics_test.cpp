@@ -132,7 +132,7 @@ TEST(SharedAtomics, WordsDeclaredAsUpdatedByBothSidesAreWhereThatIsGrantedOrRefu
         }
         auto words = device.allocate_shared<std::uint32_t>(64, {.updates = AtomicSet::add});
         if (!possible) {
-            EXPECT_TRUE(refused_as(words, Code::unsupported));
+            EXPECT_TRUE(refused_while_it_lasts(words, Code::unsupported));
             if (words.code() == Code::unsupported) {
                 EXPECT_NE(words.error().remedy().find("SplitCounter"), std::string_view::npos) << words.error().text();
             }
@@ -324,6 +324,7 @@ TEST(SharedAtomics, FilesAreRefusedWhereTheKernelMigratesPages) {  // keeps G7
         for (const bool of_file : {true, false}) {
             const Page page(of_file);
             if (page.words() == nullptr) GTEST_SKIP() << "no page of a file is to be had";
+            const conformance::Settled settled(device);
             const auto given = device.stream().launch(update_words, 1, UpdatedWords{page.words(), 3});
             const Capabilities& c = device.capabilities();
             const bool reached = device.is_cpu() || c.has(Feature::pageable_access);

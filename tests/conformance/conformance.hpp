@@ -80,6 +80,19 @@ void on_every_device(Body body) {
     }
 }
 
+// Declared behind memory that is no buffer and that a launch was given: a scenario that ends early must not take it
+// away under a kernel that still runs.
+struct Settled {
+    explicit Settled(isthmus::Device& used) : device(used) {}
+    Settled(const Settled&) = delete;
+    Settled& operator=(const Settled&) = delete;
+    ~Settled() {
+        for (int attempt = 0; attempt < 3 && !device.synchronize(); ++attempt) {
+        }
+    }
+    isthmus::Device& device;
+};
+
 // Exact numbers of driver calls: the simulator counts them; a real driver does not, and the tests that need them are
 // skipped there. −1: unknown.
 long driver_calls();

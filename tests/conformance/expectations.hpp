@@ -37,12 +37,20 @@ testing::AssertionResult refused_as(const isthmus::Result<T>& result, isthmus::C
     return detail::judge(result.ok() ? nullptr : &result.error(), why);
 }
 
-// As many rounds as asked for, or few in a process that plays planned faults, of which there are thousands.
-int rounds(int asked) noexcept;
-
 // EXPECT_TRUE(unless_fault(device.healthy())): what a failed call may change without giving an error here (health,
 // placement, numbers of driver calls). Never for content of buffers.
 testing::AssertionResult unless_fault(bool holds);
+
+// As refused_as(), where what the refusal rests on may be gone after a planned fault: with its device a service ends,
+// with its descriptor a reader. A success then ends the scenario.
+template <class T>
+testing::AssertionResult refused_while_it_lasts(const isthmus::Result<T>& result, isthmus::Code why) {
+    if (result.ok() && fault_happened()) return unless_fault(false);
+    return refused_as(result, why);
+}
+
+// As many rounds as asked for, or few in a process that plays planned faults, of which there are thousands.
+int rounds(int asked) noexcept;
 
 // A thread whose body may expect as a scenario does: what it throws reaches whoever joins it.
 class Thread {

@@ -116,7 +116,7 @@ TEST_F(Services, NothingIsMappedOrUnmappedBesideOneAndWhatGoesMeanwhileGoesWhenI
         dropped.resize(granule).value();
         Answering service = Answering::start(device, answer_until_stopped).value();
         const auto refused = [&](const auto& result) {
-            EXPECT_TRUE(refused_as(result, Code::in_use));
+            EXPECT_TRUE(refused_while_it_lasts(result, Code::in_use));
             if (result.code() == Code::in_use) {
                 EXPECT_TRUE(names_the_kernel(result, "answer_until_stopped")) << result.error().text();
             }
@@ -145,7 +145,7 @@ TEST_F(Services, CallsThatWouldWaitForTheServiceAreRefusedAndNameIt) {
         shared.write_on_host().value()[0] = 0;
         Answering service = Answering::start(device, answer_and_sum, shared).value();
         const auto refused = [&](const auto& result) {
-            EXPECT_TRUE(refused_as(result, Code::in_use));
+            EXPECT_TRUE(refused_while_it_lasts(result, Code::in_use));
             if (result.code() == Code::in_use) {
                 EXPECT_TRUE(names_the_kernel(result, "answer_and_sum")) << result.error().text();
             }

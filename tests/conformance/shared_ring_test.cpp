@@ -14,6 +14,7 @@ namespace {
 
 using conformance::on_every_device;
 using conformance::refused_as;
+using conformance::refused_while_it_lasts;
 using conformance::unless_fault;
 using conformance::worked;
 using isthmus::Buffer;
@@ -246,7 +247,7 @@ TEST(SharedFrameRing, AReadersEndFreesItsPlace) {  // keeps I6
         Ring ring = Ring::create(device, count, options).value();
         {
             Reader first = reader_of(device, ring);
-            EXPECT_TRUE(refused_as(ring.admit(), Code::in_use));
+            EXPECT_TRUE(refused_while_it_lasts(ring.admit(), Code::in_use));
         }
         { const SharedRingDescriptor never_sent = ring.admit().value(); }
         for (std::int32_t number = 0; number < 9; ++number) produce(ring, number);  // stands in nobody's way

@@ -38,6 +38,7 @@ TEST(Staged, PlainMemoryGoesInAndOutByItsUse) {  // keeps L4, A17
     on_every_device([](Device& device) {
         std::vector<std::int32_t> in = numbered();
         std::vector<std::int32_t> out(count, -1);
+        const conformance::Settled settled(device);
         const LaunchReport report =
             device.stream()
                 .launch(staged, conformance::scale_into, count, std::span(out), std::span<const std::int32_t>(in), 3)
