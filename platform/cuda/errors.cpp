@@ -25,7 +25,8 @@ constexpr std::string_view debug_remedy =
 constexpr std::string_view capture_remedy =
     "make such calls before or after the capture, or in a stream that is not part of it";
 constexpr std::string_view rebuild_remedy =
-    "rebuild the kernels with -Dgpu_architectures naming this GPU's compute capability, or with PTX for newer ones";
+    "compile the kernel's source for this GPU's compute capability, or for PTX (docs/kernels.md: ARCHITECTURES of "
+    "isthmus_add_kernels, --arch of isthmus-kernel-image)";
 
 // Ascending by number; what stands in no row is Code::driver_error with the driver's own words.
 constexpr Row rows[] = {
@@ -57,13 +58,13 @@ constexpr Row rows[] = {
     {220, Code::device_lost, true, "the NVLink had an error that could not be corrected", lost_remedy},
     {221, Code::no_gpu_code, false,
      "the kernel image has only PTX for this GPU, and the driver's PTX compiler library is missing",
-     "install libnvidia-ptxjitcompiler.so.1 (in a container: driver capability 'compute'), or rebuild the kernels "
-     "with this GPU's architecture in -Dgpu_architectures"},
+     "install libnvidia-ptxjitcompiler.so.1 (in a container: driver capability 'compute'), or compile the kernel's "
+     "source for this GPU's architecture"},
     {222, Code::no_gpu_code, false, "the kernel image's PTX is newer than this driver understands",
-     "update the driver, build with the toolkit that matches it, or name this GPU's architecture in "
-     "-Dgpu_architectures so that no PTX is needed"},
+     "update the driver, compile the kernel's source with the toolkit that matches it, or compile it for this GPU's "
+     "architecture so that no PTX is needed"},
     {223, Code::no_gpu_code, false, "compiling PTX is switched off (CUDA_DISABLE_PTX_JIT)",
-     "unset CUDA_DISABLE_PTX_JIT, or name this GPU's architecture in -Dgpu_architectures"},
+     "unset CUDA_DISABLE_PTX_JIT, or compile the kernel's source for this GPU's architecture"},
     {224, Code::unsupported, false, "this device does not support the affinity asked for", {}},
     {226, Code::device_lost, true, "the GPU contained an error and stopped this process's work", lost_remedy},
     {304, Code::system_limit, false, "the operating system refused the driver a resource",
@@ -199,7 +200,9 @@ Explanation explain_refusal(Code code, std::string_view call) noexcept {
     switch (code) {
         case Code::no_gpu_code:
             return {"the kernel was built without GPU code",
-                    "build it where nvcc 12 or newer is found (-Dkernels_gpu=enabled), or launch it on the CPU device"};
+                    "compile its source with nvcc 12 or newer (isthmus_add_kernels without NO_GPU, "
+                    "isthmus-kernel-image with "
+                    "--nvcc; docs/kernels.md), or launch it on the CPU device"};
         case Code::unsupported:
             if (call == "allocate") {
                 return {"the CUDA backend does not allocate this kind of memory",

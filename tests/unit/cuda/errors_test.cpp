@@ -81,10 +81,21 @@ TEST(CudaErrors, MissingGpuCodeIsToldApartFromCodeForAnotherGpuAndFromNewerPtx) 
     EXPECT_EQ(none.driver_code(), 0);
     const Error other = explain_status({Code::no_gpu_code, 209, "cuModuleLoadData"}, "launching scale", "");
     EXPECT_TRUE(says(other.message(), "no binary for this GPU"));
-    EXPECT_TRUE(says(other.remedy(), "gpu_architectures"));
+    EXPECT_TRUE(says(other.remedy(), "compute capability"));
     const Error newer = explain_status({Code::no_gpu_code, 222, "cuModuleLoadData"}, "launching scale", "");
     EXPECT_TRUE(says(newer.message(), "newer than this driver"));
     EXPECT_TRUE(says(newer.remedy(), "update the driver"));
+}
+
+// Options of this project's own build mean nothing to a program that uses an installed library.
+TEST(CudaErrors, NoRemedyNamesAnOptionOfThisBuild) {
+    int remedies = 0;
+    for (int code = 0; code < 1000; ++code) {
+        const Error error = explain_status({Code::no_gpu_code, code, "cuModuleLoadData"}, "launching scale", "");
+        EXPECT_FALSE(says(error.remedy(), "-D")) << code << ": " << error.remedy();
+        remedies += error.remedy().empty() ? 0 : 1;
+    }
+    EXPECT_GT(remedies, 20);
 }
 
 // keeps R3
