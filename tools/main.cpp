@@ -4,6 +4,7 @@
 #include "console.hpp"
 #include "doctor_command.hpp"
 #include "litmus_command.hpp"
+#include "process.hpp"
 #include "run_command.hpp"
 #include "session.hpp"
 #include "share_command.hpp"
@@ -16,17 +17,17 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdio>
+#include <sstream>
 
 namespace isthmus::tools {
 namespace {
 
 constexpr const char* exit_code_help =
     "Exit codes: 0 done; 1 a check found a problem, or the device failed; 2 bad usage, input or output; "
-    "3 this machine cannot do it; 130 and 143 ended by SIGINT and SIGTERM.";
+    "3 this machine cannot do it; 129, 130 and 143 ended by SIGHUP, SIGINT and SIGTERM.";
 
 int say(const std::string& line, int code) {
-    fmt::print(stderr, "isthmus: {}\n", line);
+    complain(line);
     return code;
 }
 
@@ -63,7 +64,7 @@ RuntimeOptions options_of(const CommandContext& context) {
     options.export_findings = context.export_findings;
     if (!options.litmus_findings.empty() || !options.export_findings.empty()) {
         options.log = [](Severity severity, std::string_view line) {
-            if (severity != Severity::info) fmt::print(stderr, "isthmus: {}\n", line);
+            if (severity != Severity::info) complain(line);
         };
     }
     return options;
@@ -90,6 +91,18 @@ void add_global_options(CLI::App& app, CommandContext& context, std::string& dev
     };
 }
 
+// --help and --version are results as others are: that they cannot be written is an error.
+int say_what_was_asked(const CLI::App& app, const CLI::ParseError& asked) {
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    try {
+        print(text.str());
+    } catch (const Failure& failure) {
+        return say(one_line(failure.what()), failure.exit_code());
+    }
+    return exit_ok;
+}
+
 int run(int argc, char** argv) {
     CLI::App app("Joins CPU and GPU memory on whatever machine it finds.", "isthmus");
     app.set_version_flag("--version", "isthmus " ISTHMUS_VERSION_STRING);
@@ -108,7 +121,7 @@ int run(int argc, char** argv) {
         app.parse(argc, argv);  // runs the subcommand
         return context.exit_code;
     } catch (const CLI::ParseError& error) {
-        if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+        if (error.get_exit_code() == 0) return say_what_was_asked(app, error);
         return say(one_line(error.what()) + " (see isthmus --help)", exit_bad_usage);
     } catch (const Failure& failure) {
         return say(one_line(failure.what()), failure.exit_code());
@@ -121,5 +134,6 @@ int run(int argc, char** argv) {
 }  // namespace isthmus::tools
 
 int main(int argc, char** argv) {
+    isthmus::tools::prepare_process();
     return isthmus::tools::run(argc, argv);
 }
