@@ -53,7 +53,7 @@ std::size_t device_number(const std::string& text) {
 // stderr.
 RuntimeOptions options_of(const CommandContext& context) {
     RuntimeOptions options;
-    for (const std::string& file : {context.machine, context.litmus}) {
+    for (const std::string& file : {context.machine_record, context.litmus}) {
         if (file.empty()) continue;
         const auto record = platform::machines::find_record(file);
         if (!record) bad_input(fmt::format("'{}': {}", file, record.error().message()));
@@ -79,8 +79,12 @@ void add_global_options(CLI::App& app, CommandContext& context, std::string& dev
     app.fallthrough();
     app.add_option("--litmus", context.litmus, "take away what trials found not to hold: a record that litmus saved")
         ->type_name("FILE");
+    app.parse_complete_callback([&context] {
+        context.machine_record = readable_record(context.machine);
+        context.litmus = readable_record(context.litmus);
+    });
     context.open_runtime = [&context, &device]() -> Result<Runtime> {
-        play_machine(context.machine);
+        play_machine(context);
         Result<Runtime> runtime = Runtime::open(options_of(context));
         if (runtime && device == "cpu") {
             context.device = runtime->device_count() - 1;
