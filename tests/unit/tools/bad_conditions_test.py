@@ -67,6 +67,13 @@ class Conditions(unittest.TestCase):
         if done.returncode == 3 and b"simulator" in (done.stderr or b""):
             self.skipTest("this build has no simulator")
 
+    def give_away(self, path):
+        """To another user, where this one may."""
+        try:
+            os.chown(path, 12345, 12346, follow_symlinks=False)
+        except OSError as error:
+            self.skipTest(f"files cannot be given to another user here: {error}")
+
     def assert_refused(self, done, says=b"", code=2):
         self.assertEqual(done.returncode, code, done)
         if done.stderr is not None:
@@ -101,7 +108,8 @@ class Diagnostics(Conditions):
     def test_that_cannot_be_written_leave_the_exit_code(self):
         for arguments in self.WORDS:
             with self.subTest(arguments=arguments):
-                self.assertEqual(self.run_it(*arguments, shell="2>&-").returncode, 2)
+                if not emulated():
+                    self.assertEqual(self.run_it(*arguments, shell="2>&-").returncode, 2)
                 if os.path.exists("/dev/full"):
                     self.assertEqual(self.run_it(*arguments, shell="2>/dev/full").returncode, 2)
                 writer = pipe_without_reader()
@@ -305,8 +313,6 @@ class Outputs(Conditions):
         for mode in (0o600, 0o664, 0o644):
             path.write_text("old")
             path.chmod(mode)
-            if os.geteuid() == 0:
-                os.chown(path, 12345, 12346)
             before = path.stat()
             self.assertEqual(self.run_clip("--corners", str(path)).returncode, 0)
             after = path.stat()
@@ -315,9 +321,19 @@ class Outputs(Conditions):
             self.assertEqual(len(json.loads(path.read_text())["frames"]), 3)
         self.assertEqual(self.files(), ["c.json"])
 
+    def test_keep_an_owner_that_is_another_user(self):
+        path = pathlib.Path(self.path("c.json"))
+        path.write_text("old")
+        self.give_away(path)
+        path.chmod(0o640)
+        self.assertEqual(self.run_clip("--corners", str(path)).returncode, 0)
+        after = path.stat()
+        self.assertEqual((stat.S_IMODE(after.st_mode), after.st_uid, after.st_gid), (0o640, 12345, 12346))
+        self.assertEqual(len(json.loads(path.read_text())["frames"]), 3)
+
     def test_that_cannot_keep_their_owner_are_refused(self):
         if os.geteuid() != 0:
-            self.skipTest("only root can make a file of another user")
+            self.skipTest("only root can become another user")
         if not shutil.which("setpriv"):
             self.skipTest("setpriv is not here")
         # The folder and the command have to be reachable for the other user.
@@ -332,6 +348,8 @@ class Outputs(Conditions):
                  *ON_CPU, "--corners", str(path)]
         done = subprocess.run(words, env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
                               timeout=DEADLINE_S)
+        if done.stderr.startswith(b"setpriv"):
+            self.skipTest(f"no other user can be had here: {done.stderr}")
         self.assert_refused(done, b"owner")
         self.assertEqual(path.read_text(), "old")
         self.assertEqual(self.files(), ["c.json"])
@@ -349,8 +367,6 @@ class Outputs(Conditions):
         self.assert_refused(self.run_clip("--corners", self.path("round.json")), b"round.json")
 
     def test_that_another_user_planted_are_refused(self):
-        if os.geteuid() != 0:
-            self.skipTest("only root can make a link of another user")
         shared = self.path("shared")
         os.mkdir(shared)
         os.chmod(shared, 0o1777)
@@ -359,13 +375,13 @@ class Outputs(Conditions):
         for target in (str(victim), self.path("new.json")):
             link = os.path.join(shared, "c.json")
             os.symlink(target, link)
-            os.chown(link, 12345, 12345, follow_symlinks=False)
+            self.give_away(link)
             self.assert_refused(self.run_clip("--corners", link), b"another user")
             self.assert_refused(self.run_it("caps", "--record", link), b"another user")
             os.unlink(link)
         planted = os.path.join(shared, "c.json")
         pathlib.Path(planted).write_text("planted")
-        os.chown(planted, 12345, 12345)
+        self.give_away(planted)
         self.assert_refused(self.run_clip("--corners", planted), b"another user")
         os.unlink(planted)
         os.symlink(str(victim), planted)  # a link of one's own is followed there, too
