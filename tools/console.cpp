@@ -6,8 +6,11 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -105,10 +108,20 @@ public:
         size_ += taken;
         return *this;
     }
-    void write() noexcept {
+    // As a whole or not at all, and without waiting, also where another process filled the pipe since poll().
+    bool write() noexcept {
         text_[size_++] = '\n';
-        while (::write(STDERR_FILENO, text_, size_) < 0 && errno == EINTR) {
+        struct stat facts {};
+        if (::fstat(STDERR_FILENO, &facts) == 0 && S_ISSOCK(facts.st_mode)) {
+            return ::send(STDERR_FILENO, text_, size_, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || errno != EAGAIN;
         }
+        // Opened anew it has flags of its own; the flags of standard error are shared with other processes. Files are
+        // not opened anew: the place to write at is shared, too, and they do not wait for a reader.
+        const bool waits = S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode);
+        const int own = waits ? ::open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+        const bool written = ::write(own >= 0 ? own : STDERR_FILENO, text_, size_) >= 0 || errno != EAGAIN;
+        if (own >= 0) ::close(own);
+        return written;
     }
 
 private:
@@ -151,9 +164,8 @@ void complain(std::string_view line) noexcept {
         const auto end = std::to_chars(number, number + sizeof number, dropped_lines).ptr;
         text.add("(lines dropped before this one, because nobody read them: ");
         text.add({number, static_cast<std::size_t>(end - number)}).add(") ");
-        dropped_lines = 0;
     }
-    text.add(line).write();
+    dropped_lines = text.add(line).write() ? 0 : dropped_lines + 1;
 }
 
 std::string size_text(unsigned long long bytes) {

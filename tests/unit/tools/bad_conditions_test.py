@@ -11,6 +11,7 @@ import resource
 import shlex
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -115,6 +116,13 @@ class Diagnostics(Conditions):
                 writer = pipe_without_reader()
                 self.assert_refused(self.run_it(*arguments, stderr=writer))
                 os.close(writer)
+
+    def test_arrive_at_a_socket(self):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            done = self.run_it("frobnicate", stderr=theirs)
+            self.assertEqual(done.returncode, 2)
+            self.assertTrue(ours.recv(4096).startswith(b"isthmus: "))
 
     def test_that_nobody_reads_do_not_block(self):
         reader, writer = full_pipe()
