@@ -54,7 +54,7 @@ MachineView view_of_machine(Runtime& runtime, const CommandContext& context) {
         view.devices.push_back({device.facts(), device.capabilities(), {}});
     }
     if (runtime.cuda_absence()) view.cuda_absence = runtime.cuda_absence()->text();
-    if (!context.machine.empty()) add_record(view, context.machine);
+    if (!context.machine.empty()) add_record(view, context.machine_record);
     return view;
 }
 
@@ -106,7 +106,7 @@ int run_caps(CommandContext& context, CapsOptions options) {
         return exit_ok;
     }
     if (options.probe) {
-        check_machine(context.machine);
+        check_machine(context);
         context.export_findings = try_exports(context.open_runtime, probe_deadline);
     }
     Result<Runtime> runtime = context.open_runtime();
@@ -116,8 +116,10 @@ int run_caps(CommandContext& context, CapsOptions options) {
         print(record_text(*runtime, options.record));
         return exit_ok;
     }
-    if (!options.record.empty()) write_file(options.record, record_text(*runtime, options.record));
+    camera::OutputFiles files;
+    if (!options.record.empty()) add_file(files, options.record, record_text(*runtime, options.record));
     print(render_machine(view_of_machine(*runtime, context), options.format));
+    commit(files);
     return exit_ok;
 }
 

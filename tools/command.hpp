@@ -21,7 +21,8 @@ struct CommandContext {
     // --device cpu is the last index.
     std::optional<std::size_t> device;
     std::string machine;                            // --machine, as given; empty: this machine
-    std::string litmus;                             // --litmus: a record with findings; empty: none
+    std::string machine_record;                     // … as readable_record() gives it
+    std::string litmus;                             // --litmus: a record with findings; empty: none. Readable, too
     std::vector<ExportFinding> export_findings;     // of tries that this command made before it opens the runtime
     std::function<Result<Runtime>()> open_runtime;  // plays `machine` where it is given
     int exit_code = exit_ok;                        // what the subcommand's callback leaves here

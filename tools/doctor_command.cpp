@@ -89,7 +89,7 @@ struct DoctorOptions {
 };
 
 int run_doctor(const CommandContext& context, const DoctorOptions& options) {
-    play_machine(context.machine);  // bad names end here, not in a child
+    play_machine(context);  // bad names end here, not in a child
     const std::chrono::milliseconds deadline(static_cast<long>(options.deadline_seconds * 1000));
     DoctorFacts facts = gather_doctor_facts(context.open_runtime, deadline);
     facts.imex.wanted = options.fabric || options.fabric_channel;

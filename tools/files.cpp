@@ -1,14 +1,19 @@
-// Finds the simulator's library, and writes files that are whole or not there.
-#include "session.hpp"
-
-#include "camera/atomic_file.hpp"
+// Finds the simulator's library, writes the files of a run, and reads records that can be read only once.
 #include "console.hpp"
+#include "session.hpp"
 #include "tool_paths.hpp"
 
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 namespace isthmus::tools {
@@ -22,11 +27,46 @@ std::string own_folder() {
     return program.substr(0, program.rfind('/'));
 }
 
-Result<void> replace(const std::string& path, const std::string& content) {
+Result<void> add(camera::OutputFiles& files, const std::string& path, const std::string& content) {
     Result<camera::AtomicFile> file = camera::AtomicFile::create(path);
     if (!file) return std::move(file).error();
     if (Result<void> written = file->write(content); !written) return written;
-    return file->commit();
+    return files.add(std::move(file).value());
+}
+
+// More than the reader of records accepts, which says so.
+constexpr std::size_t most_record_bytes = (16u << 20) + 1;
+
+std::string read_to_the_end(const std::string& path) {
+    const auto failed = [&] { bad_input(fmt::format("'{}': cannot be read: {}", path, std::strerror(errno))); };
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (file < 0) failed();
+    std::string text;
+    char part[65536];
+    ssize_t got = 0;
+    do {
+        got = ::read(file, part, sizeof part);
+        if (got > 0) text.append(part, static_cast<std::size_t>(got));
+    } while ((got > 0 || (got < 0 && errno == EINTR)) && text.size() < most_record_bytes);
+    const int code = errno;
+    ::close(file);
+    errno = code;
+    if (got < 0) failed();
+    return text;
+}
+
+// A path under which this process and its children can open these bytes as often as they like. The descriptor stays
+// open until the process ends.
+std::string path_of_copy(const std::string& name, const std::string& text) {
+    const int copy = ::memfd_create("isthmus-record", MFD_CLOEXEC);
+    bool written = copy >= 0;
+    for (std::size_t done = 0; written && done < text.size();) {
+        const ssize_t wrote = ::write(copy, text.data() + done, text.size() - done);
+        written = wrote > 0;
+        if (written) done += static_cast<std::size_t>(wrote);
+    }
+    if (!written) bad_input(fmt::format("'{}': cannot be kept in memory: {}", name, std::strerror(errno)));
+    return fmt::format("/proc/self/fd/{}", copy);
 }
 
 }  // namespace
@@ -42,11 +82,21 @@ std::optional<std::string> find_simulator() {
     return std::nullopt;
 }
 
-void write_file(const std::string& path, const std::string& content) {
+void add_file(camera::OutputFiles& files, const std::string& path, const std::string& content) {
     if (path.empty()) bad_input("an output file with an empty name was asked for");
-    if (Result<void> written = replace(path, content); !written) {
-        bad_input(std::string(written.error().message()));
-    }
+    if (Result<void> added = add(files, path, content); !added) bad_input(std::string(added.error().message()));
+}
+
+void commit(camera::OutputFiles& files) {
+    if (Result<void> done = files.commit(); !done) bad_input(std::string(done.error().message()));
+}
+
+std::string readable_record(const std::string& name_or_file) {
+    struct stat facts {};
+    const bool is_stream = !name_or_file.empty() && platform::machines::known_record(name_or_file).empty() &&
+                           ::stat(name_or_file.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) &&
+                           !S_ISDIR(facts.st_mode);
+    return is_stream ? path_of_copy(name_or_file, read_to_the_end(name_or_file)) : name_or_file;
 }
 
 }  // namespace isthmus::tools

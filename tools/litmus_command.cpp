@@ -112,7 +112,7 @@ Report report_of(const ProbeOutcome& outcome, double deadline_seconds) {
     return report;
 }
 
-void save(const Report& report, const std::string& file) {
+void save(const Report& report, const std::string& file, camera::OutputFiles& files) {
     Result<machines::MachineRecord> record = machines::read_record(report.record);
     if (!record) bad_input(fmt::format("--save {}: {}", file, record.error().message()));
     for (machines::DeviceRecord& device : record->devices) {
@@ -120,22 +120,24 @@ void save(const Report& report, const std::string& file) {
         device.litmus =
             LitmusFinding{device.facts.uuid, report.driver_version, report.simulated, litmus::results_of(report.rows)};
     }
-    write_file(file, machines::write_record(*record));
+    add_file(files, file, machines::write_record(*record));
 }
 
 int run_litmus(const CommandContext& context, const LitmusOptions& options) {
     if (!options.save.empty() && !options.request.mutant.empty()) {
         bad_input("--save keeps what was found of the machine: it does not go with --mutant");
     }
-    check_machine(context.machine);
+    check_machine(context);
     const std::chrono::milliseconds deadline = deadline_of(options);
     const ProbeOutcome outcome =
         run_saying_probe([&](const Say& say) { play(context, options.request, say); }, deadline);
     const Report report = report_of(outcome, std::chrono::duration<double>(deadline).count());
     if (!report.cannot.empty()) throw Failure(report.cannot_code, report.cannot);
     // A child that crashed before it said what machine this is leaves nothing to save; the report says so.
-    if (!options.save.empty() && report.applicable && !report.record.empty()) save(report, options.save);
+    camera::OutputFiles files;
+    if (!options.save.empty() && report.applicable && !report.record.empty()) save(report, options.save, files);
     print(context.json ? litmus::as_json(report) : litmus::as_text(report, stdout_columns()));
+    commit(files);
     return litmus::exit_code(report);
 }
 

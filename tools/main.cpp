@@ -4,6 +4,7 @@
 #include "console.hpp"
 #include "doctor_command.hpp"
 #include "litmus_command.hpp"
+#include "process.hpp"
 #include "run_command.hpp"
 #include "session.hpp"
 #include "share_command.hpp"
@@ -16,17 +17,17 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdio>
+#include <sstream>
 
 namespace isthmus::tools {
 namespace {
 
 constexpr const char* exit_code_help =
     "Exit codes: 0 done; 1 a check found a problem, or the device failed; 2 bad usage, input or output; "
-    "3 this machine cannot do it; 130 and 143 ended by SIGINT and SIGTERM.";
+    "3 this machine cannot do it; 129, 130 and 143 ended by SIGHUP, SIGINT and SIGTERM.";
 
 int say(const std::string& line, int code) {
-    fmt::print(stderr, "isthmus: {}\n", line);
+    complain(line);
     return code;
 }
 
@@ -52,7 +53,7 @@ std::size_t device_number(const std::string& text) {
 // stderr.
 RuntimeOptions options_of(const CommandContext& context) {
     RuntimeOptions options;
-    for (const std::string& file : {context.machine, context.litmus}) {
+    for (const std::string& file : {context.machine_record, context.litmus}) {
         if (file.empty()) continue;
         const auto record = platform::machines::find_record(file);
         if (!record) bad_input(fmt::format("'{}': {}", file, record.error().message()));
@@ -63,7 +64,7 @@ RuntimeOptions options_of(const CommandContext& context) {
     options.export_findings = context.export_findings;
     if (!options.litmus_findings.empty() || !options.export_findings.empty()) {
         options.log = [](Severity severity, std::string_view line) {
-            if (severity != Severity::info) fmt::print(stderr, "isthmus: {}\n", line);
+            if (severity != Severity::info) complain(line);
         };
     }
     return options;
@@ -78,8 +79,12 @@ void add_global_options(CLI::App& app, CommandContext& context, std::string& dev
     app.fallthrough();
     app.add_option("--litmus", context.litmus, "take away what trials found not to hold: a record that litmus saved")
         ->type_name("FILE");
+    app.parse_complete_callback([&context] {
+        context.machine_record = readable_record(context.machine);
+        context.litmus = readable_record(context.litmus);
+    });
     context.open_runtime = [&context, &device]() -> Result<Runtime> {
-        play_machine(context.machine);
+        play_machine(context);
         Result<Runtime> runtime = Runtime::open(options_of(context));
         if (runtime && device == "cpu") {
             context.device = runtime->device_count() - 1;
@@ -88,6 +93,18 @@ void add_global_options(CLI::App& app, CommandContext& context, std::string& dev
         }
         return runtime;
     };
+}
+
+// --help and --version are results as others are: that they cannot be written is an error.
+int say_what_was_asked(const CLI::App& app, const CLI::ParseError& asked) {
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    try {
+        print(text.str());
+    } catch (const Failure& failure) {
+        return say(one_line(failure.what()), failure.exit_code());
+    }
+    return exit_ok;
 }
 
 int run(int argc, char** argv) {
@@ -108,7 +125,7 @@ int run(int argc, char** argv) {
         app.parse(argc, argv);  // runs the subcommand
         return context.exit_code;
     } catch (const CLI::ParseError& error) {
-        if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+        if (error.get_exit_code() == 0) return say_what_was_asked(app, error);
         return say(one_line(error.what()) + " (see isthmus --help)", exit_bad_usage);
     } catch (const Failure& failure) {
         return say(one_line(failure.what()), failure.exit_code());
@@ -121,5 +138,6 @@ int run(int argc, char** argv) {
 }  // namespace isthmus::tools
 
 int main(int argc, char** argv) {
+    isthmus::tools::prepare_process();
     return isthmus::tools::run(argc, argv);
 }

@@ -1,6 +1,8 @@
 // A forked child that answers through a pipe.
 #include "probe.hpp"
 
+#include "process.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -24,7 +26,8 @@ void write_all(int fd, const std::string& text) {
     }
 }
 
-[[noreturn]] void be_the_child(int fd, const std::function<void(const Say&)>& probe) {
+[[noreturn]] void be_the_child(pid_t parent, int fd, const std::function<void(const Say&)>& probe) {
+    end_with_parent(parent);
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
     // What a driver prints belongs to nobody here.
@@ -85,10 +88,11 @@ ProbeOutcome run_saying_probe(const std::function<void(const Say& say)>& probe, 
         return outcome;
     }
     const auto until = Clock::now() + deadline;
+    const pid_t parent = ::getpid();
     const pid_t child = ::fork();
     if (child == 0) {
         ::close(ends[0]);
-        be_the_child(ends[1], probe);
+        be_the_child(parent, ends[1], probe);
     }
     const int fork_error = errno;
     ::close(ends[1]);

@@ -16,7 +16,8 @@ struct ProbeOutcome {
 };
 
 // `probe` runs in a fork of this process, which must have one thread and no open CUDA. A child that outlives the
-// deadline is killed.
+// deadline is killed, and so is one whose parent ends before, in whatever way: the thread that calls this has to live
+// as long as the call.
 ProbeOutcome run_probe(const std::function<std::string()>& probe, std::chrono::milliseconds deadline);
 
 // … that says what it found as it goes, so that what was said before a crash or a hang is kept in ProbeOutcome::text.

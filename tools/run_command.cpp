@@ -50,6 +50,7 @@ int run(camera::RunOptions options, const CommandContext& context) {
     camera::Summary summary = pipeline.summary();
     summary.machine = context.machine;
     print(context.json ? as_json(summary) : as_text(summary));
+    if ((failed = pipeline.commit())) fail(exit_code_of(*failed), failed->error);
     return summary.signal == 0 ? exit_ok : 128 + summary.signal;
 }
 

@@ -32,21 +32,23 @@ std::string absolute(const std::string& path) {
 
 }  // namespace
 
-void check_machine(const std::string& machine) {
+void check_machine(const CommandContext& context) {
+    const std::string& machine = context.machine;
     if (machine.empty()) return;
     if (!is_known(machine) && machine.find('/') == std::string::npos && machine.find(".json") == std::string::npos) {
         bad_input(fmt::format("unknown machine '{}'; known: {}; or name a record's file", machine, known_names()));
     }
-    const auto record = platform::machines::find_record(machine);
+    const auto record = platform::machines::find_record(context.machine_record);
     if (!record) bad_input(fmt::format("machine '{}': {}", machine, record.error().message()));
     if (!find_simulator()) {
         cannot("--machine needs the simulator, and there is none beside this program (build with -Dsimulator=true)");
     }
 }
 
-void play_machine(const std::string& machine) {
+void play_machine(const CommandContext& context) {
+    const std::string& machine = context.machine_record;
     if (machine.empty()) return;
-    check_machine(machine);
+    check_machine(context);
     ::setenv("ISTHMUS_SIM", (is_known(machine) ? machine : absolute(machine)).c_str(), 1);
     ::setenv("ISTHMUS_CUDA_LIBRARY", find_simulator()->c_str(), 1);
 }
@@ -58,7 +60,7 @@ platform::machines::MachineRecord record_of_machine(Runtime& runtime, const Comm
         if (!device.is_cpu()) devices.push_back(device.facts());
     }
     if (!context.machine.empty()) {
-        auto record = platform::machines::find_record(context.machine);
+        auto record = platform::machines::find_record(context.machine_record);
         if (!record) bad_input(fmt::format("machine '{}': {}", context.machine, record.error().message()));
         for (std::size_t i = 0; i < record->devices.size() && i < devices.size(); ++i) {
             record->devices[i].facts.uuid =

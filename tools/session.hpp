@@ -1,6 +1,7 @@
 // The machine that a subcommand runs on: this one, or a simulated one; and files that are whole or not there.
 #pragma once
 
+#include "camera/atomic_file.hpp"
 #include "command.hpp"
 
 #include <isthmus/runtime.hpp>
@@ -13,9 +14,9 @@ namespace isthmus::tools {
 
 // Makes --machine what libcuda.so.1 is in this process (ISTHMUS_CUDA_LIBRARY, ISTHMUS_SIM); before the runtime opens.
 // Throws Failure for an unknown machine, a damaged record, or where the simulator is missing.
-void play_machine(const std::string& machine);
+void play_machine(const CommandContext& context);
 // … and nothing but what it throws: for commands that open the runtime in a child process.
-void check_machine(const std::string& machine);
+void check_machine(const CommandContext& context);
 
 // The device that --device names, or the default one. Throws Failure where there is no such device.
 Device& choose_device(Runtime& runtime, const CommandContext& context);
@@ -27,7 +28,13 @@ platform::machines::MachineRecord record_of_machine(Runtime& runtime, const Comm
 // The stand-in libcuda.so.1: beside the build, beside the installation, or where it was installed. Nothing: not found.
 std::optional<std::string> find_simulator();
 
-// Replaces the file as a whole or not at all. Throws Failure.
-void write_file(const std::string& path, const std::string& content);
+// Writes a file of the run, which has no name until commit(). Throws Failure.
+void add_file(camera::OutputFiles& files, const std::string& path, const std::string& content);
+// Gives the files their names: behind print(). Throws Failure.
+void commit(camera::OutputFiles& files);
+
+// A record's name or file, as --machine and --litmus name it, in a form that can be read again and again, also by
+// children: a pipe is read to its end and kept in memory. Throws Failure.
+std::string readable_record(const std::string& name_or_file);
 
 }  // namespace isthmus::tools

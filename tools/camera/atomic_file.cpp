@@ -1,10 +1,11 @@
-// A temporary file beside the target, and the rename that makes it the target.
+// A file without a name, and the calls that make it the target.
 #include "atomic_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
-#include <climits>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@ namespace isthmus::tools::camera {
 namespace {
 
 constexpr std::size_t buffer_bytes = 1 << 16;
+constexpr int most_tries = 100;
 
 Error cannot_write(const std::string& path, const char* call, int code) {
     return Error(Code::system_error, "cannot write " + path + ": " + std::strerror(code),
@@ -22,55 +24,102 @@ Error cannot_write(const std::string& path, const char* call, int code) {
         .from_call(call, code);
 }
 
-// A link's target is replaced, not the link.
-std::string resolved(const std::string& path) {
-    char* real = ::realpath(path.c_str(), nullptr);
-    if (real == nullptr) return path;
-    std::string result = real;
-    std::free(real);
-    return result;
+// Differs from try to try and from process to process; O_EXCL and linkat() refuse names that exist.
+std::string temporary_name(const OutputTarget& target) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    return target.folder + ".isthmus-" + std::to_string(::getpid()) + "-" + std::to_string(now);
 }
 
-// mkstemp makes files for their owner only; a result is as readable as any other new file.
-mode_t usual_mode() {
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    return 0666 & ~mask;
+std::string own_link(int descriptor) {
+    return "/proc/self/fd/" + std::to_string(descriptor);
 }
+
+// -1 where the file system has no files without names, or /proc, which gives them one later, is not there.
+int open_without_name(const OutputTarget& target, mode_t mode) {
+    const int descriptor = ::open(target.folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+    if (descriptor < 0 || ::access(own_link(descriptor).c_str(), F_OK) == 0) return descriptor;
+    ::close(descriptor);
+    return -1;
+}
+
+// A signal that ends the process between two names would leave the temporary one.
+class SignalsHeld {
+public:
+    SignalsHeld() {
+        sigset_t all;
+        sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsHeld(const SignalsHeld&) = delete;
+    SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+private:
+    sigset_t before_;
+};
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path, std::string temporary, int descriptor)
-    : path_(std::move(path)), temporary_(std::move(temporary)), descriptor_(descriptor) {}
+AtomicFile::AtomicFile(OutputTarget target, std::string temporary, int descriptor)
+    : target_(std::move(target)), temporary_(std::move(temporary)), descriptor_(descriptor) {}
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : path_(std::move(other.path_)),
+    : target_(std::move(other.target_)),
       temporary_(std::exchange(other.temporary_, {})),
+      old_file_(std::exchange(other.old_file_, {})),
       descriptor_(std::exchange(other.descriptor_, -1)),
+      named_(other.named_),
       buffer_(std::move(other.buffer_)) {}
 
 AtomicFile::~AtomicFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (!old_file_.empty()) ::unlink(old_file_.c_str());
 }
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
-    const std::string target = resolved(path);
-    struct stat facts {};
-    if (::stat(target.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) {
-        const int in_place = ::open(target.c_str(), O_WRONLY | O_CLOEXEC);
+    Result<OutputTarget> target = find_target(path);
+    if (!target) return std::move(target).error();
+    if (target->in_place) {
+        const int in_place = ::open(target->path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
         if (in_place < 0) return cannot_write(path, "open", errno);
-        return AtomicFile(target, {}, in_place);
+        return AtomicFile(std::move(target).value(), {}, in_place);
     }
-    std::string temporary = target + ".XXXXXX";
-    const int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
-    if (descriptor < 0) return cannot_write(path, "mkostemp", errno);
-    ::fchmod(descriptor, usual_mode());
-    return AtomicFile(target, std::move(temporary), descriptor);
+    // Never more open than the file that it replaces; the system takes the process' umask off a new one.
+    const mode_t mode = target->exists ? target->mode : 0666;
+    std::string temporary;
+    int descriptor = open_without_name(*target, mode);
+    for (int tries = 0; descriptor < 0 && tries < most_tries; ++tries) {
+        temporary = temporary_name(*target);
+        descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (descriptor < 0 && errno != EEXIST) return cannot_write(path, "open", errno);
+    }
+    if (descriptor < 0) return cannot_write(path, "open", EEXIST);
+    AtomicFile file(std::move(target).value(), std::move(temporary), descriptor);
+    if (Result<void> kept = file.keep_owner_and_mode(); !kept) return std::move(kept).error();
+    return file;
+}
+
+Result<void> AtomicFile::keep_owner_and_mode() {
+    struct stat facts {};
+    if (!target_.exists) return {};
+    if (::fstat(descriptor_, &facts) != 0) return failure("fstat", errno);
+    const bool own = facts.st_uid == target_.owner && facts.st_gid == target_.group;
+    if (!own && ::fchown(descriptor_, target_.owner, target_.group) != 0) {
+        const int code = errno;
+        return Error(Code::system_error,
+                     "cannot write " + target_.asked + ": a new file cannot be given its owner and group (" +
+                         std::strerror(code) + ")",
+                     "remove it first, or name another file")
+            .from_call("fchown", code);
+    }
+    const bool same_mode = (facts.st_mode & 0777) == target_.mode;
+    if (!same_mode && ::fchmod(descriptor_, target_.mode) != 0) return failure("fchmod", errno);
+    return {};
 }
 
 Error AtomicFile::failure(const char* call, int code) const {
-    return cannot_write(path_, call, code);
+    return cannot_write(target_.asked, call, code);
 }
 
 Result<void> AtomicFile::write_through(const std::uint8_t* bytes, std::size_t count) {
@@ -103,23 +152,86 @@ Result<void> AtomicFile::write(std::string_view text) {
     return write(std::span(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()));
 }
 
+Result<void> AtomicFile::give_temporary_name() {
+    if (target_.in_place || !temporary_.empty()) return {};
+    for (int tries = 0; tries < most_tries; ++tries) {
+        std::string temporary = temporary_name(target_);
+        if (::linkat(AT_FDCWD, own_link(descriptor_).c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+            temporary_ = std::move(temporary);
+            return {};
+        }
+        if (errno != EEXIST) return failure("linkat", errno);
+    }
+    return failure("linkat", EEXIST);
+}
+
 Result<void> AtomicFile::finish() {
     if (descriptor_ < 0) return {};
     if (Result<void> flushed = flush(); !flushed) return flushed;
+    if (Result<void> named = give_temporary_name(); !named) return named;
     if (::close(std::exchange(descriptor_, -1)) != 0) return failure("close", errno);
     return {};
 }
 
-Result<void> AtomicFile::commit() {
-    return commit_as(path_);
+Result<void> AtomicFile::prepare() {
+    const bool without_name = descriptor_ >= 0 && temporary_.empty() && !target_.in_place;
+    if (!without_name) return finish();
+    if (Result<void> flushed = flush(); !flushed) return flushed;
+    // Some file systems say only at close() that bytes did not arrive; the descriptor is needed for the name.
+    const int second = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+    if (second < 0 || ::close(second) != 0) return failure("close", errno);
+    return {};
 }
 
-Result<void> AtomicFile::commit_as(const std::string& path) {
-    if (Result<void> finished = finish(); !finished) return finished;
-    if (temporary_.empty()) return {};
-    if (std::rename(temporary_.c_str(), path.c_str()) != 0) return cannot_write(path, "rename", errno);
+// The file that has the target's name gets a second one; false: there is none.
+bool AtomicFile::keep_old_file() {
+    for (int tries = 0; tries < most_tries; ++tries) {
+        std::string name = temporary_name(target_);
+        if (::linkat(AT_FDCWD, target_.path.c_str(), AT_FDCWD, name.c_str(), 0) == 0) {
+            old_file_ = std::move(name);
+            return true;
+        }
+        if (errno != EEXIST) break;
+    }
+    return errno != ENOENT;  // a file system without links: it is there, and cannot be kept
+}
+
+Result<void> AtomicFile::take_name() {
+    if (target_.in_place) return {};
+    if (Result<void> named = give_temporary_name(); !named) return named;
+    const bool replaces = keep_old_file();
+    if (std::rename(temporary_.c_str(), target_.path.c_str()) != 0) return failure("rename", errno);
     temporary_.clear();
+    named_ = replaces ? Named::in_place_of_another : Named::where_nothing_was;
     return {};
+}
+
+void AtomicFile::give_name_back() noexcept {
+    const char* const name = target_.path.c_str();
+    if (named_ == Named::where_nothing_was) ::unlink(name);
+    if (named_ == Named::in_place_of_another && !old_file_.empty()) {
+        [[maybe_unused]] const int renamed = std::rename(old_file_.c_str(), name);
+        old_file_.clear();  // where that failed, the old file stays under its second name rather than nowhere
+    }
+    named_ = Named::no;
+}
+
+Result<void> OutputFiles::add(AtomicFile file) {
+    if (Result<void> added = different_.add(file.target_); !added) return added;
+    if (Result<void> prepared = file.prepare(); !prepared) return prepared;
+    files_.push_back(std::move(file));
+    return {};
+}
+
+Result<void> OutputFiles::commit() {
+    const SignalsHeld held;
+    Result<void> done;
+    for (std::size_t at = 0; done && at < files_.size(); ++at) done = files_[at].take_name();
+    if (!done) {
+        for (auto file = files_.rbegin(); file != files_.rend(); ++file) file->give_name_back();
+    }
+    files_.clear();
+    return done;
 }
 
 }  // namespace isthmus::tools::camera

@@ -22,6 +22,8 @@ std::optional<Failure> CameraRun::prepare(int stop_descriptor) {
     if (!options_.output.empty()) {
         if (Result<void> good = check_overlay_name(options_.output); !good) return of_files(std::move(good).error());
     }
+    if (Result<void> good = check_different({options_.output, options_.corners_file}); !good)
+        return of_files(std::move(good).error());
     Result<std::unique_ptr<ByteSource>> source = open_file(options_.input, stop_descriptor);
     if (!source) return of_files(std::move(source).error());
     summary_.input = (*source)->name();
@@ -69,7 +71,7 @@ std::optional<Failure> CameraRun::go(Device& device) {
     summary_.stages.insert(summary_.stages.end(), {wait_, match_});
     if (overlay_) summary_.stages.push_back(draw_);
     if (overlay_ || list_) summary_.stages.push_back(write_);
-    return commit();
+    return finish_files();
 }
 
 // Frames are read on a thread of their own, the device has some of them, and the CPU finishes the oldest meanwhile.
@@ -198,17 +200,22 @@ std::optional<Failure> CameraRun::write(const std::vector<TrackedCorner>& corner
     return std::nullopt;
 }
 
-std::optional<Failure> CameraRun::commit() {
+std::optional<Failure> CameraRun::finish_files() {
     if (overlay_) {
-        Result<std::vector<std::string>> files = overlay_->commit();
-        if (!files) return of_files(std::move(files).error());
-        summary_.files = *std::move(files);
+        Result<std::vector<std::string>> names = overlay_->finish(files_);
+        if (!names) return of_files(std::move(names).error());
+        summary_.files = *std::move(names);
     }
     if (list_) {
-        if (Result<void> done = list_->commit(summary_.corners_digest, summary_.tracks_digest); !done)
-            return of_files(std::move(done).error());
+        Result<void> done = list_->finish(summary_.corners_digest, summary_.tracks_digest, files_);
+        if (!done) return of_files(std::move(done).error());
         summary_.files.push_back(options_.corners_file);
     }
+    return std::nullopt;
+}
+
+std::optional<Failure> CameraRun::commit() {
+    if (Result<void> done = files_.commit(); !done) return of_files(std::move(done).error());
     return std::nullopt;
 }
 

@@ -43,10 +43,12 @@ public:
 
     // Opens input and outputs, so that what cannot be used is known before a device is touched.
     std::optional<Failure> prepare(int stop_descriptor);
-    // Every frame until the input's end or a signal; then the files get their names. After a failure, and where the
-    // run is destroyed before, no file is left behind.
+    // Every frame until the input's end or a signal. Then all files are written, and have no names yet.
     std::optional<Failure> go(Device& device);
     const Summary& summary() const noexcept { return summary_; }
+    // Gives the files their names, when the summary has been printed. Without it, and where it fails, no file is left
+    // behind.
+    std::optional<Failure> commit();
 
 private:
     std::optional<Failure> frames(CornerFinder& finder, Progress& progress);
@@ -56,7 +58,7 @@ private:
     std::optional<Failure> submit(CornerFinder& finder, bool& ended);
     std::optional<Failure> finish(CornerFinder& finder);
     std::optional<Failure> write(const std::vector<TrackedCorner>& corners, const std::uint8_t* frame);
-    std::optional<Failure> commit();
+    std::optional<Failure> finish_files();
     void count(const FoundCorners& found, const std::vector<TrackedCorner>& tracked);
     void describe(Device& device, const CornerFinder& finder);
 
@@ -65,6 +67,7 @@ private:
     std::optional<Canvas> canvas_;
     std::unique_ptr<OverlayWriter> overlay_;
     std::optional<CornerListWriter> list_;
+    OutputFiles files_;
     std::optional<CornerTracker> tracker_;
     Digest corners_digest_;
     Digest tracks_digest_;

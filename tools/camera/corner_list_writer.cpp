@@ -29,11 +29,12 @@ Result<void> CornerListWriter::write(std::span<const TrackedCorner> corners) {
     return file_.write(text_);
 }
 
-Result<void> CornerListWriter::commit(const std::string& corners_digest, const std::string& tracks_digest) {
+Result<void> CornerListWriter::finish(const std::string& corners_digest, const std::string& tracks_digest,
+                                      OutputFiles& files) {
     Result<void> ended = file_.write("],\n\"corners_digest\": \"" + corners_digest + "\", \"tracks_digest\": \"" +
                                      tracks_digest + "\"}\n");
     if (!ended) return ended;
-    return file_.commit();
+    return files.add(std::move(file_));
 }
 
 }  // namespace isthmus::tools::camera

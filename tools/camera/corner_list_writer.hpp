@@ -17,7 +17,8 @@ class CornerListWriter {
 public:
     static Result<CornerListWriter> create(const std::string& path, std::uint32_t width, std::uint32_t height);
     Result<void> write(std::span<const TrackedCorner> corners);
-    Result<void> commit(const std::string& corners_digest, const std::string& tracks_digest);
+    // No more frames will come: puts the file among those that the run commits.
+    Result<void> finish(const std::string& corners_digest, const std::string& tracks_digest, OutputFiles& files);
 
 private:
     explicit CornerListWriter(AtomicFile file) : file_(std::move(file)) {}

@@ -2,6 +2,7 @@
 #include "overlay_writer.hpp"
 
 #include <cstdio>
+#include <optional>
 
 namespace isthmus::tools::camera {
 namespace {
@@ -37,9 +38,9 @@ public:
         any_ = true;
         return file_.write(bytes_);
     }
-    Result<std::vector<std::string>> commit() override {
+    Result<std::vector<std::string>> finish(OutputFiles& files) override {
         if (!any_) return std::vector<std::string>{};
-        if (Result<void> done = file_.commit(); !done) return std::move(done).error();
+        if (Result<void> added = files.add(std::move(file_)); !added) return std::move(added).error();
         return std::vector<std::string>{path_};
     }
 
@@ -52,17 +53,37 @@ private:
 
 class PictureWriter final : public OverlayWriter {
 public:
-    PictureWriter(AtomicFile first, std::string path, bool colour) : path_(std::move(path)), colour_(colour) {
-        files_.push_back(std::move(first));
+    PictureWriter(AtomicFile alone, std::string path, bool colour)
+        : alone_(std::move(alone)), path_(std::move(path)), colour_(colour) {}
+
+    // Whether there is a second picture decides the first one's name.
+    Result<void> write(const Canvas& canvas) override {
+        if (numbered_.empty() && !first_) {
+            first_ = canvas;
+            return {};
+        }
+        if (first_) {
+            if (Result<void> written = write_numbered(*first_); !written) return written;
+            first_.reset();
+        }
+        return write_numbered(canvas);
+    }
+    Result<std::vector<std::string>> finish(OutputFiles& files) override {
+        std::vector<std::string> names;
+        if (first_) {
+            if (Result<void> written = encode(*first_, alone_); !written) return std::move(written).error();
+            if (Result<void> added = files.add(std::move(alone_)); !added) return std::move(added).error();
+            names.push_back(path_);
+        }
+        for (AtomicFile& file : numbered_) {
+            if (Result<void> added = files.add(std::move(file)); !added) return std::move(added).error();
+            names.push_back(numbered(names.size()));
+        }
+        return names;
     }
 
-    Result<void> write(const Canvas& canvas) override {
-        if (count_ == files_.size()) {
-            Result<AtomicFile> file = AtomicFile::create(numbered(count_));
-            if (!file) return std::move(file).error();
-            files_.push_back(std::move(file).value());
-        }
-        AtomicFile& file = files_[count_++];
+private:
+    Result<void> encode(const Canvas& canvas, AtomicFile& file) {
         bytes_.clear();
         for (const Colour& pixel : canvas.pixels()) {
             if (colour_) {
@@ -76,31 +97,28 @@ public:
             !written) {
             return written;
         }
-        if (Result<void> written = file.write(bytes_); !written) return written;
-        return file.finish();
+        return file.write(bytes_);
     }
-    Result<std::vector<std::string>> commit() override {
-        std::vector<std::string> names;
-        for (std::size_t at = 0; at < count_; ++at) {
-            names.push_back(count_ == 1 ? path_ : numbered(at));
-            Result<void> done = count_ == 1 ? files_[at].commit() : files_[at].commit_as(names.back());
-            if (!done) return std::move(done).error();
-        }
-        return names;
+    Result<void> write_numbered(const Canvas& canvas) {
+        Result<AtomicFile> file = AtomicFile::create(numbered(numbered_.size()));
+        if (!file) return std::move(file).error();
+        if (Result<void> written = encode(canvas, *file); !written) return written;
+        if (Result<void> finished = file->finish(); !finished) return finished;
+        numbered_.push_back(std::move(file).value());
+        return {};
     }
-
-private:
     // picture.ppm → picture-0000.ppm
     std::string numbered(std::size_t at) const {
         char number[24];
         std::snprintf(number, sizeof number, "-%04zu", at);
         return path_.substr(0, path_.size() - 4) + number + path_.substr(path_.size() - 4);
     }
-    std::vector<AtomicFile> files_;
-    std::size_t count_ = 0;  // of files_ that hold a picture
+    AtomicFile alone_;  // for one picture; begun first, so that an unwritable folder is known before the first frame
+    std::optional<Canvas> first_{};  // as long as it is the only one
+    std::vector<AtomicFile> numbered_{};
     std::string path_;
     bool colour_;
-    std::vector<std::uint8_t> bytes_;
+    std::vector<std::uint8_t> bytes_{};
 };
 
 }  // namespace

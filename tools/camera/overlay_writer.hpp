@@ -15,8 +15,9 @@ class OverlayWriter {
 public:
     virtual ~OverlayWriter() = default;
     virtual Result<void> write(const Canvas& canvas) = 0;
-    // Gives the files their names and says which they are. Destroyed without: no file is left behind.
-    virtual Result<std::vector<std::string>> commit() = 0;
+    // No more pictures will come: puts the files among those that the run commits, and says their names. Nothing where
+    // no picture was written.
+    virtual Result<std::vector<std::string>> finish(OutputFiles& files) = 0;
 };
 
 // Is it a name that open_overlay accepts? Says why not, before any input is read.

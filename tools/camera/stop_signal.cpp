@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <iterator>
 #include <unistd.h>
 
 namespace isthmus::tools::camera {
@@ -14,8 +15,8 @@ namespace {
 std::atomic<int> received_signal{0};
 std::atomic<int> write_end{-1};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler uses them");
-struct sigaction previous[3];
-constexpr int handled[3] = {SIGINT, SIGTERM, SIGPIPE};
+constexpr int handled[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE};
+struct sigaction previous[std::size(handled)];
 
 void make_readable() noexcept {
     const char byte = 0;
@@ -38,16 +39,16 @@ StopSignal::StopSignal() {
     write_end = pipe_[1];
     struct sigaction action {};
     sigemptyset(&action.sa_mask);
-    for (int at = 0; at < 3; ++at) {
+    for (std::size_t at = 0; at < std::size(handled); ++at) {
         action.sa_handler = handled[at] == SIGPIPE ? SIG_IGN : note_signal;
-        // A shell that started us in the background had SIGINT ignored; that stays.
+        // A shell that started us in the background had SIGINT ignored, and nohup SIGHUP; that stays.
         ::sigaction(handled[at], nullptr, &previous[at]);
         if (previous[at].sa_handler != SIG_IGN) ::sigaction(handled[at], &action, nullptr);
     }
 }
 
 StopSignal::~StopSignal() {
-    for (int at = 0; at < 3; ++at) ::sigaction(handled[at], &previous[at], nullptr);
+    for (std::size_t at = 0; at < std::size(handled); ++at) ::sigaction(handled[at], &previous[at], nullptr);
     write_end = -1;
     for (int end : pipe_)
         if (end >= 0) ::close(end);

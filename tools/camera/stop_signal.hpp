@@ -1,10 +1,10 @@
-// StopSignal: SIGINT and SIGTERM as something that a loop can ask about and that poll() can wait for.
+// StopSignal: SIGHUP, SIGINT and SIGTERM as something that a loop can ask about and that poll() can wait for.
 #pragma once
 
 namespace isthmus::tools::camera {
 
-// While it lives, SIGINT and SIGTERM are caught and SIGPIPE is ignored, so that a closed pipe is an error of write(2).
-// One at a time in a process: signal handlers are the process's.
+// While it lives, SIGHUP, SIGINT and SIGTERM are caught and SIGPIPE is ignored, so that a closed pipe is an error of
+// write(2). One at a time in a process: signal handlers are the process's.
 class StopSignal {
 public:
     StopSignal();

@@ -28,7 +28,7 @@ double per_second(const Summary& summary) {
     return summary.wall_ns == 0 ? 0 : static_cast<double>(summary.frames) * 1e9 / static_cast<double>(summary.wall_ns);
 }
 const char* signal_name(int signal) {
-    return signal == 2 ? "SIGINT" : signal == 15 ? "SIGTERM" : "a signal";
+    return signal == 1 ? "SIGHUP" : signal == 2 ? "SIGINT" : signal == 15 ? "SIGTERM" : "a signal";
 }
 
 std::string buffers_text(const Summary& summary) {

@@ -1,9 +1,11 @@
 // Probes that finish, throw, crash and hang, in real child processes; and what is kept of tries that did.
 #include "export_tries.hpp"
 #include "probe.hpp"
+#include "process.hpp"
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,6 +74,60 @@ TEST(Probes, ThatHangAreEndedAtTheDeadline) {
         milliseconds(50));
     EXPECT_EQ(outcome.end, ProbeEnd::hung);
     expect_no_child_left();
+}
+
+// Reads until all writing ends are closed.
+std::string read_all(int fd) {
+    std::string text;
+    char part[64];
+    for (ssize_t got = 0; (got = ::read(fd, part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(got));
+    return text;
+}
+
+// A forks B, B forks C and ends; C, whose parent has ended before it could say that it wants to end with it, ends, too.
+TEST(Probes, EndWithAParentThatEndedBeforeTheySaidSo) {
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const pid_t middle = ::fork();
+    if (middle == 0) {
+        const pid_t parent = ::getpid();
+        if (::fork() == 0) {
+            while (::getppid() == parent) ::usleep(1000);
+            end_with_parent(parent);
+            [[maybe_unused]] const ssize_t written = ::write(ends[1], "alive", 5);
+        }
+        ::_exit(0);
+    }
+    ::close(ends[1]);
+    ::waitpid(middle, nullptr, 0);
+    EXPECT_EQ(read_all(ends[0]), "");
+    ::close(ends[0]);
+}
+
+// B forks C and is killed; C hangs, and its end of the pipe closes only because it ends.
+TEST(Probes, EndWithAParentThatIsKilled) {
+    int ends[2], ready[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+    const pid_t middle = ::fork();
+    if (middle == 0) {
+        const pid_t parent = ::getpid();
+        if (::fork() == 0) {
+            end_with_parent(parent);
+            ::close(ready[1]);
+            for (;;) ::pause();
+        }
+        ::close(ready[1]);
+        for (;;) ::pause();
+    }
+    ::close(ends[1]);
+    ::close(ready[1]);
+    EXPECT_EQ(read_all(ready[0]), "");
+    ::kill(middle, SIGKILL);
+    ::waitpid(middle, nullptr, 0);
+    EXPECT_EQ(read_all(ends[0]), "");
+    ::close(ends[0]);
+    ::close(ready[0]);
 }
 
 TEST(Probes, ChangeNothingInTheProcessThatAsks) {

@@ -52,6 +52,7 @@ RunningCommand::RunningCommand(const std::filesystem::path& folder, const std::v
     ::dup2(out_file, 1);
     ::dup2(err_file, 2);
     ::signal(SIGINT, SIG_DFL);
+    ::signal(SIGHUP, SIG_DFL);
     ::execvp(pointers[0], pointers.data());
     ::_exit(127);
 }

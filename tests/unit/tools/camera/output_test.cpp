@@ -42,6 +42,18 @@ protected:
         std::sort(names.begin(), names.end());
         return names;
     }
+    static Result<void> commit(Result<AtomicFile>& file) {
+        OutputFiles files;
+        if (Result<void> added = files.add(std::move(*file)); !added) return added;
+        return files.commit();
+    }
+    static Result<std::vector<std::string>> commit(OverlayWriter& writer) {
+        OutputFiles files;
+        Result<std::vector<std::string>> names = writer.finish(files);
+        if (!names) return names;
+        if (Result<void> done = files.commit(); !done) return std::move(done).error();
+        return names;
+    }
     fs::path folder_;
 };
 using Names = std::vector<std::string>;
@@ -105,7 +117,7 @@ TEST_F(Output, AppearsWhenCommittedAndNotBefore) {
     ASSERT_TRUE(file.ok()) << file.error().text();
     ASSERT_TRUE(file->write("hello").ok());
     EXPECT_FALSE(fs::exists(path("a.txt")));
-    ASSERT_TRUE(file->commit().ok());
+    ASSERT_TRUE(commit(file).ok());
     EXPECT_EQ(content(path("a.txt")), "hello");
     EXPECT_EQ(files(), Names{"a.txt"});
     struct stat facts {};
@@ -130,7 +142,7 @@ TEST_F(Output, ReplacesTheFileThatALinkNamesAndKeepsTheLink) {
     std::ofstream(path("a.txt")) << "old";
     fs::create_symlink("a.txt", path("link"));
     Result<AtomicFile> file = AtomicFile::create(path("link"));
-    ASSERT_TRUE(file.ok() && file->write("new").ok() && file->commit().ok());
+    ASSERT_TRUE(file.ok() && file->write("new").ok() && commit(file).ok());
     EXPECT_TRUE(fs::is_symlink(path("link")));
     EXPECT_EQ(content(path("a.txt")), "new");
 }
@@ -138,13 +150,80 @@ TEST_F(Output, ReplacesTheFileThatALinkNamesAndKeepsTheLink) {
 TEST_F(Output, GoesStraightIntoDevicesAndReportsFullOnes) {
     if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
     Result<AtomicFile> null = AtomicFile::create("/dev/null");
-    ASSERT_TRUE(null.ok() && null->write("gone").ok() && null->commit().ok());
+    ASSERT_TRUE(null.ok() && null->write("gone").ok() && commit(null).ok());
     EXPECT_TRUE(fs::is_character_file("/dev/null"));
     Result<AtomicFile> full = AtomicFile::create("/dev/full");
     ASSERT_TRUE(full.ok() && full->write("more").ok());
-    const Result<void> done = full->commit();
+    const Result<void> done = commit(full);
     ASSERT_FALSE(done.ok());
     EXPECT_EQ(done.error().driver_code(), ENOSPC);
+}
+
+TEST_F(Output, KeepsTheModeOfTheFileThatItReplaces) {
+    for (const mode_t mode : {mode_t{0600}, mode_t{0640}, mode_t{0666}}) {
+        std::ofstream(path("a.txt")) << "old";
+        ASSERT_EQ(::chmod(path("a.txt").c_str(), mode), 0);
+        Result<AtomicFile> file = AtomicFile::create(path("a.txt"));
+        ASSERT_TRUE(file.ok() && file->write("new").ok() && commit(file).ok());
+        struct stat facts {};
+        ASSERT_EQ(::stat(path("a.txt").c_str(), &facts), 0);
+        EXPECT_EQ(facts.st_mode & 0777, mode);
+        EXPECT_EQ(content(path("a.txt")), "new");
+    }
+}
+
+TEST_F(Output, GoesWhereALinkLeadsAlsoToWhereNothingIsYet) {
+    fs::create_symlink("later.txt", path("link"));
+    Result<AtomicFile> file = AtomicFile::create(path("link"));
+    ASSERT_TRUE(file.ok() && file->write("new").ok() && commit(file).ok());
+    EXPECT_TRUE(fs::is_symlink(path("link")));
+    EXPECT_EQ(content(path("later.txt")), "new");
+    EXPECT_EQ(files(), (Names{"later.txt", "link"}));
+}
+
+// One of several names cannot be had when all are to get theirs: the others are as they were before.
+TEST_F(Output, OfSeveralFilesIsWholeOrNotAtAll) {
+    std::ofstream(path("b.txt")) << "old";
+    OutputFiles output;
+    for (const char* name : {"a.txt", "b.txt", "c.txt"}) {
+        Result<AtomicFile> file = AtomicFile::create(path(name));
+        ASSERT_TRUE(file.ok() && file->write("new").ok());
+        if (name[0] == 'a') {
+            ASSERT_TRUE(file->finish().ok());
+        }
+        ASSERT_TRUE(output.add(std::move(*file)).ok());
+    }
+    fs::create_directory(path("c.txt"));
+    const Result<void> done = output.commit();
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().driver_code(), EISDIR);
+    EXPECT_EQ(files(), (Names{"b.txt", "c.txt"}));
+    EXPECT_EQ(content(path("b.txt")), "old");
+    EXPECT_TRUE(fs::is_directory(path("c.txt")));
+}
+
+TEST_F(Output, OfSeveralFilesRefusesTheSameFileTwice) {
+    std::ofstream(path("a.txt")) << "old";
+    fs::create_symlink("a.txt", path("link"));
+    OutputFiles output;
+    for (const char* name : {"a.txt", "b.txt"}) {
+        Result<AtomicFile> file = AtomicFile::create(path(name));
+        ASSERT_TRUE(file.ok() && output.add(std::move(*file)).ok());
+    }
+    for (const char* name : {"a.txt", "link", "./b.txt"}) {
+        Result<AtomicFile> file = AtomicFile::create(path(name));
+        ASSERT_TRUE(file.ok());
+        EXPECT_EQ(output.add(std::move(*file)).code(), Code::invalid_argument) << name;
+    }
+    ASSERT_TRUE(output.commit().ok());
+    EXPECT_EQ(files(), (Names{"a.txt", "b.txt", "link"}));
+    EXPECT_EQ(content(path("a.txt")), "");
+}
+
+TEST_F(Output, IsRefusedWhereItIsADirectory) {
+    const Result<AtomicFile> file = AtomicFile::create(folder_.string());
+    ASSERT_FALSE(file.ok());
+    EXPECT_EQ(file.code(), Code::invalid_argument);
 }
 
 TEST_F(Output, IsRefusedWhereTheFolderIsMissing) {
@@ -161,7 +240,7 @@ TEST_F(Output, IsAVideoThatReadsBack) {
     canvas.dot(1, 0, red);
     ASSERT_TRUE((*writer)->write(canvas).ok());
     ASSERT_TRUE((*writer)->write(Canvas(2, 1)).ok());
-    const Result<Names> names = (*writer)->commit();
+    const Result<Names> names = commit(**writer);
     ASSERT_TRUE(names.ok());
     EXPECT_EQ(*names, Names{path("v.y4m")});
     EXPECT_EQ(content(path("v.y4m")), std::string("YUV4MPEG2 W2 H1 F30:2 Ip A1:1 C444 XCOLORRANGE=FULL\n"
@@ -177,7 +256,7 @@ TEST_F(Output, IsOnePictureOfThatNameOrManyNumberedOnes) {
         Result<std::unique_ptr<OverlayWriter>> writer = open_overlay(path("p.ppm"), 2, 1, {});
         ASSERT_TRUE(writer.ok()) << writer.error().text();
         for (int frame = 0; frame < frames; ++frame) ASSERT_TRUE((*writer)->write(canvas).ok());
-        const Result<Names> names = (*writer)->commit();
+        const Result<Names> names = commit(**writer);
         ASSERT_TRUE(names.ok());
         EXPECT_EQ(names->size(), static_cast<std::size_t>(frames));
         for (const std::string& name : *names)
@@ -192,7 +271,7 @@ TEST_F(Output, IsGrayInPgmFiles) {
     Canvas canvas(2, 1);
     canvas.dot(0, 0, {9, 9, 9});
     canvas.dot(1, 0, red);
-    ASSERT_TRUE((*writer)->write(canvas).ok() && (*writer)->commit().ok());
+    ASSERT_TRUE((*writer)->write(canvas).ok() && commit(**writer).ok());
     const Result<ReadFrames> read = read_frames(content(path("p.pgm")));
     ASSERT_TRUE(read.ok());
     EXPECT_EQ(read->frames.at(0), (Frame{9, 76}));
@@ -201,7 +280,7 @@ TEST_F(Output, IsGrayInPgmFiles) {
 TEST_F(Output, IsNothingWithoutFramesOrCommit) {
     for (const char* name : {"v.y4m", "p.ppm"}) {
         Result<std::unique_ptr<OverlayWriter>> writer = open_overlay(path(name), 2, 1, {});
-        ASSERT_TRUE(writer.ok() && (*writer)->commit().ok());
+        ASSERT_TRUE(writer.ok() && commit(**writer).ok());
         writer = open_overlay(path(name), 2, 1, {});
         ASSERT_TRUE(writer.ok() && (*writer)->write(Canvas(2, 1)).ok() && (*writer)->write(Canvas(2, 1)).ok());
     }
@@ -216,7 +295,8 @@ TEST_F(Output, ListsCornersAsJson) {
     corner.item.corner = {5, 6, 70000};
     corner.track = 3;
     ASSERT_TRUE(writer->write(std::vector{corner, corner}).ok() && writer->write({}).ok());
-    ASSERT_TRUE(writer->commit("aa", "bb").ok());
+    OutputFiles files;
+    ASSERT_TRUE(writer->finish("aa", "bb", files).ok() && files.commit().ok());
     const nlohmann::json document = nlohmann::json::parse(content(path("c.json")));
     EXPECT_EQ(document["width"], 30);
     ASSERT_EQ(document["frames"].size(), 2u);

@@ -136,13 +136,13 @@ TEST_F(RunSignal, EndsTheRunWithWhatWasDoneSoFar) {
     const FrameShape shape = make_frame_shape(PixelFormat::gray, 384, 288).value();
     const std::vector<Frame> frames = generated_frames(shape, 4);
     const std::string input = video_of(shape, frames).substr(0, 60 + 3 * (384 * 288 + 6) + 1000);
-    for (const int number : {SIGINT, SIGTERM}) {
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
         const Ended ended =
             run_and_signal(input, {"-", "-o", path("o.y4m"), "--corners", path("o.json"), "--json"}, number);
         ASSERT_EQ(ended.code, 128 + number) << ended.err;
         EXPECT_EQ(ended.err, "");
         const nlohmann::json report = nlohmann::json::parse(ended.out, nullptr, false);
-        EXPECT_EQ(report["ended_by"], number == SIGINT ? "SIGINT" : "SIGTERM");
+        EXPECT_EQ(report["ended_by"], number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "SIGHUP");
         const std::size_t done = report["frames"];
         ASSERT_GE(done, 1u);
         ASSERT_LE(done, 3u);
@@ -161,10 +161,12 @@ TEST_F(RunSignal, EndsTheRunWithWhatWasDoneSoFar) {
 TEST_F(RunSignal, LeavesNothingWhereThereWasNoFrame) {
     // The header alone; a pipe's worth of comment makes sure that the command reads when the signal comes.
     const std::string header = "P5\n#" + std::string(100'000, ' ');
-    const Ended ended = run_and_signal(header, {"-", "-o", path("o.y4m"), "--corners", path("o.json")}, SIGINT);
-    EXPECT_EQ(ended.code, 130) << ended.err;
-    EXPECT_EQ(ended.err, "");
-    EXPECT_EQ(files(), Names{});
+    for (const int number : {SIGINT, SIGHUP}) {
+        const Ended ended = run_and_signal(header, {"-", "-o", path("o.y4m"), "--corners", path("o.json")}, number);
+        EXPECT_EQ(ended.code, 128 + number) << ended.err;
+        EXPECT_EQ(ended.err, "");
+        EXPECT_EQ(files(), Names{});
+    }
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+// System calls that concern the process as a whole.
+#include "process.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace isthmus::tools {
+
+void prepare_process() noexcept {
+    ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGXFSZ, SIG_IGN);
+    for (int descriptor = 0; descriptor <= STDERR_FILENO; ++descriptor) {
+        if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+        // The least free number, which is this one. O_PATH: cannot be read or written, and needs no /dev.
+        const int opened = ::open("/", O_PATH | O_DIRECTORY);
+        if (opened < 0) ::_exit(1);  // no descriptor can be had at all
+    }
+}
+
+void end_with_parent(pid_t parent) noexcept {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // The parent may have ended between fork() and prctl(), and no signal comes any more.
+    if (::getppid() != parent) ::_exit(1);
+}
+
+}  // namespace isthmus::tools
