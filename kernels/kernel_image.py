@@ -11,6 +11,7 @@ names the source: kernels then run on CPU devices and simulated machines only.
 import argparse
 import hashlib
 import os
+import re
 import subprocess
 import sys
 
@@ -39,6 +40,9 @@ def parse_arguments():
     missing = [name for name in needed if not getattr(a, name)]
     if missing:
         parser.error('missing: ' + ', '.join(missing))
+    # It stands in C++ and in assembly as it is.
+    if needed and not re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', a.symbol):
+        parser.error(f'--symbol {a.symbol!r}: a name of C is wanted: letters, digits and _, the first one no digit')
     return a
 
 
@@ -79,6 +83,12 @@ def compile_image(a):
     return rule.split(':', 1)[1].split()
 
 
+def as_c_string(text):
+    """The characters between the quotes of a C string."""
+    return ''.join(c if ' ' <= c <= '~' and c not in '"\\?' else ''.join(f'\\{b:03o}' for b in c.encode(errors='surrogateescape'))
+                   for c in text)
+
+
 def write_if_changed(path, text):
     if os.path.exists(path):
         with open(path, encoding='utf-8') as f:
@@ -93,7 +103,8 @@ def main():
     if a.print_architectures:
         print(' '.join(all_architectures(a.nvcc)))
         return
-    name = a.name or os.path.basename(a.source)
+    name = as_c_string(a.name or os.path.basename(a.source))
+    comment = name.replace('*/', '*_/')
     depends = [a.source]
     with open(a.source, 'rb') as f:
         source = f.read()
@@ -116,8 +127,8 @@ def main():
             f.write(content)
     digest = hashlib.sha256(content).hexdigest()
 
-    path = os.path.abspath(a.image).replace('\\', '\\\\').replace('"', '\\"')
-    write_if_changed(a.assembly, f'''/* {name}, sha256 {digest}: the hash makes this file, and what is built from it, change with the image. */
+    path = as_c_string(os.path.abspath(a.image))
+    write_if_changed(a.assembly, f'''/* {comment}, sha256 {digest}: the hash makes this file, and what is built from it, change with the image. */
     .section .rodata
     .balign 16
     .globl {a.symbol}_data
@@ -139,9 +150,14 @@ constinit const isthmus::KernelImage {a.symbol} = {{{a.symbol}_data, {len(conten
 }}
 ''')
     if a.depfile:
-        with open(a.depfile, 'w', encoding='utf-8') as f:
+        with open(a.depfile, 'w', encoding='utf-8', errors='surrogateescape') as f:
             f.write(a.image + ': ' + ' '.join(dict.fromkeys(depends)) + '\n')
 
 
 if __name__ == '__main__':
-    main()
+    try:
+        main()
+    except OSError as error:
+        sys.exit('kernel_image: ' + (f'{error.filename}: {error.strerror}' if error.filename else str(error)))
+    except subprocess.CalledProcessError as error:
+        sys.exit(f'kernel_image: {" ".join(error.cmd)} failed (exit status {error.returncode})')

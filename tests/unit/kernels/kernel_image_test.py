@@ -5,6 +5,7 @@
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,43 @@ class KernelImage(unittest.TestCase):
         self.assertEqual(self.make('--prebuilt', self.path('old.fatbin'))[1], 'true')
         self.assertEqual(self.read('k.fatbin'), 'as if it were code')
         self.assertIn('old.fatbin', self.read('k.d'))
+
+    def refused(self, source, symbol, says):
+        done = subprocess.run([SCRIPT, source, '--symbol', symbol, '--image', self.path('k.fatbin'),
+                               '--assembly', self.path('k.S'), '--definition', self.path('k_image.cpp')],
+                              capture_output=True, text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(says, done.stderr)
+        self.assertNotIn('Traceback', done.stderr)
+        self.assertFalse(os.path.exists(self.path('k_image.cpp')))
+
+    def test_a_source_that_is_not_there_is_one_line(self):
+        self.refused(self.path('missing.cpp'), 'image_k', 'missing.cpp: No such file')
+
+    def test_a_symbol_that_is_no_name_of_c_is_refused(self):
+        self.write('k.cpp', KERNEL.format(number=0))
+        for symbol in ('', '1k', 'a-b', 'a b', 'k;', 'k\n.globl main', 'k\n', 'größe', 'a::b', '"'):
+            with self.subTest(symbol=symbol):
+                self.refused(self.path('k.cpp'), symbol, 'symbol')
+
+    def test_names_that_c_would_read_otherwise_still_compile(self):
+        if shutil.which('c++') is None:
+            self.skipTest('there is no c++ here')
+        for name in ('a"b.cpp', 'a\\b.cpp', 'a*/b.cpp', 'a\nb.cpp', 'größe.cpp'):
+            with self.subTest(name=name):
+                self.write('k.cpp', KERNEL.format(number=0))
+                done = subprocess.run([SCRIPT, self.path('k.cpp'), '--symbol', 'image_k', '--name', name,
+                                       '--image', self.path('k.fatbin'), '--assembly', self.path('k.S'),
+                                       '--definition', self.path('k_image.cpp')],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                done = subprocess.run(['c++', '-std=c++20', '-fsyntax-only', *INCLUDES, self.path('k_image.cpp')],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_compiler_that_is_not_there_is_one_line(self):
+        self.assertIn('/nonexistent/nvcc', self.make('--nvcc', '/nonexistent/nvcc', expect=1))
+        self.assertNotIn('Traceback', self.make('--nvcc', '/bin/false', expect=1))
 
     def test_an_empty_prebuilt_image_is_refused(self):
         self.write('old.fatbin', '')
