@@ -3,12 +3,13 @@
 
 #include "channel_place.hpp"
 #include "channel_state.hpp"
+#include "open_greetings.hpp"
 #include "process.hpp"
 
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 namespace isthmus::inline v0 {
@@ -16,8 +17,11 @@ namespace detail {
 
 class ListenerState {
 public:
-    ListenerState(ListenerPlace place, ChannelOptions options, const platform::os::ProcessCalls& calls)
-        : place_(std::move(place)), options_(std::move(options)), calls_(&calls), forks_(process::generation()) {}
+    ListenerState(ListenerPlace place, OpenGreetings greetings, ChannelOptions options)
+        : place_(std::move(place)),
+          greetings_(std::move(greetings)),
+          options_(std::move(options)),
+          forks_(process::generation()) {}
     ListenerState(const ListenerState&) = delete;
     ListenerState& operator=(const ListenerState&) = delete;
     // The name is the parent's after fork().
@@ -26,14 +30,32 @@ public:
     }
     bool forked() const noexcept { return forks_ != process::generation(); }
 
-    const ListenerPlace& place() const noexcept { return place_; }
     const ChannelOptions& options() const noexcept { return options_; }
-    const platform::os::ProcessCalls& calls() const noexcept { return *calls_; }
+    int descriptor() const noexcept { return greetings_.descriptor(); }
+
+    // true: take() has an answer.
+    Result<bool> wait(std::chrono::nanoseconds timeout) {
+        if (forked()) {
+            return Error(Code::forked, "a listener was used in a child of the process that opened it",
+                         "open one in the child, in a directory of its own");
+        }
+        if (next_) return true;
+        Result<std::optional<OpenGreetings::Outcome>> outcome = greetings_.next(after(timeout), options_);
+        if (!outcome) return std::move(outcome).error();
+        next_ = std::move(outcome).value();
+        return next_.has_value();
+    }
+    OpenGreetings::Outcome take() {
+        OpenGreetings::Outcome outcome = std::move(*next_);
+        next_.reset();
+        return outcome;
+    }
 
 private:
     ListenerPlace place_;
+    OpenGreetings greetings_;
+    std::optional<OpenGreetings::Outcome> next_{};  // what wait() came upon
     ChannelOptions options_;
-    const platform::os::ProcessCalls* calls_;
     std::uint64_t forks_;
 };
 
@@ -57,7 +79,12 @@ Result<Listener> ChannelAccess::listen(const std::string& directory, const Chann
     if (Result<void> fine = check(options); !fine) return std::move(fine).error();
     Result<ListenerPlace> place = ListenerPlace::take(directory, calls);
     if (!place) return std::move(place).error();
-    return Listener(std::make_unique<ListenerState>(std::move(place).value(), options, calls));
+    Result<OpenGreetings> greetings = OpenGreetings::of(place->socket(), calls);
+    if (!greetings) {
+        place->end();
+        return std::move(greetings).error();
+    }
+    return Listener(std::make_unique<ListenerState>(std::move(place).value(), std::move(greetings).value(), options));
 }
 
 }  // namespace detail
@@ -90,6 +117,9 @@ Result<void> Channel::send(std::uint32_t kind, std::span<const std::byte> bytes,
 Result<void> Channel::wait_received() {
     return state_ ? state_->wait_received() : Result<void>(moved_from());
 }
+Result<bool> Channel::wait_received(std::chrono::nanoseconds timeout) {
+    return state_ ? state_->wait_received(timeout) : Result<bool>(moved_from());
+}
 Result<ChannelMessage> Channel::receive() {
     return state_ ? state_->receive() : Result<ChannelMessage>(moved_from());
 }
@@ -112,12 +142,7 @@ Result<Listener> Listener::create(const std::string& directory, const ChannelOpt
     return detail::ChannelAccess::listen(directory, options, platform::os::ProcessCalls::real());
 }
 Result<bool> Listener::wait_for_connection(std::chrono::nanoseconds timeout) {
-    if (!state_) return moved_from();
-    if (state_->forked()) {
-        return Error(Code::forked, "a listener was used in a child of the process that opened it",
-                     "open one in the child, in a directory of its own");
-    }
-    return detail::wait_for_socket(state_->place().socket(), POLLIN, detail::after(timeout), state_->calls());
+    return state_ ? state_->wait(timeout) : Result<bool>(moved_from());
 }
 Result<Channel> Listener::accept() {
     Result<bool> there = wait_for_connection(state_ ? state_->options().step_timeout : std::chrono::nanoseconds(0));
@@ -126,15 +151,12 @@ Result<Channel> Listener::accept() {
         return Error(Code::timed_out, "nobody connected to a listener in time",
                      "wait_for_connection(), or a larger ChannelOptions::step_timeout");
     }
-    FileDescriptor socket;
-    do {
-        socket = FileDescriptor(state_->calls().accept4(state_->place().socket(), nullptr, nullptr, SOCK_CLOEXEC));
-    } while (!socket && errno == EINTR);
-    if (!socket) return detail::channel_error("accept4", errno, "a connection could not be accepted");
-    return detail::ChannelAccess::over(std::move(socket), ChannelSide::offering, state_->options(), state_->calls());
+    Result<std::unique_ptr<detail::ChannelState>> channel = state_->take();
+    if (!channel) return std::move(channel).error();
+    return Channel(std::move(channel).value());
 }
 int Listener::descriptor() const noexcept {
-    return state_ ? state_->place().socket() : -1;
+    return state_ ? state_->descriptor() : -1;
 }
 
 Result<Channel> connect_channel(const std::string& directory, const ChannelOptions& options) {

@@ -110,20 +110,25 @@ Error channel_error(const char* call, int error, const std::string& what) {
     return Error(code, what + ": " + system_words(error), std::move(remedy)).from_call(call, error);
 }
 
-Result<bool> wait_for_socket(int socket, short events, ChannelDeadline deadline,
-                             const platform::os::ProcessCalls& calls) {
+Result<bool> wait_for_sockets(std::span<pollfd> sockets, ChannelDeadline deadline,
+                              const platform::os::ProcessCalls& calls) {
     while (true) {
         const auto left = std::max(deadline - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration{0});
         const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
         timespec timeout{};
         timeout.tv_sec = static_cast<time_t>(std::min<std::int64_t>(seconds.count(), 1 << 30));
         timeout.tv_nsec = static_cast<long>((left - seconds).count());
-        pollfd one{socket, events, 0};
-        const int ready = calls.wait(&one, 1, &timeout);
+        const int ready = calls.wait(sockets.data(), sockets.size(), &timeout);
         if (ready > 0) return true;  // POLLHUP and POLLERR, too: the next call says what is the matter
         if (ready < 0 && errno != EINTR) return channel_error("ppoll", errno, "waiting for another process");
         if (ready == 0 && std::chrono::steady_clock::now() >= deadline) return false;
     }
+}
+
+Result<bool> wait_for_socket(int socket, short events, ChannelDeadline deadline,
+                             const platform::os::ProcessCalls& calls) {
+    pollfd one{socket, events, 0};
+    return wait_for_sockets({&one, 1}, deadline, calls);
 }
 
 Result<void> random_bytes(std::span<std::byte> bytes, const platform::os::ProcessCalls& calls) {

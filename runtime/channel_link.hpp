@@ -25,6 +25,9 @@ Error channel_error(const char* call, int error, const std::string& what);
 // deadline that has passed looks once.
 Result<bool> wait_for_socket(int socket, short events, ChannelDeadline deadline,
                              const platform::os::ProcessCalls& calls);
+// The same for several; their `revents` say which.
+Result<bool> wait_for_sockets(std::span<pollfd> sockets, ChannelDeadline deadline,
+                              const platform::os::ProcessCalls& calls);
 
 // What one call of recvmsg brought. Its descriptors have an owner from the moment they are in this process.
 struct ArrivedFrame {

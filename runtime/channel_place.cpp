@@ -81,10 +81,53 @@ Error nobody_listens(const std::string& directory) {
             "start the other process first, and connect again"};
 }
 
+Error not_ours(const std::string& directory, const std::string& what) {
+    return {Code::not_permitted,
+            "the directory " + directory + " is no place for a channel: its entry '" + place_name + "' " + what +
+                ", and was left as it is",
+            "move that entry away, or name another directory"};
+}
+
+// Whether the name in a locked directory is a dead listener's: a socket of this user that refuses connections. true:
+// it is; false: there is no such name. Everything else under that name is refused.
+Result<bool> has_dead_name(int at, const std::string& directory, const platform::os::ProcessCalls& calls) {
+    const FileDescriptor name(calls.openat(at, place_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!name) {
+        if (errno == ENOENT) return false;
+        return channel_error("openat", errno, "the entry of a listener in " + directory + " could not be checked");
+    }
+    struct stat facts {};
+    if (calls.fstat(name.get(), &facts) != 0) return channel_error("fstat", errno, directory + " could not be checked");
+    if (!S_ISSOCK(facts.st_mode)) return not_ours(directory, "is no socket");
+    if (facts.st_uid != calls.geteuid()) return not_ours(directory, "belongs to user " + std::to_string(facts.st_uid));
+    const FileDescriptor socket(calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) return channel_error("socket", errno, "a listener's name could not be checked");
+    const sockaddr_un address = address_of(path_of(name.get()));
+    while (calls.connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+        const int error = errno;
+        if (error == ECONNREFUSED) return true;
+        if (error == EINTR) continue;
+        if (error == EAGAIN || error == EPROTOTYPE) break;  // its queue is full, or it is a socket of another kind
+        return channel_error("connect", error, "the listener's name in " + directory + " could not be checked");
+    }
+    return Error(Code::in_use,
+                 "another program listens at '" + std::string(place_name) + "' in the directory " + directory,
+                 "a directory for each listener, or end the other program");
+}
+
 // The name, where its listener is dead. A listener that is just beginning holds the lock.
 void remove_dead_name(int directory, const platform::os::ProcessCalls& calls) noexcept {
     const FileDescriptor readable(calls.openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (readable && locked(readable.get(), calls)) calls.unlinkat(readable.get(), place_name, 0);
+    if (!readable || !locked(readable.get(), calls)) return;
+    const Result<bool> dead = has_dead_name(readable.get(), {}, calls);
+    if (dead && *dead) calls.unlinkat(readable.get(), place_name, 0);
+}
+
+// Whether something else than a socket has the name by now.
+bool was_replaced(int directory, const platform::os::ProcessCalls& calls) noexcept {
+    const FileDescriptor name(calls.openat(directory, place_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat facts {};
+    return name && calls.fstat(name.get(), &facts) == 0 && !S_ISSOCK(facts.st_mode);
 }
 
 }  // namespace
@@ -122,8 +165,9 @@ Result<ListenerPlace> ListenerPlace::take(const std::string& asked, const platfo
         }
         pause_1ms(calls);
     }
-    // Locked: whatever has the name is a dead listener's.
-    if (calls.unlinkat(at, place_name, 0) != 0 && errno != ENOENT) {
+    Result<bool> dead = has_dead_name(at, directory, calls);
+    if (!dead) return std::move(dead).error();
+    if (*dead && calls.unlinkat(at, place_name, 0) != 0 && errno != ENOENT) {
         return channel_error("unlinkat", errno, "a dead listener's name in " + directory + " could not be removed");
     }
     place.socket_ = FileDescriptor(calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -142,7 +186,7 @@ Result<ListenerPlace> ListenerPlace::take(const std::string& asked, const platfo
 }
 
 void ListenerPlace::end() noexcept {
-    calls_->unlinkat(directory_.get(), place_name, 0);
+    if (!was_replaced(directory_.get(), *calls_)) calls_->unlinkat(directory_.get(), place_name, 0);
     // Ends for everybody, also where a forked child still holds copies of both.
     if (socket_) calls_->shutdown(socket_.get(), SHUT_RDWR);
     calls_->flock(directory_.get(), LOCK_UN);

@@ -18,6 +18,14 @@ Error lost(const std::string& what) {
             "start it again, and connect anew; what was received before stays valid"};
 }
 
+constexpr const char* greeting_owed = "its half of the handshake";
+
+Error silent(const PeerCredentials& peer, const char* owed) {
+    return {Code::timed_out,
+            "pid " + std::to_string(peer.pid) + " was silent, and the channel is closed: it owed " + owed,
+            "ask the other process what it waits for, or give it longer (ChannelOptions::step_timeout)"};
+}
+
 }  // namespace
 
 Result<void> check(const ChannelOptions& options) {
@@ -53,7 +61,7 @@ ChannelState::~ChannelState() {
     close();
 }
 
-Result<std::unique_ptr<ChannelState>> ChannelState::greet(FileDescriptor socket, ChannelSide side,
+Result<std::unique_ptr<ChannelState>> ChannelState::begin(FileDescriptor socket, ChannelSide side,
                                                           const ChannelOptions& options,
                                                           const platform::os::ProcessCalls& calls) {
     if (Result<void> fine = check(options); !fine) return std::move(fine).error();
@@ -62,27 +70,52 @@ Result<std::unique_ptr<ChannelState>> ChannelState::greet(FileDescriptor socket,
     if (Result<void> fine = admit(link->peer(), options, calls); !fine) return std::move(fine).error();
     rules::ChannelNonce nonce{};
     if (Result<void> drawn = random_bytes(nonce, calls); !drawn) return std::move(drawn).error();
-    std::unique_ptr<ChannelState> state(
+    return std::unique_ptr<ChannelState>(
         new ChannelState(std::move(link).value(), ChannelProtocol(side, nonce, options.quota), options));
-    if (Result<void> greeted = state->greet(); !greeted) return std::move(greeted).error();
-    return state;
 }
 
-Result<void> ChannelState::greet() {
+Result<std::unique_ptr<ChannelState>> ChannelState::greet(FileDescriptor socket, ChannelSide side,
+                                                          const ChannelOptions& options,
+                                                          const platform::os::ProcessCalls& calls) {
+    Result<std::unique_ptr<ChannelState>> state = begin(std::move(socket), side, options, calls);
+    if (!state) return state;
+    while (true) {
+        Result<Greeting> greeting = (*state)->greet_on();
+        if (!greeting) return std::move(greeting).error();
+        if (*greeting == Greeting::over) return state;
+        Result<void> waited = (*state)->wait_step(POLLIN, after(options.step_timeout), greeting_owed);
+        if (!waited) return std::move(waited).error();
+    }
+}
+
+Result<ChannelState::Greeting> ChannelState::greet_on() {
+    Greeting seen = Greeting::nothing_came;
     while (protocol_.phase() == ChannelProtocol::Phase::greeting) {
         if (const auto mine = protocol_.greeting()) {
-            if (Result<void> sent = put(mine->span(), {}, {}); !sent) return sent;
+            // A new socket has room for the one or two small frames of a greeting, so that this does not wait.
+            if (Result<void> sent = put(mine->span(), {}, {}); !sent) return std::move(sent).error();
             protocol_.greeting_sent();
             continue;
         }
         Result<bool> came = pump();
         if (!came) return std::move(came).error();
-        if (*came) continue;
-        if (Result<void> waited = wait_step(POLLIN, after(step_timeout_), "its half of the handshake"); !waited) {
-            return waited;
-        }
+        if (!*came) return seen;
+        seen = Greeting::went_on;
     }
-    return ended_ ? Result<void>(*ended_) : Result<void>();
+    if (ended_) return *ended_;
+    return Greeting::over;
+}
+
+Error ChannelState::end_silent_greeting() {
+    return end(silent(peer(), greeting_owed), false);
+}
+
+Error ChannelState::end_displaced_greeting() {
+    return end(Error(Code::timed_out,
+                     "pid " + std::to_string(peer().pid) +
+                         " was given up during its handshake: too many later connections wait for theirs",
+                     "connect anew; fewer processes that connect at the same time"),
+               false);
 }
 
 Result<void> ChannelState::usable() const {
@@ -142,10 +175,7 @@ Result<void> ChannelState::wait_step(short events, ChannelDeadline deadline, con
     Result<bool> ready = link_.wait(events, deadline);
     if (!ready) return end(std::move(ready).error(), false);
     if (*ready) return {};
-    return end(Error(Code::timed_out,
-                     "pid " + std::to_string(peer().pid) + " was silent, and the channel is closed: it owed " + owed,
-                     "ask the other process what it waits for, or give it longer (ChannelOptions::step_timeout)"),
-               false);
+    return end(silent(peer(), owed), false);
 }
 
 Result<void> ChannelState::put(std::span<const std::byte> header, std::span<const std::byte> payload,
@@ -210,18 +240,26 @@ Result<void> ChannelState::send(std::uint32_t kind, std::span<const std::byte> b
 }
 
 Result<void> ChannelState::wait_received() {
-    if (Result<void> fine = usable(); !fine) return fine;
-    const ChannelDeadline deadline = after(step_timeout_);
+    Result<bool> received = wait_received(step_timeout_);
+    if (!received) return std::move(received).error();
+    if (*received) return {};
+    return end(silent(peer(), "the receipt of what was sent"), false);
+}
+
+Result<bool> ChannelState::wait_received(std::chrono::nanoseconds timeout) {
+    if (Result<void> fine = usable(); !fine) return std::move(fine).error();
+    const ChannelDeadline deadline = after(timeout);
     while (!protocol_.all_received()) {
         Result<bool> came = pump();
         if (!came) return std::move(came).error();
         if (!*came) {
-            Result<void> waited = wait_step(POLLIN, deadline, "the receipt of what was sent");
-            if (!waited) return waited;
+            Result<bool> ready = link_.wait(POLLIN, deadline);
+            if (!ready) return end(std::move(ready).error(), false);
+            if (!*ready) return false;
         }
         if (ended_ && !protocol_.all_received()) return *ended_;
     }
-    return {};
+    return true;
 }
 
 Result<bool> ChannelState::wait_for_message(std::chrono::nanoseconds timeout) {

@@ -26,6 +26,21 @@ public:
     static Result<std::unique_ptr<ChannelState>> greet(FileDescriptor socket, ChannelSide side,
                                                        const ChannelOptions& options,
                                                        const platform::os::ProcessCalls& calls);
+    // Admits the peer; the greeting is the caller's to carry on with greet_on().
+    static Result<std::unique_ptr<ChannelState>> begin(FileDescriptor socket, ChannelSide side,
+                                                       const ChannelOptions& options,
+                                                       const platform::os::ProcessCalls& calls);
+    enum class Greeting : std::uint8_t {
+        nothing_came,  // the peer owes its half
+        went_on,       // a frame of the peer came; it owes the next one
+        over,          // the channel is open
+    };
+    // As far as it goes without waiting for the peer. An error has ended the channel.
+    Result<Greeting> greet_on();
+    // Ends a channel whose peer owed its half of the greeting for too long.
+    Error end_silent_greeting();
+    // Ends a channel whose greeting made room for a later one.
+    Error end_displaced_greeting();
     ~ChannelState();
 
     const PeerCredentials& peer() const noexcept { return link_.peer(); }
@@ -34,13 +49,13 @@ public:
 
     Result<void> send(std::uint32_t kind, std::span<const std::byte> bytes, std::span<const int> fds);
     Result<void> wait_received();
+    Result<bool> wait_received(std::chrono::nanoseconds timeout);
     Result<ChannelMessage> receive();
     Result<bool> wait_for_message(std::chrono::nanoseconds timeout);
     void close() noexcept;
 
 private:
     ChannelState(ChannelLink link, rules::ChannelProtocol protocol, const ChannelOptions& options);
-    Result<void> greet();
     Result<void> usable() const;  // this process, and not ended
     // Ends the channel with this error, which every later call repeats.
     Error end(Error error, bool keep_messages);

@@ -33,10 +33,10 @@ void* call_mmap(void* address, std::size_t bytes, int protection, int flags, int
 
 const ProcessCalls& ProcessCalls::real() noexcept {
     static constexpr ProcessCalls calls = {
-        ::socket,     ::socketpair,   ::bind,         ::listen,  ::accept4, ::connect,  ::getsockopt,
-        ::setsockopt, ::shutdown,     ::sendmsg,      ::recvmsg, call_wait, call_open,  call_openat,
-        ::mkdir,      ::unlinkat,     ::flock,        ::fstat,   ::fstatfs, call_fcntl, ::getrandom,
-        ::geteuid,    ::memfd_create, call_ftruncate, call_mmap, ::munmap};
+        ::socket,     ::socketpair, ::bind,    ::listen,       ::accept4,      ::connect,       ::getsockopt,
+        ::setsockopt, ::shutdown,   ::sendmsg, ::recvmsg,      call_wait,      ::epoll_create1, ::epoll_ctl,
+        call_open,    call_openat,  ::mkdir,   ::unlinkat,     ::flock,        ::fstat,         ::fstatfs,
+        call_fcntl,   ::getrandom,  ::geteuid, ::memfd_create, call_ftruncate, call_mmap,       ::munmap};
     return calls;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -28,6 +29,8 @@ struct ProcessCalls {
     ssize_t (*sendmsg)(int socket, const msghdr* message, int flags);
     ssize_t (*recvmsg)(int socket, msghdr* message, int flags);
     int (*wait)(pollfd* fds, unsigned long count, const timespec* timeout);  // ppoll with the caller's signal mask
+    int (*epoll_create1)(int flags);
+    int (*epoll_ctl)(int epoll, int operation, int fd, epoll_event* event);
     int (*open)(const char* path, int flags);
     int (*openat)(int directory, const char* path, int flags);
     int (*mkdir)(const char* path, mode_t mode);

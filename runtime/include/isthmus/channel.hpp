@@ -95,6 +95,9 @@ public:
     Result<void> send(std::uint32_t kind, std::span<const std::byte> bytes, std::span<const int> fds = {});
     // Waits until the peer has received everything that was sent: one step.
     Result<void> wait_received();
+    // The same for up to `timeout` (0: looks only), where the peer may take longer; false: it has not yet, and the
+    // channel is as it was.
+    Result<bool> wait_received(std::chrono::nanoseconds timeout);
     // The next message, which the peer owes: one step. Its descriptors are closed by exec.
     Result<ChannelMessage> receive();
     // Where the peer owes nothing: has a message come? Waits up to `timeout` (0: looks only); false: none has, and
@@ -114,23 +117,29 @@ private:
 };
 
 // A place to connect to: the socket `directory`/channel. One listener per directory, which is locked while it lives.
-// The name of a listener that was killed is removed by the next one, and by who tries to connect. Movable; one thread.
+// The name of a listener that was killed is removed by the next one, and by who tries to connect. Connections are
+// greeted side by side, 64 at a time and 32 of one user; beyond that the oldest is given up. No thread is started:
+// greetings go on in the two functions below. Movable; one thread at a time.
 class ISTHMUS_API Listener {
 public:
     // Creates the directory (mode 0700) where it is missing, not its parents. Errors: not_permitted (it belongs to
-    // somebody else, others may enter it, it is a symbolic link), in_use (another listener lives in it),
-    // invalid_argument, system_error.
+    // another user, others may enter it, it is a symbolic link, its entry `channel` is not a socket of this user),
+    // in_use (another listener lives in it, or another program has that socket), invalid_argument, system_error.
     static Result<Listener> create(const std::string& directory, const ChannelOptions& options = {});
     Listener(Listener&&) noexcept;
     Listener& operator=(Listener&&) noexcept;
     ~Listener();  // removes the name; the directory stays
 
-    // Waits until somebody connects; false: nobody did.
+    // Accepts and greets until a connection is open or has failed, so that accept() answers at once; false: neither
+    // happened within `timeout` (0: goes on with what has come, and does not wait). An error ends the listener.
+    // ChannelOptions::allow is asked here.
     Result<bool> wait_for_connection(std::chrono::nanoseconds timeout);
     // The next connection, checked and greeted. Errors are about that connection (as Channel's; timed_out also where
-    // nobody connected within a step); the listener goes on.
+    // no connection was open within a step); the listener goes on.
     Result<Channel> accept();
-    int descriptor() const noexcept;  // for poll(): readable when somebody connects
+    // For poll(): readable when a process connects, or one that is being greeted answers. Call wait_for_connection(0)
+    // then, which may find that no greeting is over yet. A peer that is silent makes nothing readable.
+    int descriptor() const noexcept;
 
 private:
     friend struct detail::ChannelAccess;

@@ -120,6 +120,21 @@ TEST(Channel, RefusalsOfMessagesLeaveItOpen) {
     EXPECT_EQ(two.receiving.receive().value().kind, 2u);
 }
 
+TEST(Channel, LooksForAReceiptWithoutEndingTheChannel) {
+    Two two = meet();
+    EXPECT_TRUE(two.offering.wait_received(0s).value()) << "nothing was sent";
+    ASSERT_TRUE(two.offering.send(1, {}).ok());
+    EXPECT_FALSE(two.offering.wait_received(0s).value());
+    EXPECT_FALSE(two.offering.wait_received(1ms).value());
+    EXPECT_EQ(two.receiving.receive().value().kind, 1u);
+    EXPECT_TRUE(two.offering.wait_received(20s).value());
+    ASSERT_TRUE(two.offering.send(2, {}).ok());
+    two.receiving.close();
+    EXPECT_EQ(two.offering.wait_received(20s).code(), Code::peer_lost);
+    Channel moved = std::move(two.offering);
+    EXPECT_EQ(two.offering.wait_received(0s).code(), Code::invalid_handle);  // NOLINT(bugprone-use-after-move)
+}
+
 // keeps I6
 TEST(Channel, AnEndThatIsClosedIsKnownAtOnceAndForGood) {
     Two two = meet();

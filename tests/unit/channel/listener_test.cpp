@@ -7,11 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <future>
@@ -75,9 +77,9 @@ TEST(Listener, GoesOnAfterSomebodyWhoIsNotAdmitted) {
     options.allow = [&admits](const PeerCredentials&) { return admits; };
     Listener listener = Listener::create(directory.path(), options).value();
     for (const bool admitted : {false, true}) {
+        admits = admitted;
         auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path(), patient()); });
         EXPECT_TRUE(listener.wait_for_connection(20s).value());
-        admits = admitted;
         EXPECT_EQ(listener.accept().code(), admitted ? Code::ok : Code::not_permitted);
         EXPECT_EQ(other.get().code(), admitted ? Code::ok : Code::peer_lost);
     }
@@ -170,6 +172,175 @@ TEST(Listener, GoesOnAfterSomebodyWhoSaysNothing) {
         (void)other.get();
     }
     EXPECT_TRUE(met);
+}
+
+// A socket that is connected to the listener and says nothing.
+FileDescriptor silent_peer(const std::string& directory) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, (directory + "/channel").c_str());
+    FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0)
+        << std::strerror(errno);
+    return socket;
+}
+
+// keeps I4: its time is not over when the others have been greeted.
+TEST(Listener, OneThatSaysNothingHoldsUpNoOther) {
+    const NothingLeft nothing_left;
+    OwnDirectory directory;
+    Listener listener = Listener::create(directory.path(), patient()).value();
+    const FileDescriptor first = silent_peer(directory.path());
+    const FileDescriptor second = silent_peer(directory.path());
+    for (int times = 0; times < 3; ++times) {
+        auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path(), patient()); });
+        Result<Channel> ours = listener.accept();
+        ASSERT_TRUE(ours.ok()) << ours.error().text();
+        Channel theirs = other.get().value();
+        ASSERT_TRUE(ours->send(7, {}).ok());
+        EXPECT_EQ(theirs.receive().value().kind, 7u);
+    }
+    char byte = 0;
+    EXPECT_LT(::recv(first.get(), &byte, 1, MSG_DONTWAIT), 0) << "it was given up";
+    EXPECT_EQ(errno, EAGAIN);
+}
+
+// keeps I4
+TEST(Listener, ThoseThatSayNothingTakeNoMoreThanAQuota) {
+    const NothingLeft nothing_left;
+    OwnDirectory directory;
+    Listener listener = Listener::create(directory.path(), patient()).value();
+    const int before = open_files();
+    std::vector<FileDescriptor> silent;
+    int given_up = 0;
+    for (int at = 0; at < 100; ++at) {
+        silent.push_back(silent_peer(directory.path()));
+        while (listener.wait_for_connection(0s).value()) {
+            EXPECT_EQ(listener.accept().code(), Code::timed_out);
+            ++given_up;
+        }
+    }
+    EXPECT_EQ(given_up, 100 - 32);
+    EXPECT_EQ(open_files() - before, 100 + 32) << "this process's ends, and those that are being greeted";
+    // The oldest were closed, the youngest were not, and one that speaks is greeted.
+    char byte = 0;
+    EXPECT_EQ(::recv(silent.front().get(), &byte, 1, MSG_DONTWAIT), 0);
+    EXPECT_LT(::recv(silent.back().get(), &byte, 1, MSG_DONTWAIT), 0);
+    auto other = std::async(std::launch::async, [&] { return connect_channel(directory.path(), patient()); });
+    Result<Channel> ours = listener.accept();
+    while (!ours && ours.code() == Code::timed_out) ours = listener.accept();  // of the one that made room
+    EXPECT_TRUE(ours.ok()) << ours.error().text();
+    EXPECT_TRUE(other.get().ok());
+}
+
+// keeps I4: whoever sleeps in poll() of its own misses nothing.
+TEST(Listener, ItsDescriptorTellsOfEveryStepOfAGreeting) {
+    OwnDirectory directory;
+    Listener listener = Listener::create(directory.path(), patient()).value();
+    const FileDescriptor silent = silent_peer(directory.path());
+    auto others = std::async(std::launch::async, [&] {
+        std::vector<Channel> channels;
+        for (int at = 0; at < 5; ++at) channels.push_back(connect_channel(directory.path(), patient()).value());
+        return channels;
+    });
+    std::vector<Channel> accepted;
+    while (accepted.size() < 5) {
+        pollfd one{listener.descriptor(), POLLIN, 0};
+        ASSERT_EQ(::poll(&one, 1, 20000), 1);
+        if (listener.wait_for_connection(0s).value()) accepted.push_back(listener.accept().value());
+    }
+    EXPECT_EQ(others.get().size(), 5u);
+    pollfd one{listener.descriptor(), POLLIN, 0};
+    (void)listener.wait_for_connection(0s);
+    EXPECT_EQ(::poll(&one, 1, 0), 0) << "one that is silent makes nothing readable";
+}
+
+// keeps I4: also where a child that was forked meanwhile holds copies of the sockets.
+TEST(Listener, AGreetingThatFailedLeavesNothingToListenTo) {
+    OwnDirectory directory;
+    Listener listener = Listener::create(directory.path(), patient()).value();
+    FileDescriptor silent = silent_peer(directory.path());
+    EXPECT_FALSE(listener.wait_for_connection(0s).value());
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    FileDescriptor from(ends[0]);
+    FileDescriptor to(ends[1]);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        silent.close();
+        to.close();
+        char byte = 0;
+        ::_exit(::read(from.get(), &byte, 1) == 0 ? 0 : 1);  // until the parent is done
+    }
+    silent.close();
+    EXPECT_TRUE(listener.wait_for_connection(20s).value());
+    EXPECT_EQ(listener.accept().code(), Code::peer_lost);
+    pollfd one{listener.descriptor(), POLLIN, 0};
+    EXPECT_EQ(::poll(&one, 1, 0), 0);
+    to.close();
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+// keeps I4
+TEST(Listener, RemovesNothingButADeadSocketOfItsOwn) {
+    const NothingLeft nothing_left;
+    OwnDirectory directory;
+    const std::string name = directory.path() + "/channel";
+    const auto stays = [&](Code code) {
+        struct stat before {};
+        struct stat after {};
+        ASSERT_EQ(::lstat(name.c_str(), &before), 0);
+        const Result<Listener> listener = Listener::create(directory.path());
+        EXPECT_EQ(listener.code(), code);
+        EXPECT_FALSE(listener.error().remedy().empty());
+        ASSERT_EQ(::lstat(name.c_str(), &after), 0);
+        EXPECT_EQ(before.st_ino, after.st_ino);
+    };
+    FileDescriptor file(::open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    ASSERT_EQ(::write(file.get(), "mine", 4), 4);
+    file.close();
+    stays(Code::not_permitted);
+    ASSERT_EQ(::unlink(name.c_str()), 0);
+    ASSERT_EQ(::mkdir(name.c_str(), 0700), 0);
+    stays(Code::not_permitted);
+    ASSERT_EQ(::rmdir(name.c_str()), 0);
+    ASSERT_EQ(::symlink("/nowhere", name.c_str()), 0);
+    stays(Code::not_permitted);
+    ASSERT_EQ(::unlink(name.c_str()), 0);
+    ASSERT_EQ(::mkfifo(name.c_str(), 0600), 0);
+    stays(Code::not_permitted);
+    ASSERT_EQ(::unlink(name.c_str()), 0);
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        std::strcpy(address.sun_path, name.c_str());
+        FileDescriptor other(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+        ASSERT_EQ(::bind(other.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+        if (type != SOCK_DGRAM) {
+            ASSERT_EQ(::listen(other.get(), 0), 0);
+        }
+        stays(Code::in_use);
+        stays(Code::in_use);  // its queue may be full by now
+        if (::geteuid() == 0) {
+            ASSERT_EQ(::chown(name.c_str(), 65534, 65534), 0);
+            stays(Code::not_permitted);
+            ASSERT_EQ(::chown(name.c_str(), 0, 0), 0);
+        }
+        other.close();
+        EXPECT_TRUE(Listener::create(directory.path()).ok()) << "dead, and its own";
+        EXPECT_EQ(directory.entries(), 0);
+    }
+    // What took the name's place while the listener lived stays.
+    Result<Listener> listener = Listener::create(directory.path());
+    ASSERT_TRUE(listener.ok());
+    ASSERT_EQ(::unlink(name.c_str()), 0);
+    file = FileDescriptor(::open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    file.close();
+    listener = Error(Code::unsupported, "", "");
+    EXPECT_EQ(directory.entries(), 1);
+    ::unlink(name.c_str());
 }
 
 TEST(Transfer, RunsWholeOverBothWays) {

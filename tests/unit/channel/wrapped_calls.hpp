@@ -82,6 +82,8 @@ inline ProcessCalls make_wrapped() {
     WRAPPED(shutdown);
     WRAPPED(sendmsg);
     WRAPPED(recvmsg);
+    WRAPPED(epoll_create1);
+    WRAPPED(epoll_ctl);
     WRAPPED(open);
     WRAPPED(openat);
     WRAPPED(mkdir);

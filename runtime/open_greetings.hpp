@@ -1,0 +1,58 @@
+// The connections that a listener has accepted and not yet greeted to the end, side by side: one that is silent holds
+// up none of the others.
+#pragma once
+
+#include "channel_state.hpp"
+
+#include <isthmus/channel.hpp>
+#include <isthmus/file_descriptor.hpp>
+#include <isthmus/result.hpp>
+
+#include <platform/process_calls.hpp>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+
+class OpenGreetings {
+public:
+    // `listening`: non-blocking; stays the caller's, who keeps it open.
+    static Result<OpenGreetings> of(int listening, const platform::os::ProcessCalls& calls);
+
+    // How the greeting of one connection ended: with an open channel, or with an error about that connection (or about
+    // accepting it).
+    using Outcome = Result<std::unique_ptr<ChannelState>>;
+    // Accepts and greets until one greeting is over; nothing: none was by the deadline. Errors are of the listener.
+    Result<std::optional<Outcome>> next(ChannelDeadline deadline, const ChannelOptions& options);
+
+    // For poll(): readable when next() has something to do. An epoll instance over the listening socket and those that
+    // are being greeted.
+    int descriptor() const noexcept { return epoll_.get(); }
+
+private:
+    struct Open {
+        std::unique_ptr<ChannelState> channel;
+        ChannelDeadline deadline;  // of the peer's next frame
+    };
+    OpenGreetings(int listening, FileDescriptor epoll, const platform::os::ProcessCalls& calls)
+        : listening_(listening), epoll_(std::move(epoll)), calls_(&calls) {}
+    // false: the deadline passed.
+    Result<bool> wait(ChannelDeadline deadline);
+    std::optional<Outcome> go_on(const ChannelOptions& options);
+    std::optional<Outcome> accept(const ChannelOptions& options);
+    std::optional<Outcome> go_on_with(std::size_t at, const ChannelOptions& options);
+    Result<void> watch(int fd);
+    // Before the socket closes: a forked child may hold a copy of it, and epoll would go on to report it.
+    void unwatch(const Open& open) noexcept;
+    void forget(std::size_t at) { open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(at)); }
+
+    int listening_;
+    FileDescriptor epoll_;
+    const platform::os::ProcessCalls* calls_;
+    std::vector<Open> open_{};      // the oldest first
+    std::vector<pollfd> polled_{};  // the listening socket, then those of open_
+};
+
+}  // namespace isthmus::inline v0::detail
