@@ -49,17 +49,21 @@ Source host_source(const MemoryNow& now, const BudgetOptions& options, bool shar
     source.free_bytes = now.host_available;
     // Divided first: no product of the two overflows.
     const std::uint64_t share = now.host_total / 1000 * std::min<std::uint64_t>(options.reserve_permille, 1000);
-    source.reserve_bytes = std::max(options.reserve_bytes, share);
+    source.reserve_bytes = std::max(options.reserve_bytes.value_or(default_reserve_bytes(now.host_total)), share);
     source.enough = now.cgroup_decides ? Text("what the memory cgroup leaves suffices")
                                        : Text("the host's available memory suffices");
     if (now.cgroup_decides) {
         source.too_little = shared ? Text("CPU and GPU share one DRAM, of which the memory cgroup leaves less")
                                    : Text("the memory cgroup leaves less");
-        source.remedy = "raise the limit (memory.max; docker: --memory), free memory, or lower the reserve";
+        source.remedy =
+            "raise the limit (memory.max; docker: --memory), free memory, or lower the reserve "
+            "(RuntimeOptions::host_reserve_bytes and host_reserve_permille; isthmus --host-reserve)";
     } else {
         source.too_little = shared ? Text("CPU and GPU share one DRAM, of which less is available (MemAvailable)")
                                    : Text("less host memory is available (MemAvailable)");
-        source.remedy = "free memory of this or another program, or lower the reserve";
+        source.remedy =
+            "free memory of this or another program, or lower the reserve "
+            "(RuntimeOptions::host_reserve_bytes and host_reserve_permille; isthmus --host-reserve)";
     }
     return source;
 }
@@ -125,6 +129,10 @@ BudgetAnswer judge_managed(const Capabilities& device, const MemoryNow& now, std
 }
 
 }  // namespace
+
+std::uint64_t default_reserve_bytes(std::uint64_t host_total_bytes) noexcept {
+    return std::min(std::uint64_t{64} << 20, host_total_bytes / 8);
+}
 
 BudgetAnswer memory_budget(const Capabilities& device, const MemoryNow& now, MemoryKind kind, std::uint64_t bytes,
                            const BudgetOptions& options) {

@@ -5,6 +5,7 @@
 #include <isthmus/memory_kind.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace isthmus::rules {
@@ -19,12 +20,16 @@ struct MemoryNow {
 };
 
 struct BudgetOptions {
-    // Kept free of host memory: the larger of both. Where it is used up the system swaps, stalls or kills.
-    std::uint64_t reserve_bytes = std::uint64_t{64} << 20;
+    // Kept free of host memory: the larger of both. Where it is used up the system swaps, stalls or kills. Not given:
+    // default_reserve_bytes() of the total.
+    std::optional<std::uint64_t> reserve_bytes;
     std::uint32_t reserve_permille = 20;  // of the host's total
     // Managed memory may exceed the device's free memory, where the driver moves its pages on demand.
     bool allow_oversubscription = false;
 };
+
+// 64 MiB, or an eighth of the total where that is less, as in a small container.
+std::uint64_t default_reserve_bytes(std::uint64_t host_total_bytes) noexcept;
 
 enum class BudgetVerdict : std::uint8_t {
     fits,

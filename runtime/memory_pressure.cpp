@@ -43,13 +43,16 @@ Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, con
     platform::Status asked;  // unanswered, it is 0
     const rules::MemoryNow now = memory_now(device, !shared && device.usable(), asked);
     const std::uint64_t put_off = device.put_off_bytes.load(std::memory_order_relaxed);
+    // A refusal by the budget, which calls no driver, knows what works better.
+    const std::string asking =
+        last.call().empty() && !last.remedy().empty() ? std::string(last.remedy()) : "release memory, ask for less";
     return Error(Code::out_of_memory,
                  "out of memory: " + bytes_text(bytes) + " of " + std::string(name(kind)) + " memory were requested, " +
                      bytes_text(shared ? now.host_available : now.device_free) + " are free, " +
                      bytes_text(amounts.cached_bytes) + " cached in pools, " +
                      bytes_text(amounts.pending_bytes + put_off) + " released and pending; " +
                      std::string(last.message()),
-                 "release memory, ask for less, or let an out-of-memory handler make room")
+                 asking + ", or let an out-of-memory handler make room")
         .from_call(last.call(), last.driver_code());
 }
 

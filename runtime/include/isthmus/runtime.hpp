@@ -37,8 +37,8 @@ struct RuntimeOptions {
     std::chrono::nanoseconds wait_timeout = std::chrono::seconds(60);  // for waits that name none
     WaitPolicy wait_policy = WaitPolicy::adaptive;                     // of every wait for device work
     // What allocations leave of the host's memory, on machines where CPU and GPU share one DRAM: the larger of both
-    // (K20).
-    std::uint64_t host_reserve_bytes = std::uint64_t{64} << 20;
+    // (K20). Bytes not given: 64 MiB, or an eighth of the memory (of the cgroup's limit) where that is less.
+    std::optional<std::uint64_t> host_reserve_bytes;
     std::uint32_t host_reserve_permille = 20;
     // Managed memory beyond what the device has free: pages then move back and forth. Refused unless asked for.
     bool oversubscribe_managed = false;

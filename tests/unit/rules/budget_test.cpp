@@ -187,6 +187,7 @@ TEST(Budget, TheReserveIsTheLargerOfBytesAndShareAndNeverMoreThanThereIs) {
     EXPECT_EQ(kept(now(), reserve(gib, 500)), 64 * gib / 1000 * 500);
     EXPECT_EQ(kept(now(), reserve(40 * gib, 500)), 40 * gib);
     EXPECT_GT(kept(now(), BudgetOptions{}), 0u) << "by default something is kept";
+    EXPECT_EQ(kept(now(), reserve(0)), 0u) << "nothing, where nothing is asked for";
     // A reserve beyond everything leaves room for nothing, and nothing wraps around.
     EXPECT_EQ(memory_budget(device, now(), K::pinned, 1, reserve(most, 4000000000u)).verdict, V::refused);
     EXPECT_EQ(memory_budget(device, now(), K::pinned, 0, reserve(most)).verdict, V::fits);
@@ -194,6 +195,42 @@ TEST(Budget, TheReserveIsTheLargerOfBytesAndShareAndNeverMoreThanThereIs) {
     huge.host_total = huge.host_available = most;
     EXPECT_EQ(memory_budget(device, huge, K::pinned, most, reserve(0)).verdict, V::fits);
     EXPECT_EQ(memory_budget(device, huge, K::pinned, most, reserve(0, 1)).verdict, V::refused);
+}
+
+// keeps K20
+TEST(Budget, ByDefaultTheReserveSuitsSmallMemoriesToo) {
+    constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+    const Capabilities device = of_machine("orin");
+    const auto answer = [&](std::uint64_t total, std::uint64_t available, std::uint64_t bytes) {
+        MemoryNow numbers;
+        numbers.host_total = total;
+        numbers.host_available = available;
+        numbers.cgroup_decides = true;
+        return memory_budget(device, numbers, K::pinned, bytes);
+    };
+    const std::vector<std::pair<std::uint64_t, std::uint64_t>> kept_of = {{8 * mib, 1 * mib},
+                                                                          {64 * mib, 8 * mib},
+                                                                          {96 * mib, 12 * mib},
+                                                                          {512 * mib, 64 * mib},
+                                                                          {gib, 64 * mib},
+                                                                          {3 * gib, 64 * mib},
+                                                                          {64 * gib, 64 * gib / 1000 * 20}};
+    for (const auto& [total, kept] : kept_of) {
+        SCOPED_TRACE(total / mib);
+        EXPECT_EQ(answer(total, total, 0).reserve_bytes, kept);
+        EXPECT_EQ(answer(total, total / 2, total / 2 - kept).verdict, V::fits);
+        EXPECT_EQ(answer(total, total / 2, total / 2 - kept + 1).verdict, V::refused);
+    }
+    // A container of 96 MiB of which 27 are free.
+    EXPECT_EQ(answer(96 * mib, 27 * mib, 8 * mib).verdict, V::fits);
+    const BudgetAnswer refused = answer(96 * mib, 27 * mib, 20 * mib);
+    EXPECT_EQ(refused.verdict, V::refused);
+    EXPECT_NE(refused.remedy.find("--host-reserve"), std::string_view::npos);
+    EXPECT_NE(refused.remedy.find("host_reserve_bytes"), std::string_view::npos);
+    // What is asked for is kept, however small the memory is.
+    MemoryNow small;
+    small.host_total = small.host_available = 96 * mib;
+    EXPECT_EQ(memory_budget(device, small, K::pinned, 0, reserve(64 * mib)).reserve_bytes, 64 * mib);
 }
 
 TEST(Budget, DeviceAndHostTogetherDoNotOverflow) {
