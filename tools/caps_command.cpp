@@ -128,16 +128,21 @@ int run_caps(CommandContext& context, CapsOptions options) {
 void add_caps_command(CLI::App& app, CommandContext& context) {
     CLI::App* caps = app.add_subcommand("caps", "what each device can do on this machine, and why");
     const auto options = std::make_shared<CapsOptions>();
-    const std::map<std::string, CapsFormat> formats = {
-        {"text", CapsFormat::text}, {"json", CapsFormat::json}, {"markdown", CapsFormat::markdown}};
     caps->add_flag("--all", options->all, "all known machines side by side");
     caps->add_flag("--probe", options->probe, "also try what attributes only promise: exports of 2 MiB of each device");
     caps->add_option("--record", options->record, "save the machine's record as JSON (-: print it alone)")
         ->type_name("FILE")
         ->check([](const std::string& file) { return std::string(file.empty() ? "names no file" : ""); });
-    caps->add_option("--format", options->format, "text, json or markdown")
-        ->type_name("FORMAT")
-        ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case).description(""));
+    const auto take_format = [options](const std::string& text) {
+        const std::map<std::string, CapsFormat> formats = {
+            {"text", CapsFormat::text}, {"json", CapsFormat::json}, {"markdown", CapsFormat::markdown}};
+        const auto found = formats.find(CLI::detail::to_lower(text));
+        if (found == formats.end()) {
+            throw CLI::ValidationError("--format", "'" + text + "' is none of text, json and markdown");
+        }
+        options->format = found->second;
+    };
+    caps->add_option_function<std::string>("--format", take_format, "text, json or markdown")->type_name("FORMAT");
     caps->callback([&context, options] { context.exit_code = run_caps(context, *options); });
 }
 

@@ -3,6 +3,7 @@
 
 #include "camera/stop_signal.hpp"
 #include "exit_codes.hpp"
+#include "printable.hpp"
 
 #include <fmt/format.h>
 
@@ -20,7 +21,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
+#include <string>
 
 namespace isthmus::tools {
 
@@ -108,6 +111,19 @@ public:
         size_ += taken;
         return *this;
     }
+    // On one line, and without control characters; where there is no memory to escape them, they are left out.
+    Line& add_escaped(std::string_view text) noexcept {
+        try {
+            std::string escaped = printable(text);
+            std::replace(escaped.begin(), escaped.end(), '\n', ' ');
+            return add(escaped);
+        } catch (const std::exception&) {
+            for (const char& character : text) {
+                if (static_cast<unsigned char>(character) >= ' ' && character != 0x7f) add({&character, 1});
+            }
+            return *this;
+        }
+    }
     // As a whole or not at all, and without waiting, also where another process filled the pipe since poll().
     bool write() noexcept {
         text_[size_++] = '\n';
@@ -134,7 +150,9 @@ std::uint64_t dropped_lines = 0;  // since the last one that was written
 
 }  // namespace
 
-void print(std::string_view text) {
+void print(std::string_view report) {
+    const std::string escaped = printable(report, stdout_has_colour() ? Colours::kept : Colours::escaped);
+    std::string_view text = escaped;
     while (!text.empty()) {
         const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
         if (written >= 0) {
@@ -165,7 +183,7 @@ void complain(std::string_view line) noexcept {
         text.add("(lines dropped before this one, because nobody read them: ");
         text.add({number, static_cast<std::size_t>(end - number)}).add(") ");
     }
-    dropped_lines = text.add(line).write() ? 0 : dropped_lines + 1;
+    dropped_lines = text.add_escaped(line).write() ? 0 : dropped_lines + 1;
 }
 
 std::string size_text(unsigned long long bytes) {

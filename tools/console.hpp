@@ -28,11 +28,12 @@ std::string coloured(std::string_view text, Colour colour, bool has_colour);
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
 std::size_t stdout_columns();  // 100 where stdout is no terminal
 
-// Writes all of it to stdout and makes sure that it arrived. Throws Failure: exit code 2 for a full disk, a closed
-// descriptor or a pipe without a reader; 128 + signal where a signal came while the reader let it wait.
+// Writes all of it to stdout and makes sure that it arrived. Control characters in it, which names and records may
+// hold, are escaped (printable()). Throws Failure: exit code 2 for a full disk, a closed descriptor or a pipe without a
+// reader; 128 + signal where a signal came while the reader let it wait.
 void print(std::string_view text);
 
-// The one way to standard error: writes "isthmus: LINE" there. It fails silently and never blocks for long: where
+// The one way to standard error: writes "isthmus: LINE" there, with control characters escaped. It fails silently and never blocks for long: where
 // nobody reads, lines are dropped, and the next one that is written says how many. Any thread.
 void complain(std::string_view line) noexcept;
 

@@ -5,6 +5,7 @@
 #include "console.hpp"
 #include "doctor_checks.hpp"
 #include "doctor_gather.hpp"
+#include "number_options.hpp"
 #include "session.hpp"
 
 #include <CLI/CLI.hpp>
@@ -85,15 +86,15 @@ std::string as_json(const DoctorFacts& facts, const std::vector<Finding>& findin
 struct DoctorOptions {
     double deadline_seconds = 30.0;
     bool fabric = false;
-    std::optional<int> fabric_channel;
+    int fabric_channel = -1;  // none
 };
 
 int run_doctor(const CommandContext& context, const DoctorOptions& options) {
     play_machine(context);  // bad names end here, not in a child
     const std::chrono::milliseconds deadline(static_cast<long>(options.deadline_seconds * 1000));
     DoctorFacts facts = gather_doctor_facts(context.open_runtime, deadline);
-    facts.imex.wanted = options.fabric || options.fabric_channel;
-    facts.imex.other_channel = options.fabric_channel;
+    facts.imex.wanted = options.fabric || options.fabric_channel >= 0;
+    if (options.fabric_channel >= 0) facts.imex.other_channel = options.fabric_channel;
     const std::vector<Finding> findings = diagnose(facts);
     print(context.json ? as_json(facts, findings) : as_text(facts, findings));
     return !findings.empty() && findings.front().weight == Weight::problem ? exit_failed : exit_ok;
@@ -104,16 +105,12 @@ int run_doctor(const CommandContext& context, const DoctorOptions& options) {
 void add_doctor_command(CLI::App& app, CommandContext& context) {
     CLI::App* doctor = app.add_subcommand("doctor", "what is wrong or missing on this machine, and how to mend it");
     const auto options = std::make_shared<DoctorOptions>();
-    doctor->add_option("--deadline", options->deadline_seconds, "seconds that each try in a child process may take")
-        ->type_name("SECONDS")
-        ->check(CLI::Range(0.1, 3600.0))
+    add_number(*doctor, "--deadline", options->deadline_seconds, {0.1, 3600.0},
+               "seconds that each try in a child process may take")
         ->capture_default_str();
     doctor->add_flag("--fabric", options->fabric, "fabric handles are wanted: what they lack is a problem");
-    doctor
-        ->add_option("--fabric-channel", options->fabric_channel,
-                     "… with the machine whose IMEX channel has this number")
-        ->type_name("N")
-        ->check(CLI::Range(0, 65535));
+    add_number(*doctor, "--fabric-channel", options->fabric_channel, {0, 65535},
+               "… with the machine whose IMEX channel has this number");
     doctor->footer("Exits with 1 where a problem was found; docs/doctor.md explains every id.");
     doctor->callback([&context, options] { context.exit_code = run_doctor(context, *options); });
 }

@@ -5,6 +5,7 @@
 #include "console.hpp"
 #include "litmus/report.hpp"
 #include "litmus/trials.hpp"
+#include "number_options.hpp"
 #include "probe.hpp"
 #include "session.hpp"
 
@@ -184,22 +185,16 @@ void add_litmus_command(CLI::App& app, CommandContext& context) {
     command->add_option("--shapes", choices->shapes, "of trials, as the report names them; default: all")
         ->delimiter(',')
         ->type_name("SHAPE,…");
-    CLI::Option* const instances =
-        command->add_option("--instances", request.instances, "plays of each shape in each kind")
-            ->type_name("N")
-            ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 50));
-    command->add_option("--seconds", request.seconds, "for all together, where --instances does not say how many")
-        ->type_name("S")
-        ->check(CLI::Range(0.1, 86400.0))
+    CLI::Option* const instances = add_number(*command, "--instances", request.instances, {1, std::uint64_t{1} << 50},
+                                              "plays of each shape in each kind");
+    add_number(*command, "--seconds", request.seconds, {0.1, 86400.0},
+               "for all together, where --instances does not say how many")
         ->capture_default_str()
         ->excludes(instances);
-    command->add_option("--threads", request.threads, "of the CPU; default: as many as are useful")
-        ->type_name("N")
-        ->check(CLI::Range(1u, 256u));
-    command->add_option("--seed", request.seed, "of the delays that are drawn")->type_name("N")->capture_default_str();
-    command->add_option("--deadline", choices->options.deadline_seconds, "seconds after which the trials are ended")
-        ->type_name("SECONDS")
-        ->check(CLI::Range(0.1, 1e6));
+    add_number(*command, "--threads", request.threads, {1, 256}, "of the CPU; default: as many as are useful");
+    add_number(*command, "--seed", request.seed, {}, "of the delays that are drawn")->capture_default_str();
+    add_number(*command, "--deadline", choices->options.deadline_seconds, {0.1, 1e6},
+               "seconds after which the trials are ended");
     command->add_option("--save", choices->options.save, "save the machine's record with what was found, as JSON")
         ->type_name("FILE")
         ->check([](const std::string& file) { return std::string(file.empty() ? "names no file" : ""); });

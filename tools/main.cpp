@@ -4,6 +4,8 @@
 #include "console.hpp"
 #include "doctor_command.hpp"
 #include "litmus_command.hpp"
+#include "nearest.hpp"
+#include "number_options.hpp"
 #include "process.hpp"
 #include "run_command.hpp"
 #include "session.hpp"
@@ -16,8 +18,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <charconv>
+#include <cstdint>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <vector>
 
 namespace isthmus::tools {
 namespace {
@@ -39,14 +44,39 @@ std::string one_line(std::string text) {
     return text;
 }
 
-std::size_t device_number(const std::string& text) {
-    std::size_t number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stopped, problem] = std::from_chars(text.data(), end, number);
-    if (problem != std::errc() || stopped != end) {
-        bad_input(fmt::format("--device {}: a number, as `isthmus caps` shows it, or cpu is wanted", text));
+// The place of the GPU with this number, or of the CPU, which no number names.
+std::optional<std::size_t> place_of(const std::string& asked, Runtime& runtime) {
+    const std::size_t gpus = runtime.device_count() - 1;  // the CPU is the last device
+    if (asked == "cpu") return gpus;
+    for (std::size_t at = 0; at < gpus; ++at) {
+        if (number_in<int>(asked, {}) == (*runtime.device(at))->facts().ordinal) return at;
     }
-    return number;
+    return std::nullopt;
+}
+
+void check_device(const std::string& text) {
+    if (text == "cpu" || number_in<int>(text, {0})) return;
+    throw CLI::ValidationError("--device",
+                               "'" + text + "' is neither the number of a GPU, as `isthmus caps` shows it, nor cpu");
+}
+
+// A word where a command belongs; nothing: there is none.
+std::optional<std::string> unknown_command(const CLI::App& app) {
+    if (!app.get_subcommands().empty()) return std::nullopt;
+    for (const std::string& word : app.remaining()) {
+        if (word.empty() || word.front() != '-') return word;
+    }
+    return std::nullopt;
+}
+
+std::string about_unknown_command(const CLI::App& app, const std::string& word) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+    const std::string close = nearest(word, names);
+    std::string all;
+    for (const std::string& name : names) all.append(all.empty() ? "" : ", ").append(name);
+    return fmt::format("there is no command '{}'; {}commands: {}", word,
+                       close.empty() ? "" : fmt::format("the nearest is '{}'; ", close), all);
 }
 
 // Findings of the record that is played, of --litmus, and of tries that were asked for. What is not used is said on
@@ -62,6 +92,10 @@ RuntimeOptions options_of(const CommandContext& context) {
         }
     }
     options.export_findings = context.export_findings;
+    if (context.host_reserve_bytes) {
+        options.host_reserve_bytes = context.host_reserve_bytes;
+        options.host_reserve_permille = 0;
+    }
     if (!options.litmus_findings.empty() || !options.export_findings.empty()) {
         options.log = [](Severity severity, std::string_view line) {
             if (severity != Severity::info) complain(line);
@@ -71,10 +105,16 @@ RuntimeOptions options_of(const CommandContext& context) {
 }
 
 // Global options are accepted before and after the subcommand's name.
-void add_global_options(CLI::App& app, CommandContext& context, std::string& device) {
+void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& host_reserve_mib) {
     app.add_option("--machine", context.machine, "play a simulated machine: a known name, or a record's file")
         ->type_name("NAME|FILE");
-    app.add_option("--device", device, "the device: a number, as `isthmus caps` shows it, or cpu")->type_name("N");
+    const auto take_device = [&context](const std::string& text) {
+        check_device(text);
+        context.asked_device = text;
+    };
+    app.add_option_function<std::string>("--device", take_device,
+                                         "the device: a GPU's number, as `isthmus caps` shows it, or cpu")
+        ->type_name("N|cpu");
     app.add_flag("--json", context.json, "print one JSON document instead of text");
     app.fallthrough();
     app.add_option("--litmus", context.litmus, "take away what trials found not to hold: a record that litmus saved")
@@ -83,14 +123,15 @@ void add_global_options(CLI::App& app, CommandContext& context, std::string& dev
         context.machine_record = readable_record(context.machine);
         context.litmus = readable_record(context.litmus);
     });
-    context.open_runtime = [&context, &device]() -> Result<Runtime> {
+    CLI::Option* const host_reserve = add_number(
+        app, "--host-reserve", host_reserve_mib, {0, std::uint64_t{1} << 40},
+        "MiB of host memory that allocations leave where CPU and GPU share it; default: 64 or an eighth of all, the "
+        "less, and 2 % at least");
+    context.open_runtime = [&context, &host_reserve_mib, host_reserve]() -> Result<Runtime> {
         play_machine(context);
+        if (host_reserve->count() > 0) context.host_reserve_bytes = host_reserve_mib << 20;
         Result<Runtime> runtime = Runtime::open(options_of(context));
-        if (runtime && device == "cpu") {
-            context.device = runtime->device_count() - 1;
-        } else if (!device.empty()) {
-            context.device = device_number(device);
-        }
+        if (runtime && !context.asked_device.empty()) context.device = place_of(context.asked_device, *runtime);
         return runtime;
     };
 }
@@ -113,8 +154,8 @@ int run(int argc, char** argv) {
     app.require_subcommand(1);
     app.footer(exit_code_help);
     CommandContext context;
-    std::string device;
-    add_global_options(app, context, device);
+    std::uint64_t host_reserve_mib = 0;
+    add_global_options(app, context, host_reserve_mib);
     add_caps_command(app, context);
     add_doctor_command(app, context);
     add_litmus_command(app, context);
@@ -126,7 +167,9 @@ int run(int argc, char** argv) {
         return context.exit_code;
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return say_what_was_asked(app, error);
-        return say(one_line(error.what()) + " (see isthmus --help)", exit_bad_usage);
+        const std::optional<std::string> word = unknown_command(app);
+        const std::string problem = word ? one_line(about_unknown_command(app, *word)) : one_line(error.what());
+        return say(problem + " (see isthmus --help)", exit_bad_usage);
     } catch (const Failure& failure) {
         return say(one_line(failure.what()), failure.exit_code());
     } catch (const std::exception& error) {

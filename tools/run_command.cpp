@@ -2,10 +2,10 @@
 #include "run_command.hpp"
 
 #include "camera/camera_run.hpp"
-#include "camera/numbers.hpp"
 #include "camera/stop_signal.hpp"
 #include "command.hpp"
 #include "console.hpp"
+#include "number_options.hpp"
 #include "session.hpp"
 
 #include <CLI/CLI.hpp>
@@ -18,9 +18,9 @@ namespace {
 struct Texts {
     std::string memory;
     std::string format;
-    std::string width = "0";
-    std::string height = "0";
-    std::string pitch_bytes = "0";
+    std::uint64_t width = 0;  // 0: not given, as those below
+    std::uint64_t height = 0;
+    std::uint64_t pitch_bytes = 0;
 };
 
 [[noreturn]] void fail(int exit_code, const Error& error) {
@@ -71,17 +71,8 @@ Result<void> take_texts(const Texts& raw, camera::RunOptions& options) {
                          "host, pinned, registered, managed or device (copied)");
         }
     }
-    std::uint64_t numbers[3] = {};
-    for (std::size_t at = 0; const std::string* text : {&raw.width, &raw.height, &raw.pitch_bytes}) {
-        const auto number = camera::parse_number<std::uint64_t>(*text);
-        if (!number) {
-            return Error(Code::invalid_argument, "--width, --height or --pitch is '" + *text + "'",
-                         "whole numbers, as 640");
-        }
-        numbers[at++] = *number;
-    }
     if (raw.format.empty()) {
-        if (numbers[0] == 0 && numbers[1] == 0 && numbers[2] == 0) return {};
+        if (raw.width == 0 && raw.height == 0 && raw.pitch_bytes == 0) return {};
         return Error(Code::invalid_argument, "--width, --height and --pitch describe raw frames",
                      "add --format gray, nv12, i420, yuyv, uyvy or bayer8");
     }
@@ -90,7 +81,7 @@ Result<void> take_texts(const Texts& raw, camera::RunOptions& options) {
         return Error(Code::invalid_argument, "there is no frame format '" + raw.format + "'",
                      "gray, nv12, i420, yuyv, uyvy or bayer8");
     }
-    Result<camera::FrameShape> shape = camera::make_frame_shape(*format, numbers[0], numbers[1], numbers[2]);
+    Result<camera::FrameShape> shape = camera::make_frame_shape(*format, raw.width, raw.height, raw.pitch_bytes);
     if (!shape) return std::move(shape).error();
     options.reading.raw = *shape;
     return {};
@@ -101,37 +92,34 @@ void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw) {
         ->required();
     command.add_option("-o,--output", options.output, "overlay: a video (.y4m), or pictures (.ppm, .pgm)");
     command.add_option("--corners", options.corners_file, "corners and tracks of every frame, as JSON");
-    command
-        .add_option("-n,--frames", options.reading.frames,
-                    "end after so many frames; a single picture is panned into so many")
-        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+    add_number(command, "-n,--frames", options.reading.frames, {1, std::uint64_t{1} << 40},
+               "end after so many frames; a single picture is panned into so many");
     command.add_option(
         "--memory", raw.memory,
         "memory of frames and lists, instead of the machine's choice: host, pinned, registered, managed, "
         "device (copied)");
-    command.add_option("--in-flight", options.in_flight, "frames that the device has at a time, while others are read")
-        ->check(CLI::Range(1u, 64u))
+    add_number(command, "--in-flight", options.in_flight, {1, 64},
+               "frames that the device has at a time, while others are read")
         ->capture_default_str();
     const char* group = "Raw frames";
     command.add_option("--format", raw.format, "gray, nv12, i420, yuyv, uyvy or bayer8")->group(group);
-    command.add_option("--width", raw.width, "pixels")->group(group);
-    command.add_option("--height", raw.height, "pixels")->group(group);
-    command.add_option("--pitch", raw.pitch_bytes, "bytes from row to row; default: no gap")->group(group);
+    const NumberRange<std::uint64_t> length{1, std::uint64_t{1} << 40};
+    add_number(command, "--width", raw.width, length, "pixels")->group(group);
+    add_number(command, "--height", raw.height, length, "pixels")->group(group);
+    add_number(command, "--pitch", raw.pitch_bytes, length, "bytes from row to row; default: no gap")->group(group);
     group = "Corners";
-    command.add_option("--threshold", options.rule.threshold, "least response of a corner")
+    add_number(command, "--threshold", options.rule.threshold, {0}, "a corner's response is greater than this")
         ->group(group)
         ->capture_default_str();
-    command.add_option("--distance", options.rule.radius, "a corner is the best within so many pixels")
+    add_number(command, "--distance", options.rule.radius, {1, 64}, "a corner is the best within so many pixels")
         ->group(group)
-        ->check(CLI::Range(1u, 64u))
         ->capture_default_str();
-    command.add_option("--max-corners", options.most_corners, "of one frame")
+    add_number(command, "--max-corners", options.most_corners, {1, 1u << 20}, "of one frame")
         ->group(group)
-        ->check(CLI::Range(1u, 1u << 20))
         ->capture_default_str();
-    command.add_option("--match-radius", options.matching.radius, "pixels that a corner may move between frames")
+    add_number(command, "--match-radius", options.matching.radius, {0, 1024},
+               "pixels that a corner may move between frames")
         ->group(group)
-        ->check(CLI::Range(0u, 1024u))
         ->capture_default_str();
 }
 

@@ -77,13 +77,14 @@ platform::machines::MachineRecord record_of_machine(Runtime& runtime, const Comm
 }
 
 Device& choose_device(Runtime& runtime, const CommandContext& context) {
-    if (!context.device) return runtime.default_device();
-    Result<Device*> device = runtime.device(*context.device);
-    if (!device) {
-        bad_input(fmt::format("--device {}: there are {} devices, numbered from 0; the last is the CPU",
-                              *context.device, runtime.device_count()));
+    if (context.asked_device.empty()) return runtime.default_device();
+    if (context.device) return **runtime.device(*context.device);
+    std::string numbers;
+    for (std::size_t at = 0; at + 1 < runtime.device_count(); ++at) {
+        numbers += fmt::format("{}{}", at == 0 ? "" : ", ", (*runtime.device(at))->facts().ordinal);
     }
-    return **device;
+    bad_input(fmt::format("--device {}: {}; the CPU is cpu", context.asked_device,
+                          numbers.empty() ? "there is no GPU here" : "the GPUs here have the numbers " + numbers));
 }
 
 }  // namespace isthmus::tools

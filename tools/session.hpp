@@ -18,7 +18,8 @@ void play_machine(const CommandContext& context);
 // … and nothing but what it throws: for commands that open the runtime in a child process.
 void check_machine(const CommandContext& context);
 
-// The device that --device names, or the default one. Throws Failure where there is no such device.
+// The device that --device names, or the default one. Throws Failure where there is no such device; the CPU is never
+// taken for a GPU.
 Device& choose_device(Runtime& runtime, const CommandContext& context);
 
 // The record of the machine that the runtime has open, named like this; of a played one (--machine) the record that is

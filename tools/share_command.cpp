@@ -3,6 +3,7 @@
 
 #include "camera/stop_signal.hpp"
 #include "console.hpp"
+#include "number_options.hpp"
 #include "session.hpp"
 #include "share/admission.hpp"
 #include "share/checksums.hpp"
@@ -59,13 +60,15 @@ std::unique_ptr<FrameReader> open_input(const ShareOptions& options, int stop) {
     if (options.synthetic.empty() == options.input.empty()) bad_input("share: either INPUT or --synthetic is wanted");
     Result<std::unique_ptr<FrameReader>> reader = [&]() -> Result<std::unique_ptr<FrameReader>> {
         if (!options.synthetic.empty()) {
-            unsigned long long width = 0, height = 0;
-            int end = 0;
-            const int read = std::sscanf(options.synthetic.c_str(), "%9llux%9llu%n", &width, &height, &end);
-            if (read != 2 || options.synthetic.size() != static_cast<std::size_t>(end)) {
-                bad_input(fmt::format("share: --synthetic {}: WIDTHxHEIGHT is wanted, as 640x480", options.synthetic));
+            const std::string_view size = options.synthetic;
+            const std::size_t cross = std::min(size.find('x'), size.size());
+            const NumberRange<std::uint64_t> pixels{0, 999'999'999};
+            const auto width = number_in(size.substr(0, cross), pixels);
+            const auto height = number_in(size.substr(std::min(cross + 1, size.size())), pixels);
+            if (!width || !height) {
+                bad_input(fmt::format("share: --synthetic {}: WIDTHxHEIGHT is wanted, as 640x480", size));
             }
-            return share::open_synthetic(width, height, options.frames);
+            return share::open_synthetic(*width, *height, options.frames);
         }
         Result<std::unique_ptr<camera::ByteSource>> source = camera::open_file(options.input, stop);
         if (!source) return std::move(source).error();
@@ -211,6 +214,8 @@ std::string as_text(const Json& document) {
 }
 
 int share_frames(const ShareOptions& options, const CommandContext& context) {
+    const std::string problem = share::checksums_problem(options.checksums, options.frames);
+    if (!problem.empty()) bad_input("share: " + problem);
     const std::string place = meeting_place(options.at);
     const StopSignal stop;
     std::unique_ptr<FrameReader> input = open_input(options, stop.descriptor());
@@ -243,29 +248,23 @@ void add_share_command(CLI::App& app, CommandContext& context) {
     command->add_option("input", options->input, "YUV4MPEG2 (mono or 4:2:0), PGM or PPM; - is standard input");
     command->add_option("--synthetic", options->synthetic, "made-up frames of this size instead")
         ->type_name("WIDTHxHEIGHT");
-    command->add_option("-n,--frames", options->frames, "end after so many frames; default: at the input's end")
-        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+    add_number(*command, "-n,--frames", options->frames, {1, std::uint64_t{1} << 40},
+               "end after so many frames; default: at the input's end");
     command->add_option("--at", options->at, "directory to meet in; default: isthmus below $XDG_RUNTIME_DIR")
         ->type_name("DIRECTORY");
     command->add_option("--policy", options->policy, "drop: overwrites what slow viewers read; wait: for them")
         ->check(CLI::IsMember({"drop", "wait"}))
         ->capture_default_str();
-    command->add_option("--slots", options->slots, "frames in the ring")
-        ->check(CLI::Range(2u, 256u))
+    add_number(*command, "--slots", options->slots, {2, 256}, "frames in the ring")->capture_default_str();
+    add_number(*command, "--viewers", options->wait_for, {0, 64}, "begin when so many are there")
         ->capture_default_str();
-    command->add_option("--viewers", options->wait_for, "begin when so many are there")
-        ->check(CLI::Range(0u, 64u))
-        ->capture_default_str();
-    command->add_option("--rate", options->rate, "frames a second; default: as fast as they come")
-        ->check(CLI::Range(0.001, 1e6));
-    command
-        ->add_option("--viewer-deadline", options->reader_deadline_s,
-                     "seconds that a viewer may stand in the way without finishing a frame (--policy wait)")
-        ->check(CLI::Range(0.001, 3600.0))
+    add_number(*command, "--rate", options->rate, {0.001, 1e6}, "frames a second; default: as fast as they come");
+    add_number(*command, "--viewer-deadline", options->reader_deadline_s, {0.001, 3600.0},
+               "seconds that a viewer may stand in the way without finishing a frame (--policy wait)")
         ->capture_default_str();
     command->add_flag("--writable", options->writable,
                       "viewers may write the frames: for GPUs that cannot register memory for reading only");
-    command->add_flag("--checksums", options->checksums, "with --json: each frame's");
+    command->add_flag("--checksums", options->checksums, "with --json and --frames: each frame's");
     command->callback([options, &context] { context.exit_code = share_frames(*options, context); });
 }
 

@@ -3,6 +3,7 @@
 
 #include "camera/stop_signal.hpp"
 #include "console.hpp"
+#include "number_options.hpp"
 #include "session.hpp"
 #include "share/viewing.hpp"
 #include "share_command.hpp"
@@ -108,23 +109,23 @@ void add_view_command(CLI::App& app, CommandContext& context) {
     ViewOptions& options = choices->options;
     command->add_option("--at", options.at, "directory to meet in; default: isthmus below $XDG_RUNTIME_DIR")
         ->type_name("DIRECTORY");
-    command->add_option("-n,--frames", options.frames, "end after so many whole frames; default: at the ring's end")
-        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
-    command->add_option("--connect-deadline", options.connect_s, "seconds to look for a producer")
-        ->check(CLI::Range(0.0, 3600.0))
+    add_number(*command, "-n,--frames", options.frames, {1, std::uint64_t{1} << 40},
+               "end after so many whole frames; default: at the ring's end");
+    add_number(*command, "--connect-deadline", options.connect_s, {0.0, 3600.0}, "seconds to look for a producer")
         ->capture_default_str();
-    command->add_option("--deadline", options.patience_s, "seconds in which a frame has to come")
-        ->check(CLI::Range(0.001, 86400.0))
+    add_number(*command, "--deadline", options.patience_s, {0.001, 86400.0}, "seconds in which a frame has to come")
         ->capture_default_str();
-    command->add_option("--work", options.work_ms, "milliseconds to hold each frame, as slow work would")
-        ->check(CLI::Range(0.0, 60000.0));
+    add_number(*command, "--work", options.work_ms, {0.0, 60000.0},
+               "milliseconds to hold each frame, as slow work would");
     command->add_option("--waiting", choices->waiting, "adaptive, spin or sleep")
         ->check(CLI::IsMember({"adaptive", "spin", "sleep"}))
         ->capture_default_str();
     command->add_flag("--corners", options.corners, "the device finds corners in each frame, as in `isthmus run`");
-    command->add_flag("--checksums", options.checksums, "with --json: each frame's");
+    command->add_flag("--checksums", options.checksums, "with --json and --frames: each frame's");
     command->callback([choices, &context] {
         ViewOptions chosen = choices->options;
+        const std::string problem = share::checksums_problem(chosen.checksums, chosen.frames);
+        if (!problem.empty()) bad_input("view: " + problem);
         chosen.at = meeting_place(chosen.at);
         chosen.waiting = choices->waiting == "spin"    ? WaitPolicy::spin
                          : choices->waiting == "sleep" ? WaitPolicy::sleep

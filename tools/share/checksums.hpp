@@ -10,6 +10,16 @@
 
 namespace isthmus::tools::share {
 
+// A checksum for each frame is kept until the end, so their number is bounded.
+inline constexpr std::uint64_t most_checksums = 100000;
+
+// What is wrong with the options; empty: nothing. `frames` 0: no number was given.
+inline std::string checksums_problem(bool checksums, std::uint64_t frames) {
+    if (!checksums || (frames != 0 && frames <= most_checksums)) return {};
+    return "--checksums keeps a number for each frame: give --frames, at most " + std::to_string(most_checksums) +
+           "; without --checksums, the digest at the end is of all frames";
+}
+
 inline std::string hex(std::uint64_t value) {
     char digits[17];
     std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(value));

@@ -26,22 +26,96 @@ def run(*arguments, **environment):
 
 
 class BadInput(unittest.TestCase):
-    def refused(self, *arguments, code=2, says=""):
-        done = run(*arguments)
+    def refused(self, *arguments, code=2, says="", **environment):
+        done = run(*arguments, **environment)
         self.assertEqual(done.returncode, code, done)
         self.assertEqual(done.stdout, "", done)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertTrue(done.stderr.startswith("isthmus: "), done.stderr)
         self.assertIn(says, done.stderr)
+        self.assertTrue(done.stderr.rstrip("\n").isprintable(), repr(done.stderr))
 
     def test_usage(self):
         self.refused(says="subcommand")
-        self.refused("frobnicate")
         self.refused("caps", "--no-such-option", says="--no-such-option")
         self.refused("caps", "--format", "yaml")
         self.refused("doctor", "--deadline", "soon")
         self.refused("doctor", "--deadline", "-1")
         self.refused("caps", "--all", "--machine", "orin", says="--all")
+
+    def test_an_unknown_command_names_the_nearest(self):
+        for word, near in (("cap", "caps"), ("docter", "doctor"), ("litmsu", "litmus"), ("rnu", "run"),
+                           ("shares", "share"), ("veiw", "view")):
+            self.refused(word, says=f"there is no command '{word}'; the nearest is '{near}'")
+            self.refused("--json", word, "--frames", "3", says=f"'{near}'")
+        self.refused("frobnicate", says="there is no command 'frobnicate'; commands: caps, doctor")
+        self.refused("", says="there is no command ''")
+        self.refused("\033[2Jcaps", says="\\u001b[2Jcaps")
+
+    def test_words_that_are_none_of_a_few_are_named(self):
+        self.refused("caps", "--format", "xml", says="'xml' is none of text, json and markdown")
+        self.refused("caps", "--format", "", says="--format")
+        self.refused("share", "--synthetic", "9x9", "--policy", "\001", says="\\u0001")
+        for size in ("96", "96x", "x64", "-96x64", "+96x64", " 96x64", "96x64 ", "96X64", "nanxnan", "96x64x2", ""):
+            self.refused("share", "--synthetic", size, "--at", "/nonexistent/place",
+                         says="640x480" if size else "--synthetic")
+
+    # Every option that takes a number: the words in front of it, its name, and numbers just outside its range.
+    NUMBERS = (
+        ((), "--host-reserve", ("1099511627777",)),
+        (("doctor",), "--deadline", ("0", "0.09", "3601")),
+        (("doctor",), "--fabric-channel", ("65536",)),
+        (("litmus",), "--instances", ("0", "1125899906842625")),
+        (("litmus",), "--seconds", ("0", "0.09", "86401")),
+        (("litmus",), "--threads", ("0", "257")),
+        (("litmus",), "--seed", ()),
+        (("litmus",), "--deadline", ("0", "1000001")),
+        (("run", "clip.y4m"), "--frames", ("0", "1099511627777")),
+        (("run", "clip.y4m"), "-n", ("0", "1099511627777")),
+        (("run", "clip.y4m"), "--in-flight", ("0", "65")),
+        (("run", "clip.y4m"), "--width", ("0",)),
+        (("run", "clip.y4m"), "--height", ("0",)),
+        (("run", "clip.y4m"), "--pitch", ("0",)),
+        (("run", "clip.y4m"), "--threshold", ("2147483648",)),
+        (("run", "clip.y4m"), "--distance", ("0", "65")),
+        (("run", "clip.y4m"), "--max-corners", ("0", "1048577")),
+        (("run", "clip.y4m"), "--match-radius", ("1025",)),
+        (("share", "clip.y4m"), "--frames", ("0", "1099511627777")),
+        (("share", "clip.y4m"), "-n", ("0",)),
+        (("share", "clip.y4m"), "--slots", ("1", "257")),
+        (("share", "clip.y4m"), "--viewers", ("65",)),
+        (("share", "clip.y4m"), "--rate", ("0", "1000001")),
+        (("share", "clip.y4m"), "--viewer-deadline", ("0", "3601")),
+        (("view",), "--frames", ("0", "1099511627777")),
+        (("view",), "-n", ("0",)),
+        (("view",), "--connect-deadline", ("3601",)),
+        (("view",), "--deadline", ("0", "86401")),
+        (("view",), "--work", ("60001",)),
+    )
+    NO_NUMBERS = ("", " ", "nan", "-nan", "inf", "-inf", "infinity", "-1", "-0.5", "-1e300", "1e400", "+1", " 1", "1 ",
+                  "1x", "0x10", "1_000", "1,5", "{}", "[1]", "99999999999999999999999", "soon", "٣", "1\033[31m")
+
+    def test_what_is_no_number_is_refused_by_every_option_that_takes_one(self):
+        for words, name, outside in self.NUMBERS:
+            with self.subTest(words=words, option=name):
+                shown = {"-n": "--frames"}.get(name, name)
+                for bad in (*self.NO_NUMBERS, *outside):
+                    tail = () if words else ("caps",)
+                    self.refused(*words, name, bad, *tail, says=f"{shown}: '")
+                self.refused(*words, name + ("" if name == "-n" else "=") + "nan", *tail, says=f"{shown}: 'nan' is not")
+
+    def test_every_option_is_among_those_that_are_tried(self):
+        others = {"--help", "--version", "--machine", "--device", "--json", "--litmus", "--all", "--probe", "--record",
+                  "--format", "--fabric", "--kinds", "--shapes", "--save", "--mutant", "--output", "--corners",
+                  "--memory", "--synthetic", "--at", "--policy", "--writable", "--checksums", "--waiting"}
+        for command in ((), ("caps",), ("doctor",), ("litmus",), ("run",), ("share",), ("view",)):
+            tried = {name for words, name, _ in self.NUMBERS if words[:1] == command} | others
+            if command == ("run",):
+                tried.discard("--checksums")
+            text = run(*command, "--help").stdout
+            options = set(re.findall(r"^ +(?:-\w,)?(--[a-z][a-z-]+)", text, re.MULTILINE))
+            self.assertTrue(options)
+            self.assertEqual(options - tried, set(), command)
 
     def test_unknown_machines_name_the_known_ones(self):
         for command in (("caps",), ("doctor",), ("run", str(RECORDS / "orin.json"))):
@@ -60,6 +134,10 @@ class BadInput(unittest.TestCase):
         self.refused("caps", "--device", "99", says="99")
         self.refused("caps", "--device", "-1")
         self.refused("caps", "--device", "gpu", says="gpu")
+        self.refused("caps", "--device", "0", says="there is no GPU here; the CPU is cpu",
+                     ISTHMUS_CUDA_LIBRARY="/nonexistent/libcuda.so.1")
+        for bad in self.NO_NUMBERS:
+            self.refused("caps", "--device", bad, says="--device: '")
 
     def test_outputs_that_cannot_be_written_leave_nothing_behind(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -176,6 +254,59 @@ class PlayedMachines(unittest.TestCase):
                     return [(device["name"], device.get("row"), device.get("features"))
                             for device in json.loads(done.stdout)["devices"]]
                 self.assertEqual(gist(first), gist(second))
+
+    def test_a_number_never_names_the_cpu(self):
+        for machine in MACHINES:
+            with self.subTest(machine=machine), tempfile.TemporaryDirectory() as folder:
+                devices = json.loads(self.play(machine, "caps", "--json").stdout)["devices"]
+                gpus = [device for device in devices if device["name"] != "CPU"]
+                for place, device in enumerate(gpus):
+                    done = self.play(machine, "caps", "--json", "--device", str(device["ordinal"]))
+                    self.assertEqual(json.loads(done.stdout)["devices"], [gpus[place]])
+                for command in (("caps",), ("run", "clip.pgm"), ("litmus", "--instances", "1"),
+                                ("share", "--synthetic", "96x64", "--frames", "1", "--at", folder)):
+                    if command[0] == "run":
+                        path = os.path.join(folder, "clip.pgm")
+                        pathlib.Path(path).write_bytes(b"P5 64 64 255\n" + bytes(64 * 64))
+                        command = ("run", path)
+                    done = self.play(machine, *command, "--device", str(len(gpus)))
+                    self.assertEqual((done.returncode, done.stdout), (2, ""), done)
+                    self.assertIn(f"--device {len(gpus)}: ", done.stderr)
+                    self.assertIn("the CPU is cpu", done.stderr)
+
+    def test_the_reserve_of_host_memory_can_be_chosen(self):  # keeps K20
+        if "orin" not in MACHINES:
+            self.skipTest("orin is not built for")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "clip.pgm")
+            pathlib.Path(path).write_bytes(b"P5 64 64 255\n" + bytes(64 * 64))
+            done = self.play("orin", "run", path, "--host-reserve", "1000000000")
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done)
+            self.assertIn("out of memory", done.stderr)
+            self.assertIn("--host-reserve", done.stderr)
+            self.assertEqual(self.play("orin", "run", path, "--host-reserve", "0").returncode, 0)
+            # Nothing is kept back where the GPU has memory of its own.
+            self.assertEqual(self.play("h200", "run", path, "--host-reserve", "1000000000").returncode, 0)
+
+    def test_control_characters_of_a_record_reach_no_terminal(self):
+        if "orin" not in MACHINES:
+            self.skipTest("orin is not built for")
+        record = json.loads((RECORDS / "orin.json").read_text())
+        record["title"] = "a\033]0;title\ab\u009b31m\u202ec\u007f"
+        record["devices"][0]["name"] = "Orin\033[2J\r"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "odd\033[31m.json")
+            pathlib.Path(path).write_text(json.dumps(record))
+            for arguments in (("caps",), ("caps", "--format", "markdown"), ("doctor",), ("caps", "--json"),
+                              ("caps", "--record", "-"), ("doctor", "--json"), ("caps", "--litmus", path)):
+                done = self.play(path, *arguments)
+                for text in (done.stdout, done.stderr):
+                    lines = text.split("\n")
+                    self.assertTrue(all(line.isprintable() for line in lines), [l for l in lines if not l.isprintable()])
+                if "--json" in arguments:
+                    json.loads(done.stdout)
+            document = json.loads(self.play(path, "caps", "--json").stdout)
+            self.assertEqual(document["devices"][0]["name"], "Orin\033[2J\r")
 
     def test_one_device_can_be_asked_for(self):
         for machine in MACHINES:

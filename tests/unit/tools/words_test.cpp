@@ -1,0 +1,169 @@
+// Words in and out: numbers that are read, text that is shown, words that were probably meant, and lines about others.
+#include "nearest.hpp"
+#include "number_options.hpp"
+#include "printable.hpp"
+#include "share/notices.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace isthmus::tools;
+using share::NoticeRate;
+using share::Notices;
+using namespace std::chrono_literals;
+
+const std::vector<std::string> no_number_at_all = {
+    "",    " ",   "nan", "NaN",  "-nan",      "nan(1)", "inf", "-inf", "infinity",  "+1", " 1", "1 ",
+    "1x",  "x1",  "1,5", "0x10", "1_000",     "1'0",    "{}",  "[1]",  "--1",       "1-", "1e", "1e400",
+    "\n1", "1\n", "٣",   "½",    "1\x1b[31m", "\x1b",   "１",  "true", "-1e999999", ".",  "-",  std::string("1\0", 2)};
+
+TEST(Numbers, AreTheWholeTextAndFiniteAndInRange) {
+    for (const std::string& text : no_number_at_all) {
+        EXPECT_EQ(number_in<double>(text, {-1e300, 1e300}), std::nullopt) << text;
+        EXPECT_EQ(number_in<std::uint64_t>(text, {}), std::nullopt) << text;
+        EXPECT_EQ(number_in<int>(text, {}), std::nullopt) << text;
+    }
+    for (const char* text : {"1.5", "1e3", "-1", "18446744073709551616", "99999999999999999999"}) {
+        EXPECT_EQ(number_in<std::uint64_t>(text, {}), std::nullopt) << text;
+    }
+    EXPECT_EQ(number_in<std::uint64_t>("18446744073709551615", {}), std::numeric_limits<std::uint64_t>::max());
+    EXPECT_EQ(number_in<unsigned>("64", {1, 64}), 64u);
+    EXPECT_EQ(number_in<unsigned>("65", {1, 64}), std::nullopt);
+    EXPECT_EQ(number_in<unsigned>("0", {1, 64}), std::nullopt);
+    EXPECT_EQ(number_in<int>("-5", {-5, 5}), -5);
+    EXPECT_EQ(number_in<double>("0.5", {0.1, 1.0}), 0.5);
+    EXPECT_EQ(number_in<double>("1e-3", {0.001, 1.0}), 0.001);
+    EXPECT_EQ(number_in<double>("0.05", {0.1, 1.0}), std::nullopt);
+    EXPECT_EQ(wanted_number<unsigned>({1, 64}), "a whole number from 1 to 64");
+    EXPECT_EQ(wanted_number<double>({0.1, 3600}), "a number from 0.1 to 3600");
+}
+
+TEST(Printable, LeavesTextAsItIs) {
+    for (const char* text : {"", "plain\n\ttext", "µs × 10⁶, größer — ●", "漢字 🙂"})
+        EXPECT_EQ(printable(text), text);
+}
+
+TEST(Printable, EscapesWhatATerminalWouldObey) {
+    EXPECT_EQ(printable("a\x1b]0;title\x07z"), "a\\u001b]0;title\\u0007z");
+    EXPECT_EQ(printable("\x1b[2J\r\b\x7f"), "\\u001b[2J\\u000d\\u0008\\u007f");
+    EXPECT_EQ(printable("\xc2\x9b"
+                        "31m"),
+              "\\u009b31m");  // CSI as one character
+    EXPECT_EQ(printable("\x9b"
+                        "31m"),
+              "\\x9b31m");                                // … and as one byte
+    EXPECT_EQ(printable("a\xe2\x80\xaez"), "a\\u202ez");  // right-to-left override
+    EXPECT_EQ(printable("\xe2\x80\xa8"), "\\u2028");      // line separator
+    EXPECT_EQ(printable(std::string_view("\0", 1)), "\\u0000");
+    EXPECT_EQ(printable("\xc1\x9b\xed\xa0\x80\xf5"), "\\xc1\\x9b\\xed\\xa0\\x80\\xf5");  // no UTF-8
+    EXPECT_EQ(printable("cut \xe2\x82"), "cut \\xe2\\x82");
+    EXPECT_EQ(printable("\xf0\x80\x80\x9b"), "\\xf0\\x80\\x80\\x9b");  // longer than need be
+}
+
+TEST(Printable, KeepsColoursOnlyWhereAskedAndNothingElse) {
+    EXPECT_EQ(printable("\033[1;31mred\033[0m", Colours::kept), "\033[1;31mred\033[0m");
+    EXPECT_EQ(printable("\033[1;31mred\033[0m"), "\\u001b[1;31mred\\u001b[0m");
+    for (const char* other : {"\033[2J", "\033[8m", "\033[40m", "\033[1;8m", "\033[", "\033", "\033[99999999999m"}) {
+        EXPECT_EQ(printable(other, Colours::kept).find('\033'), std::string::npos) << other + 1;
+    }
+}
+
+TEST(Nearest, IsAWordAFewLettersAway) {
+    const std::vector<std::string> commands = {"caps", "doctor", "litmus", "run", "share", "view"};
+    EXPECT_EQ(nearest("cap", commands), "caps");
+    EXPECT_EQ(nearest("acps", commands), "caps");
+    EXPECT_EQ(nearest("docter", commands), "doctor");
+    EXPECT_EQ(nearest("litmsu", commands), "litmus");
+    EXPECT_EQ(nearest("rnu", commands), "run");
+    EXPECT_EQ(nearest("shares", commands), "share");
+    for (const char* far : {"", "frobnicate", "x", "rung-theory"}) EXPECT_EQ(nearest(far, commands), "") << far;
+    EXPECT_EQ(nearest(std::string(1000000, 'c'), commands), "");
+    EXPECT_EQ(nearest("caps", {}), "");
+    EXPECT_EQ(edit_distance("abcd", "abdc"), 1u);
+    EXPECT_EQ(edit_distance("", "abc"), 3u);
+    EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+}
+
+TEST(NoticeRate, SaysSoManyAtOnceAndThenOneForEachInterval) {
+    NoticeRate rate(3, 10ms);
+    NoticeRate::Time now(1h);
+    for (int times = 0; times < 3; ++times) EXPECT_TRUE(rate.take(now));
+    EXPECT_FALSE(rate.take(now));
+    EXPECT_FALSE(rate.take(now + 9ms));
+    EXPECT_TRUE(rate.take(now + 10ms));
+    EXPECT_FALSE(rate.take(now + 19ms));
+    now += 24h;
+    for (int times = 0; times < 3; ++times) EXPECT_TRUE(rate.take(now));
+    EXPECT_FALSE(rate.take(now)) << "never more than the burst";
+}
+
+std::string all_of(int fd) {
+    std::string text;
+    char part[4096];
+    for (ssize_t got = 0; (got = ::read(fd, part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(got));
+    return text;
+}
+
+TEST(Notices, NeverWaitForTheirReaderAndCountWhatTheyLeaveOut) {
+    for (const bool is_socket : {false, true}) {
+        int ends[2] = {-1, -1};
+        ASSERT_EQ(is_socket ? ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : ::pipe(ends), 0);
+        const int room = ::fcntl(ends[1], F_GETFL);
+        {
+            Notices notices(ends[1]);
+            for (int line = 0; line < 5000; ++line) notices.say("line\x1b" + std::string(500, 'x'));
+            EXPECT_EQ(::fcntl(ends[1], F_GETFL), room) << "the flags are others', too";
+        }
+        ::close(ends[1]);
+        const std::string said = all_of(ends[0]);
+        ::close(ends[0]);
+        EXPECT_EQ(said.rfind("isthmus: line\\u001bxxx", 0), 0u);
+        EXPECT_LT(said.size(), 40u * 600u);
+    }
+}
+
+TEST(Notices, WhatWasLeftOutIsSaidWhenThereIsRoomAgain) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::pipe(ends), 0);
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    ::fcntl(ends[1], F_SETPIPE_SZ, 4096);
+    {
+        Notices notices(ends[1]);
+        for (int line = 0; line < 1000; ++line) notices.say(std::string(400, 'x'));
+        (void)all_of(ends[0]);
+        notices.say_left_out();
+        const std::string said = all_of(ends[0]);
+        EXPECT_NE(said.find("lines were left out here\n"), std::string::npos) << said;
+        notices.say_left_out();
+        EXPECT_EQ(all_of(ends[0]), "") << "said once";
+    }
+    ::close(ends[0]);
+    ::close(ends[1]);
+}
+
+TEST(Notices, AReaderThatIsGoneIsNoMatter) {
+    ::signal(SIGPIPE, SIG_IGN);
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::pipe(ends), 0);
+    ::close(ends[0]);
+    {
+        Notices notices(ends[1]);
+        notices.say("nobody reads this");
+        Notices closed(-1);
+        closed.say("nor this");
+    }
+    ::close(ends[1]);
+}
+
+}  // namespace
