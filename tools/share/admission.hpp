@@ -1,21 +1,24 @@
-// Who connects is given the ring, on a thread of its own: one that says nothing holds up no frame. They come one at a
-// time: one that says nothing holds up the next one for two steps of the channel, its greeting and its receipt.
+// Gives the ring to the processes that connect, on a thread of its own, so that none of them holds up a frame.
+// Greetings and receipts of several processes go on side by side, so that one that says nothing holds up no other.
 #pragma once
 
 #include "camera/frame_shape.hpp"
+#include "share/notices.hpp"
 
 #include <isthmus/channel.hpp>
 #include <isthmus/shared_frame_ring.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 namespace isthmus::tools::share {
 
-// The ring is one thread's at a time: `ring_mutex` is held around every use of it, here and by who fills frames.
+// The ring is one thread's at a time: `ring_mutex` is held around every use of it, here and where frames are filled.
 class Admission {
 public:
     using Ring = SharedFrameRing<std::uint8_t>;
@@ -23,18 +26,30 @@ public:
     ~Admission() { stop(); }
     Admission(const Admission&) = delete;
     Admission& operator=(const Admission&) = delete;
-    // Nobody is admitted any more, and the listener's name is gone. Takes as long as the step of a handshake at most.
+    // Ends the thread, which waits for no other process, and removes the listener's name.
     void stop();
     std::uint32_t admitted() const noexcept { return admitted_.load(std::memory_order_acquire); }
-    // Why nobody is admitted any more; null as long as somebody may be.
+    // Why no process is admitted any more; null as long as one may be.
     const Error* ended() const noexcept { return has_ended_.load(std::memory_order_acquire) ? &*ended_ : nullptr; }
 
 private:
-    void run(Listener listener);
+    // Was sent the ring, and has not said yet that it came.
+    struct Receipt {
+        Channel channel;
+        std::chrono::steady_clock::time_point deadline;
+    };
+    void run(Listener listener) noexcept;
+    Result<void> serve(Listener& listener);
     Result<void> admit(Listener& listener);
+    void collect_receipts();
+    void report(const Error& error);
+
     Ring& ring_;
     std::mutex& ring_mutex_;
     const camera::FrameShape shape_;
+    std::vector<Receipt> receipts_{};
+    Notices notices_;
+    std::string said_{};  // the last line that was about this process
     std::atomic<bool> stopped_{false};
     std::atomic<std::uint32_t> admitted_{0};
     std::optional<Error> ended_{};  // written once, before has_ended_

@@ -9,6 +9,8 @@ import pathlib
 import resource
 import shlex
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -137,7 +139,7 @@ class SameFrames(Place):
 
     def test_what_a_slow_viewer_accepts_is_what_was_published(self):  # keeps I1
         producer = self.start("share", *SYNTHETIC, "--frames", "400", "--slots", "2", "--viewers", "1", "--checksums")
-        viewer = self.start("view", "--checksums", "--work", "1", "--connect-deadline", "60")
+        viewer = self.start("view", "--checksums", "--frames", "400", "--work", "1", "--connect-deadline", "60")
         shared, viewed = self.end_of(producer), self.end_of(viewer)
         published = {number: checksum for number, checksum in shared["checksums"]}
         self.assertEqual(len(published), 400)
@@ -244,6 +246,105 @@ class Deaths(Place):
         self.assert_nothing_left()
 
 
+class Strangers(Place):
+    """Processes that connect and do not follow the protocol."""
+
+    def produce(self, stderr):
+        """A producer that has its listener."""
+        producer = subprocess.Popen([*COMMAND, "share", *SYNTHETIC, "--rate", "200", "--at", self.at, "--json"],
+                                    env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr)
+        self.started.append(producer)
+        until = time.monotonic() + DEADLINE_S
+        while not os.path.exists(os.path.join(self.at, "channel")):
+            self.assertIsNone(producer.poll(), "the producer ended")
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.005)
+        return producer
+
+    def connect(self):
+        """A connected socket, as soon as the listener has room for one more."""
+        stranger = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(stranger.close)
+        stranger.settimeout(DEADLINE_S)
+        until = time.monotonic() + DEADLINE_S
+        while True:
+            try:
+                stranger.connect(os.path.join(self.at, "channel"))
+                return stranger
+            except (BlockingIOError, ConnectionRefusedError, FileNotFoundError):  # not listening yet, or full
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.005)
+
+    def break_rules(self, times):
+        for _ in range(times):
+            stranger = self.connect()
+            try:
+                stranger.send(b"nonsense" * 20)
+                self.assertEqual(stranger.recv(1), b"")  # closed
+            except (ConnectionResetError, BrokenPipeError):
+                pass
+            stranger.close()
+
+    def assert_serves(self, producer):
+        viewer = self.start("view", "--frames", "2", "--connect-deadline", "60")
+        self.assertEqual(self.end_of(viewer)["end"], "frames")
+        self.assertIsNone(producer.poll())
+
+    def end(self, producer):
+        producer.send_signal(signal.SIGTERM)
+        out = producer.stdout.read()
+        producer.wait(timeout=DEADLINE_S)
+        self.assertEqual(producer.returncode, 143)
+        self.assertGreater(json.loads(out)["frames"], 1)
+        self.assert_nothing_left()
+
+    def test_nobody_reads_what_is_said_of_them(self):  # keeps I4
+        reading, writing = os.pipe()
+        try:
+            producer = self.produce(writing)
+            self.break_rules(700)  # each would be more than 100 bytes; a pipe has room for 64 KiB
+            self.assert_serves(producer)
+            self.end(producer)
+            os.set_blocking(reading, False)
+            said = os.read(reading, 1 << 20).decode()
+        finally:
+            os.close(reading)
+            os.close(writing)
+        self.assertIn("share: a viewer was not admitted: a frame from pid", said)
+        self.assertIn("left out here", said)
+        self.assertLess(len(said), 60000)
+
+    def test_standard_error_has_no_reader(self):  # keeps I4
+        reading, writing = os.pipe()
+        os.close(reading)
+        producer = self.produce(writing)
+        os.close(writing)
+        self.break_rules(3)
+        self.assert_serves(producer)
+        self.end(producer)
+
+    def test_a_crowd_that_says_nothing(self):  # keeps I4
+        producer = self.produce(subprocess.DEVNULL)
+        crowd = [self.connect() for _ in range(50)]
+        self.assert_serves(producer)
+        crowd += [self.connect() for _ in range(50)]
+        self.end(producer)
+
+    def test_what_they_say_reaches_no_terminal(self):
+        video = os.path.join(self.folder.name, "clip\033]0;title\a.y4m")
+        done = subprocess.run([*COMMAND, "share", video, "--at", self.at], env=environment(), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=DEADLINE_S)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("\\u001b]0;title\\u0007", done.stderr)
+        self.assertNotIn("\033", done.stderr)
+        odd = os.path.join(self.folder.name, "me\033[2Jet")
+        done = subprocess.run([*COMMAND, "share", *SYNTHETIC, "--frames", "1", "--at", odd], env=environment(),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("me\\u001b[2Jet", done.stdout)
+        self.assertNotIn("\033", done.stdout)
+
+
 class Refusals(Place):
     def refused(self, code, *arguments, says="", **more):
         done = subprocess.run([*COMMAND, *arguments], env=environment(**more), stdin=subprocess.DEVNULL,
@@ -266,6 +367,30 @@ class Refusals(Place):
         self.refused(2, "view", says="--at", XDG_RUNTIME_DIR="")
         self.refused(1, "view", *at, "--connect-deadline", "0", says="view: ")
         self.assertFalse(os.path.exists(self.at))
+
+    def test_checksums_without_an_end(self):
+        for command in ("share", "view"):
+            what = SYNTHETIC if command == "share" else ()
+            for frames in ((), ("--frames", "100001")):
+                self.refused(2, command, *what, "--checksums", "--json", *frames, "--at", self.at, says="--frames")
+        self.assertFalse(os.path.exists(self.at))
+
+    def test_a_name_that_is_no_listeners(self):  # keeps I4
+        os.mkdir(self.at, 0o700)
+        name = os.path.join(self.at, "channel")
+        pathlib.Path(name).write_text("mine")
+        self.refused(2, "share", *SYNTHETIC, "--frames", "1", "--at", self.at, says="channel")
+        self.assertEqual(pathlib.Path(name).read_text(), "mine")
+        os.unlink(name)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+            other.bind(name)
+            other.listen()
+            self.refused(2, "share", *SYNTHETIC, "--frames", "1", "--at", self.at, says="channel")
+            self.assertTrue(stat.S_ISSOCK(os.stat(name).st_mode))
+        # It is dead now, and this user's: it is removed.
+        producer = self.start("share", *SYNTHETIC, "--frames", "1")
+        self.assertEqual(self.end_of(producer)["frames"], 1)
+        self.assertEqual(os.listdir(self.at), [])
 
     def test_a_directory_that_others_may_enter(self):  # keeps I4
         os.mkdir(self.at, 0o755)
