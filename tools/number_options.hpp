@@ -37,14 +37,19 @@ std::optional<T> number_in(std::string_view text, NumberRange<T> range) {
     return value;
 }
 
+// "1 to 64"
+template <class T>
+std::string range_text(NumberRange<T> range) {
+    std::ostringstream text;
+    text.precision(15);
+    text << range.least << " to " << range.most;
+    return text.str();
+}
+
 // "a whole number from 1 to 64"
 template <class T>
 std::string wanted_number(NumberRange<T> range) {
-    std::ostringstream text;
-    text.precision(15);
-    text << (std::is_floating_point_v<T> ? "a number" : "a whole number") << " from " << range.least << " to "
-         << range.most;
-    return text.str();
+    return (std::is_floating_point_v<T> ? "a number from " : "a whole number from ") + range_text(range);
 }
 
 // `names` as CLI::App::add_option() takes them, one of them long. `target` is written when the option is given; what
@@ -62,7 +67,10 @@ CLI::Option* add_number(CLI::App& app, const std::string& names, T& target, Numb
         target = *number;
         return true;
     };
-    CLI::Option* const option = app.add_option(names, read, description);
+    // Bounds of a size that nobody meets are left out of the help.
+    const bool bounded = static_cast<double>(range.most) < 1e9;
+    const std::string help = bounded ? description + " (" + range_text(range) + ")" : description;
+    CLI::Option* const option = app.add_option(names, read, help);
     option->type_name("N")->type_size(1)->expected(1);
     option->default_function([&target] {
         std::ostringstream text;

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -169,6 +170,9 @@ CALL(ssize_t, sendmsg, (int file, const struct msghdr* message, int flags), (fil
 CALL(ssize_t, recvmsg, (int file, struct msghdr* message, int flags), (file, message, flags), -1, ECONNRESET)
 CALL(int, ppoll, (struct pollfd * files, nfds_t count, const struct timespec* timeout, const sigset_t* signals),
      (files, count, timeout, signals), -1, ENOMEM)
+CALL(int, epoll_create1, (int flags), (flags), -1, EMFILE)
+CALL(int, epoll_ctl, (int epoll, int operation, int file, struct epoll_event* event), (epoll, operation, file, event),
+     -1, ENOSPC)
 CALL(int, mkdir, (const char* path, mode_t mode), (path, mode), -1, EACCES)
 CALL(int, unlinkat, (int directory, const char* path, int flags), (directory, path, flags), -1, EACCES)
 CALL(int, flock, (int file, int operation), (file, operation), -1, ENOLCK)
