@@ -1,9 +1,8 @@
 // Accepts, admits, sends; a connection that fails is one line on standard error.
 #include "admission.hpp"
 
+#include "console.hpp"
 #include "ring_message.hpp"
-
-#include <unistd.h>
 
 #include <array>
 #include <exception>
@@ -30,7 +29,7 @@ Admission::Admission(Listener listener, Ring& ring, std::mutex& ring_mutex, cons
     : ring_(ring),
       ring_mutex_(ring_mutex),
       shape_(shape),
-      notices_(STDERR_FILENO),
+      notices_(complain),
       thread_([this, own = std::move(listener)]() mutable { run(std::move(own)); }) {}
 
 void Admission::stop() {

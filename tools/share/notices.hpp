@@ -1,10 +1,9 @@
-// Lines on standard error about other processes, who can cause any number of them: never more than a few a second,
-// and never one that waits for its reader.
+// Lines on standard error about other processes, which can cause any number of them: no more than a few a second.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <string>
+#include <functional>
 #include <string_view>
 
 namespace isthmus::tools::share {
@@ -24,26 +23,18 @@ private:
     Time counted_{};  // up to here, intervals are counted in left_
 };
 
-// Writes lines to a descriptor. A line that may not be said, or for which there is no room, is counted instead, and the
-// next one that is said is followed by that number. Neither throws nor waits. SIGPIPE has to be ignored (StopSignal).
-// One thread at a time.
+// Hands lines on, 20 at once and then two a second. Those beyond are counted, and the next line that is handed on says
+// how many they were. One thread at a time.
 class Notices {
 public:
-    explicit Notices(int fd);
-    ~Notices();
-    Notices(const Notices&) = delete;
-    Notices& operator=(const Notices&) = delete;
-
-    // One line, without its newline; control characters are escaped.
+    using Say = std::function<void(std::string_view line)>;
+    explicit Notices(Say say);
     void say(std::string_view line) noexcept;
     // The number of lines that were left out since the last one, where there are any.
     void say_left_out() noexcept;
 
 private:
-    bool put(const std::string& text) const noexcept;
-    int fd_;
-    int own_fd_ = -1;  // the same file opened anew, without waiting; -1: there is none
-    bool is_socket_ = false;
+    Say say_;
     NoticeRate rate_;
     std::uint64_t left_out_ = 0;
 };
