@@ -101,7 +101,7 @@ bool takes_a_line(int descriptor, int wait_ms) noexcept {
     return ::poll(&waiting, 1, wait_ms) == 1 && (waiting.revents & (POLLOUT | POLLERR | POLLNVAL)) != 0;
 }
 
-// Built without the heap: a line may tell of its exhaustion.
+// Needs no heap, because a line may tell of its exhaustion.
 class Line {
 public:
     Line& add(std::string_view text) noexcept {
