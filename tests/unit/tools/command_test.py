@@ -107,7 +107,8 @@ class BadInput(unittest.TestCase):
     def test_every_option_is_among_those_that_are_tried(self):
         others = {"--help", "--version", "--machine", "--device", "--json", "--litmus", "--all", "--probe", "--record",
                   "--format", "--fabric", "--kinds", "--shapes", "--save", "--mutant", "--output", "--corners",
-                  "--memory", "--synthetic", "--at", "--policy", "--writable", "--checksums", "--waiting"}
+                  "--memory", "--synthetic", "--at", "--policy", "--writable", "--checksums", "--waiting", "--why",
+                  "--topology"}
         for command in ((), ("caps",), ("doctor",), ("litmus",), ("run",), ("share",), ("view",)):
             tried = {name for words, name, _ in self.NUMBERS if words[:1] == command} | others
             if command == ("run",):
