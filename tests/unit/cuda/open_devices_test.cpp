@@ -95,10 +95,18 @@ TEST(OpenDevices, ADeviceThatFaultedInThisProcessIsKnownByWhatTheDriverAnswers) 
         MachineFacts machine;
         return open_devices(fake_library("good"), machine).value().found;
     };
+    const auto asked = [&fake] {  // by a context of its own
+        const std::string_view calls = fake.calls();
+        std::size_t times = 0;
+        for (std::size_t at = calls.find("CtxRetain"); at != calls.npos; at = calls.find("CtxRetain", at + 1)) ++times;
+        return times;
+    };
     for (const Status& status : found()) EXPECT_TRUE(status.ok());
     // Other code has a context of the first device, which has faulted.
     fake.revive_context();
     fake.clear();
+    for (const Status& status : found()) EXPECT_TRUE(status.ok());
+    EXPECT_EQ(asked(), 1u) << "where there is a context";
     fake.fail("cuEventCreate", 700);
     const std::vector<Status> lost = found();
     ASSERT_EQ(lost.size(), 2u);
@@ -109,6 +117,8 @@ TEST(OpenDevices, ADeviceThatFaultedInThisProcessIsKnownByWhatTheDriverAnswers) 
     EXPECT_EQ(fake.current(), nullptr);
     // A fault was seen: from here on the devices without a context are asked, too.
     fake.clear();
+    EXPECT_TRUE(found()[1].ok());
+    EXPECT_EQ(asked(), 2u);
     fake.fail("cuDevicePrimaryCtxRetain", 719);
     const std::vector<Status> first = found();
     EXPECT_EQ(first[0].code, Code::device_lost);
