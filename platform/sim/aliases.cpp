@@ -55,16 +55,20 @@ Word* map_words(void* at, std::size_t bytes, int file, std::size_t offset) {
 
 struct AliasedMemory::Copy {
     std::size_t bytes = 0;
-    int file = -1;
     Word* memory = nullptr;  // itself
     Word* now = nullptr;     // where the kernel finds it
     Word* before = nullptr;  // what it was given there
+    bool is_memory = false;  // it is no copy any more
 
     void refresh() const {
         copy_words(now, memory, bytes / sizeof(Word));
         copy_words(before, memory, bytes / sizeof(Word));
     }
-    void merge() const { take_changes(memory, now, before, bytes / sizeof(Word)); }
+    void merge() const {
+        if (!is_memory) take_changes(memory, now, before, bytes / sizeof(Word));
+    }
+    // The memory's pages under the kernel's address. Without its file, which the program may have closed by now.
+    void become_memory() { is_memory = ::mremap(memory, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, now) != MAP_FAILED; }
 };
 
 struct AliasedMemory::Range {
@@ -91,7 +95,6 @@ bool AliasedMemory::build(const std::vector<Region*>& mappings, const std::vecto
         }
         Copy copy;
         copy.bytes = mapping->bytes;
-        copy.file = file;
         copy.now = map_words(at, copy.bytes, -1, 0);
         copy.memory = map_words(nullptr, copy.bytes, file, memory_file_offset_bytes);
         copy.before = map_words(nullptr, copy.bytes, -1, 0);
@@ -137,7 +140,10 @@ AliasedMemory::AliasedMemory(Driver& d, const Twin& twin, std::byte* pack) : d_(
         const bool has_copies = std::any_of(run.begin(), run.end(), [&](Region* one) {
             return std::find(copied.begin(), copied.end(), one) != copied.end();
         });
-        if (has_copies && !build(run, copied)) return;  // no memory for it: the kernel gets the aliases as they are
+        if (has_copies && !build(run, copied)) {  // no memory for it: the kernel gets the aliases as they are
+            forget();
+            return;
+        }
         first = end;
     }
     for (const Parameter& parameter : twin.parameters) {
@@ -153,22 +159,27 @@ AliasedMemory::AliasedMemory(Driver& d, const Twin& twin, std::byte* pack) : d_(
 }
 
 AliasedMemory::~AliasedMemory() {
+    for (const Copy& copy : copies_) copy.merge();  // the kernel's end is a fence
+    forget();
+}
+
+void AliasedMemory::forget() noexcept {
     for (const Copy& copy : copies_) {
-        if (copy.now && copy.memory && copy.before && fences_left_ >= 0) copy.merge();
         if (copy.memory) ::munmap(copy.memory, copy.bytes);
         if (copy.before) ::munmap(copy.before, copy.bytes);
     }
     for (const Range& range : ranges_) d_.protection.unmap(range.place, range.bytes);
+    copies_.clear();
+    ranges_.clear();
 }
 
 void AliasedMemory::fence() noexcept {
-    if (copies_.empty() || fences_left_ < 0) return;
     for (const Copy& copy : copies_) copy.merge();
-    if (fences_left_-- > 0) {
-        for (const Copy& copy : copies_) copy.refresh();
-        return;
+    for (Copy& copy : copies_) {
+        if (fences_left_ == 0 && !copy.is_memory) copy.become_memory();
+        if (!copy.is_memory) copy.refresh();
     }
-    for (const Copy& copy : copies_) map_words(copy.now, copy.bytes, copy.file, memory_file_offset_bytes);
+    if (fences_left_ > 0) --fences_left_;
 }
 
 }  // namespace isthmus::sim

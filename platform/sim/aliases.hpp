@@ -31,6 +31,7 @@ private:
     struct Copy;   // of the memory under one further address
     struct Range;  // addresses without a gap, as the kernel gets them: the memory itself and copies, side by side
     bool build(const std::vector<Region*>& mappings, const std::vector<Region*>& copied);
+    void forget() noexcept;  // unmaps what was built
 
     Driver& d_;
     std::vector<Range> ranges_;

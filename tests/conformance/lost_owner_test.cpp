@@ -167,7 +167,7 @@ TEST(LostOwner, ARuntimeOpenedAfterwardsTakesAnotherDefault) {
     ASSERT_FALSE(lines.empty());
     EXPECT_NE(lines.front().find("device lost"), std::string::npos) << lines.front();
     Device& next = second.default_device();
-    EXPECT_EQ(next.index(), 1u) << "the next GPU, or the CPU where there is none";
+    EXPECT_NE(next.index(), 0u) << "the next GPU that answers, or the CPU where there is none";
     EXPECT_TRUE(next.healthy());
     Buffer<std::int32_t> data = pinned(next, count, 1);
     EXPECT_TRUE(worked(next.stream().launch(conformance::add_one, count, data)));
