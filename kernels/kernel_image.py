@@ -144,7 +144,8 @@ def main():
 
 extern "C" {{
 extern const unsigned char {a.symbol}_data[];
-extern const isthmus::KernelImage {a.symbol};
+// Of this shared library alone, as the kernels that name it.
+[[gnu::visibility("hidden")]] extern const isthmus::KernelImage {a.symbol};
 constinit const isthmus::KernelImage {a.symbol} = {{{a.symbol}_data, {len(content)},
     "{digest}", "{name}", {'true' if has_gpu_code else 'false'}}};
 }}

@@ -14,6 +14,7 @@ DriverSet open_drivers(const DriverOptions& options) {
         Result<cuda::OpenedDevices> opened = cuda::open_devices(options.cuda_library, set.machine);
         if (opened.ok()) {
             set.drivers = std::move(opened->drivers);
+            set.found = std::move(opened->found);
             set.cuda_absence = std::move(opened->absence);
         } else {
             set.cuda_absence = std::move(opened).error();
@@ -22,6 +23,7 @@ DriverSet open_drivers(const DriverOptions& options) {
         set.cuda_absence = Error(Code::no_driver, "CUDA was not asked for", "open the runtime with use_cuda");
     }
     set.drivers.push_back(cpu::open_device(set.machine));
+    set.found.emplace_back();
     return set;
 }
 

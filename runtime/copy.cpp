@@ -308,6 +308,10 @@ CopyExplanation Stream::explain_copy(const BufferBase& to, const BufferBase& fro
     const detail::CopySide destination{to.state(), 0, MemoryKind::host};
     const detail::CopySide source{from.state(), 0, MemoryKind::host};
     const detail::DeviceState* device = state_->device.get();
+    for (const BufferBase* const side : {&to, &from}) {
+        const bool lost = side->state()->device->is_lost() || detail::lost_owner(*device, *side->state());
+        if (lost) return {CopyPath::refuse, detail::owner_is_lost};
+    }
     const auto facts = [&](const detail::CopySide& side) { return detail::facts_of(*device, side); };
     const rules::CopyCarrier carrier = rules::copy_carrier(device->synchronous, facts(destination), facts(source));
     if (carrier == rules::CopyCarrier::owner_of_destination) device = to.state()->device.get();

@@ -200,6 +200,10 @@ void RingCore::abandon(std::size_t slot) noexcept {
     parts_->unused[parts_->unused_count++] = slot;
 }
 
+std::uint64_t RingCore::next_frame() const noexcept {
+    return parts_->next_frame;
+}
+
 Result<RingCore::Taken> RingCore::take(Wait wait) {
     Parts& parts = *parts_;
     Taken taken{};

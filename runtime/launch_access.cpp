@@ -196,6 +196,50 @@ std::uint64_t buffer_address(const DeviceState& device, const BufferState& buffe
     }
 }
 
+namespace {
+
+// A mapped range may have memory of several devices: it is halved until each part has one owner. `smallest` divides
+// every granularity.
+std::shared_ptr<const DeviceState> lost_in_range(const DeviceState& device, std::uint64_t address,
+                                                 std::uint64_t bytes) {
+    constexpr std::uint64_t smallest = 4096;
+    const rules::RangeFacts facts = device.books->mapped.over(address, bytes, device.index);
+    if (facts.lies >= 0) {
+        std::shared_ptr<const DeviceState> owner =
+            device.books->launches.devices.at(static_cast<std::size_t>(facts.lies));
+        return owner && owner.get() != &device && owner->is_lost() ? owner : nullptr;
+    }
+    const std::uint64_t half = bytes / 2 / smallest * smallest;
+    if (facts.lies != rules::RangeFacts::in_several || half == 0) return nullptr;
+    std::shared_ptr<const DeviceState> found = lost_in_range(device, address, half);
+    return found ? found : lost_in_range(device, address + half, bytes - half);
+}
+
+bool some_device_is_lost(const DeviceState& device) {
+    return device.books->launches.devices.first([](const DeviceState& one) { return one.is_lost(); }) != nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const BufferState& buffer) {
+    const bool elsewhere = buffer.device.get() != &device;
+    if (device.synchronous || (!elsewhere && !buffer.in_several)) return nullptr;
+    if (elsewhere && buffer.device->is_lost()) return buffer.device;
+    const bool mapped = buffer.kind == MemoryKind::vmm && buffer.device->books == device.books;
+    if (!mapped || !some_device_is_lost(device)) return nullptr;
+    return lost_in_range(device, buffer.device_address, std::max<std::size_t>(buffer.bytes, 1));
+}
+
+std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const Provenance& memory,
+                                              std::uint64_t address, std::uint64_t bytes) {
+    if (device.synchronous || bytes == 0) return nullptr;
+    if (memory.kind == MemoryKind::vmm && !memory.foreign) {
+        return some_device_is_lost(device) ? lost_in_range(device, address, bytes) : nullptr;
+    }
+    const bool lost = memory.owner && memory.owner.get() != &device && memory.owner->is_lost();
+    return lost ? memory.owner : nullptr;
+}
+
 std::string described(const BufferState& buffer) {
     return std::string(name(buffer.kind)) + " memory of " + std::string(buffer.device->driver->facts().name);
 }

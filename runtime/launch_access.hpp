@@ -50,6 +50,17 @@ AccessAnswer buffer_access(const DeviceState& device, const BufferState& buffer)
 // Where this device finds the buffer, whether it may touch it or not; 0: it has no address there.
 std::uint64_t buffer_address(const DeviceState& device, const BufferState& buffer);
 
+// A lost device, other than this one, that owns memory of the buffer, or of the range: what lies there is not what the
+// program computed, and no GPU is given it (R2). nullptr: none. By the books alone; the CPU device, which opens views,
+// is never told of one.
+std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const BufferState& buffer);
+std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const Provenance& memory,
+                                              std::uint64_t address, std::uint64_t bytes);
+inline constexpr std::string_view owner_is_lost =
+    "the device that owns it reported a fault from which it does not recover in this process";
+inline constexpr std::string_view instead_of_lost =
+    "take what the host can still read (read_on_host, salvage_on_host) into a buffer of a device that works";
+
 // "managed memory of H200" for messages.
 std::string described(const Provenance& memory);
 std::string described(const BufferState& buffer);

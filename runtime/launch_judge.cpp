@@ -36,6 +36,10 @@ JudgedArgument staged(std::uint64_t address, int ordinal, AccessAnswer answer) {
     return judged;
 }
 
+JudgedArgument refused_as_lost() {
+    return refused(Code::device_lost, {Verdict::no, owner_is_lost, instead_of_lost});
+}
+
 JudgedArgument on_the_cpu(const DeviceState& device, const BufferState& buffer) {
     if (buffer.host != nullptr) {
         // By turns or not: the launch opens the buffer as a host view does, and so may use it.
@@ -186,6 +190,7 @@ JudgedArgument judge_buffer(const DeviceState& device, const LaunchArgument& arg
     if (argument.is_part && !buffer.holds(argument.first_byte, bytes)) {
         return refused(Code::invalid_argument, {Verdict::no, BufferState::part_beyond, BufferState::part_again});
     }
+    if (lost_owner(device, buffer)) return refused_as_lost();
     JudgedArgument judged = judge_whole(device, buffer, mode);
     if (judged.doing != Doing::refuse) judged.address += argument.first_byte;
     return judged;
@@ -208,9 +213,14 @@ JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argume
         answer = mapped_access(device, address, bytes, true);
     }
     const bool whole = memory.kind == MemoryKind::unknown || memory.holds(address, bytes);
-    JudgedArgument judged = whole && address != 0 && bytes <= ~address
-                                ? judge_known_raw(device, argument, mode, memory, answer)
-                                : refused(Code::not_accessible, answer);
+    JudgedArgument judged;
+    if (!whole || address == 0 || bytes > ~address) {
+        judged = refused(Code::not_accessible, answer);
+    } else if (lost_owner(device, memory, address, bytes)) {
+        judged = refused_as_lost();
+    } else {
+        judged = judge_known_raw(device, argument, mode, memory, answer);
+    }
     judged.memory = std::move(memory);
     return judged;
 }

@@ -3,6 +3,7 @@
 
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
+#include "launch_access.hpp"
 #include "recording.hpp"
 #include "stream_state.hpp"
 
@@ -13,6 +14,23 @@
 
 namespace isthmus::inline v0::detail {
 namespace {
+
+// The first entry whose memory belongs to another device that is lost; `count`: none. Launches are judged before, by
+// argument; what a graph uses, and what was lost since, is found here.
+template <class Entry>
+std::size_t first_lost(const DeviceState& device, const Entry* entries, std::size_t count) {
+    const auto well = [&](const BufferState& buffer) {
+        const bool own = buffer.device.get() == &device && !buffer.in_several;  // as most are: no call
+        return own || lost_owner(device, buffer) == nullptr;
+    };
+    std::size_t at = 0;
+    while (at < count && well(*entries[at].buffer)) ++at;
+    return at;
+}
+Error refuse_lost(std::string who, const BufferState& buffer) {
+    return {Code::device_lost, std::move(who) + " uses " + described(buffer) + ", and " + std::string(owner_is_lost),
+            std::string(instead_of_lost)};
+}
 
 // The CPU device gives buffers to an operation for recording only: what runs, runs in host scopes.
 Error no_longer_captured() {
@@ -63,6 +81,9 @@ std::string Operation::who(std::uint32_t argument) const {
 }
 
 Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
+    if (const std::size_t lost = first_lost(device_, entries(), count_); lost < count_) {
+        return refuse_lost(who(entries()[lost].argument), *entries()[lost].buffer);
+    }
     for (;;) {
         if (special_) {
             if (Result<void> ordered = order_uploads(); !ordered) return std::move(ordered).error();

@@ -12,7 +12,12 @@ bool Library::forked() const noexcept {
 Status Library::failure(CUresult code, const char* call) const noexcept {
     // In a forked child the driver answers every call with 3 (observed).
     if (code == result::not_initialized && forked()) return {Code::forked, code, call};
-    return {code_of(code), code, call};
+    const Status status{code_of(code), code, call};
+    // A destroyed context (709) is no fault: the next one works.
+    if (status.code == Code::device_lost && code != result::context_is_destroyed) {
+        fault_seen.store(true, std::memory_order_relaxed);
+    }
+    return status;
 }
 
 Library::Library() noexcept = default;

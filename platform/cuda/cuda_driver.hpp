@@ -12,11 +12,13 @@ namespace isthmus::platform::cuda {
 
 struct OpenedDevices {
     std::vector<std::unique_ptr<Driver>> drivers;  // by ordinal; they share the library
+    std::vector<Status> found;                     // of each: device_lost where it faulted earlier in this process
     std::optional<Error> absence;                  // why there are none, or why some are missing
 };
 
 // Loads the library, initialises it, reads every device's facts and completes `machine` (driver version, simulated
-// facts). An Error where nothing could be opened. Creates no context: the first use of a device does.
+// facts). An Error where nothing could be opened. Creates no context (the first use of a device does), except where a
+// device reported a fault earlier in this process: then a new context of each device tells which of them still answer.
 Result<OpenedDevices> open_devices(const std::string& library, MachineFacts& machine);
 
 }  // namespace isthmus::platform::cuda

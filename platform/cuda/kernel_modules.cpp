@@ -20,10 +20,8 @@ const SimulatedParameters& parameters_for_simulator(const KernelInfo& kernel) {
         parameters = std::make_unique<SimulatedParameters>();
         for (std::uint32_t i = 0; i < kernel.parameter_count; ++i) {
             const ParameterInfo& from = kernel.parameter[i];
-            // Who uses memory concurrently reads and writes it.
-            const ArgumentUse use = from.use == ArgumentUse::concurrent ? ArgumentUse::read_write : from.use;
             parameters->push_back(
-                {from.offset_bytes, from.size_bytes, from.element_bytes, static_cast<std::uint32_t>(use)});
+                {from.offset_bytes, from.size_bytes, from.element_bytes, static_cast<std::uint32_t>(from.use)});
         }
     }
     return *parameters;

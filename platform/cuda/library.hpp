@@ -40,6 +40,9 @@ struct Library {
         open_captures.fetch_add(more, std::memory_order_relaxed);
         maybe_captured.fetch_add(more, std::memory_order_relaxed);
     }
+    // Some device of this process reported a fault from which the driver does not recover. Relaxed: a hint for
+    // open_devices(), which asks the driver itself.
+    static inline std::atomic<bool> fault_seen{false};
     // Held while a capture begins, and while a call is made that ends every capture of a context, from any thread.
     static inline std::mutex beginning;
     std::vector<std::unique_ptr<DeviceContext>> contexts;  // by ordinal; null: the device could not be opened

@@ -55,6 +55,52 @@ Result<std::shared_ptr<Library>> start(const std::string& file, MachineFacts& ma
     return library;
 }
 
+// More GPUs than a machine has are a damaged answer.
+constexpr int most_devices = 4096;
+
+Error absurd_count(int count) {
+    return Error(Code::driver_error,
+                 "the CUDA driver counts " + std::to_string(count) + " devices, which no machine has",
+                 "check which library libcuda.so.1 is (ISTHMUS_CUDA_LIBRARY), and install the driver again; until then "
+                 "everything runs on the CPU device")
+        .from_call("cuDeviceGetCount", 0);
+}
+
+// After a fault every call that needs a context answers the fault's code for the rest of the process, in new contexts
+// too (observed on driver 580). Making and destroying an event is the cheapest such call. A context that is not there
+// yet is made for this only where a device of this process has faulted before; the reset of a context takes none of
+// it back. Anything but a fault is left to the first use of the device.
+Status find_fault(const Library& library, CUdevice device) {
+    const Api& api = library.api;
+    const CaptureCare care(library);
+    unsigned flags = 0;
+    int active = 0;
+    CUresult code = api.primary_context_get_state(device, &flags, &active);
+    const char* call = "cuDevicePrimaryCtxGetState";
+    CUcontext context = nullptr;
+    if (code == result::success) {
+        if (active == 0 && !Library::fault_seen.load(std::memory_order_relaxed)) return {};
+        call = "cuDevicePrimaryCtxRetain";
+        code = api.primary_context_retain(&context, device);
+    }
+    const bool retained = context != nullptr && code == result::success;
+    if (retained) {
+        call = "cuCtxPushCurrent_v2";
+        code = api.context_push(context);
+    }
+    if (retained && code == result::success) {
+        CUevent event = nullptr;
+        call = "cuEventCreate";
+        code = api.event_create(&event, event_disable_timing);
+        if (code == result::success) (void)api.event_destroy(event);
+        CUcontext ours = nullptr;
+        (void)api.context_pop(&ours);
+    }
+    if (retained) (void)api.primary_context_release(device);
+    const Status status = library.status(code, call);
+    return status.code == Code::device_lost && code != result::context_is_destroyed ? status : Status{};
+}
+
 }  // namespace
 
 Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts& machine) {
@@ -70,6 +116,7 @@ Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts
         if (code == result::success) code = result::no_device;
         return explain_init(code, init_facts(*library)).from_call("cuDeviceGetCount", code);
     }
+    if (count < 0 || count > most_devices) return absurd_count(count);
     OpenedDevices opened;
     library->contexts.resize(static_cast<std::size_t>(count));
     for (int ordinal = 0; ordinal < count; ++ordinal) {
@@ -79,6 +126,7 @@ Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts
             std::unique_ptr<DeviceContext>& context = library->contexts[static_cast<std::size_t>(ordinal)];
             context = std::make_unique<DeviceContext>(*library, device);
             opened.drivers.push_back(make_device(library, read_facts(api, ordinal, device), *context));
+            opened.found.push_back(find_fault(*library, device));
         } else if (!opened.absence) {
             opened.absence = explain_init(code, init_facts(*library)).from_call("cuDeviceGet", code);
         }

@@ -67,7 +67,7 @@ Region* allocate_managed(Driver& d, int device, Context* context, std::size_t by
 Region* allocate_pinned(Driver& d, int device, Context* context, std::size_t bytes, unsigned flags) {
     if (bytes >= absurd_bytes) return nullptr;
     Region region;
-    region.host = d.protection.map(bytes, region.mapped_bytes);
+    region.host = d.protection.map(bytes, region.mapped_bytes, Protection::InChild::copied);
     if (!region.host) return nullptr;
     region.kind = Kind::pinned;
     region.base = reinterpret_cast<Address>(region.host);

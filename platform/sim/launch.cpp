@@ -2,11 +2,13 @@
 // runs, and the CPU twin does the work.
 #include "launch.hpp"
 
+#include "aliases.hpp"
 #include "call.hpp"
 #include "module.hpp"
 #include "updates.hpp"
 
 #include <cstring>
+#include <optional>
 
 namespace isthmus::sim {
 namespace {
@@ -77,18 +79,20 @@ int set_condition(const SetsCondition& pack, const std::vector<std::shared_ptr<s
 int run(Driver& d, const KernelLaunch& launch) {
     std::vector<std::byte> pack = launch.pack;
     std::vector<std::shared_ptr<std::atomic<unsigned>>> conditions;
+    std::optional<AliasedMemory> aliases;
     const bool sets = launch.twin->symbol == sets_condition_symbol && pack.size() == sizeof(SetsCondition);
     {
         const std::lock_guard lock(d.mutex);
         if (!check_arguments(d, launch, pack)) return result::illegal_address;
         if (sets) conditions = d.conditions;
+        aliases.emplace(d, *launch.twin, pack.data());
     }
     if (sets) {
         SetsCondition request;
         std::memcpy(&request, pack.data(), sizeof request);
         return set_condition(request, conditions);
     }
-    const PlayingGpu playing(d, launch.agent.device, *launch.twin);
+    const PlayingGpu playing(d, launch.agent.device, *launch.twin, *aliases);
     std::uintptr_t fault = 0;
     const auto work = [&] { launch.twin->run(&launch.extent, 0, outermost(launch), pack.data()); };
     if (Protection::run_guarded(work, fault)) return result::ok;

@@ -13,7 +13,8 @@ struct MemoryFileHeader {
     std::uint64_t nonce = 0;  // tells it from what another process has under the same descriptor
     std::uint64_t bytes = 0;
     AllocationProperties properties = {};
-    Uuid device = {};  // zeros: the host's memory
+    Uuid device = {};             // zeros: the host's memory
+    std::uint32_t team_size = 0;  // of a multicast object, which has no bytes, but a word for who has joined
 };
 
 // Where the bytes begin in the file; the header lies before them.

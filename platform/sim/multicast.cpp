@@ -2,6 +2,10 @@
 // and stores that reach every device's memory, takes instructions that no CPU function has: addresses where one is
 // mapped stay closed.
 #include "call.hpp"
+#include "memory_file.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -38,12 +42,21 @@ Result create(Driver& d, MemoryHandle* handle, const MulticastProperties* wanted
     if (const Result code = check_properties(d, wanted)) return code;
     if (wanted->bytes == 0 || wanted->bytes % granularity_bytes != 0) return result::invalid_value;
     if (const Result lost = lost_code(d, -1)) return lost;
+    MemoryFileHeader header;
+    header.bytes = wanted->bytes;
+    header.properties.handle_types = static_cast<int>(wanted->handle_types);
+    header.team_size = wanted->devices;
+    const bool exportable = wanted->handle_types != 0;
+    const int file = exportable ? create_memory_file(header) : -1;
+    if (exportable && file < 0) return result::out_of_memory;
+    const std::shared_ptr<Team> team = make_team(wanted->devices, file);
+    if (!team) {
+        if (file >= 0) ::close(file);
+        return result::out_of_memory;
+    }
     const std::lock_guard lock(d.mutex);
-    AllocationProperties properties = {};
-    properties.handle_types = static_cast<int>(wanted->handle_types);
-    Physical* const made = add_physical(d, properties, wanted->bytes, -1, -1);
-    made->team = std::make_shared<Team>();
-    made->team->size = wanted->devices;
+    Physical* const made = add_physical(d, header.properties, wanted->bytes, -1, file);
+    made->team = team;
     *handle = handle_of(made);
     return result::ok;
 }
@@ -54,8 +67,7 @@ Result add_device(Driver& d, MemoryHandle handle, DeviceOrdinal device) {
     if (const Result lost = d.engine().device_code(device)) return lost;
     const std::lock_guard lock(d.mutex);
     Physical* const object = find_team(d, handle);
-    if (!object || object->team->complete()) return result::invalid_value;
-    if (!object->team->devices.insert(device).second) return result::invalid_value;  // assumed
+    if (!object || !object->team->add(device)) return result::invalid_value;  // added before: assumed
     d.virtual_memory.teams_changed.notify_all();
     return result::ok;
 }
@@ -84,7 +96,7 @@ Result bind_memory(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle h
     if (object->properties.handle_types != 0 && memory.properties.handle_types == 0) return result::invalid_value;
     if (const Result code = wait_for_team(d, lock, handle, call)) return code;
     object = find_team(d, handle);
-    if (object->team->devices.count(memory.device) == 0) return result::invalid_device;
+    if (!object->team->has(memory.device)) return result::invalid_device;
     auto& bound = object->team->bound;
     const bool taken = std::any_of(bound.begin(), bound.end(), [&](const Team::Bound& other) {
         return other.memory->device == memory.device && other.offset_bytes < bind.offset_bytes + bind.bytes &&
@@ -125,19 +137,46 @@ Result unbind(Driver& d, MemoryHandle handle, DeviceOrdinal device, std::size_t 
 
 }  // namespace
 
+std::shared_ptr<Team> make_team(unsigned size, int file) {
+    auto team = std::make_shared<Team>();
+    team->size = size;
+    if (file < 0) {
+        team->joined = std::make_shared<std::atomic<std::uint64_t>>(0);
+        return team;
+    }
+    using Word = std::atomic<std::uint64_t>;
+    static_assert(Word::is_always_lock_free);  // so that processes may share it; a new file begins with zeros
+    void* const at = ::mmap(nullptr, sizeof(Word), PROT_READ | PROT_WRITE, MAP_SHARED, file,
+                            static_cast<off_t>(memory_file_offset_bytes));
+    if (at == MAP_FAILED) return nullptr;
+    team->joined = {static_cast<Word*>(at), [](Word* word) { ::munmap(word, sizeof(Word)); }};
+    return team;
+}
+
+bool Team::add(int device) {
+    if (device < 0 || device >= most_devices) return false;
+    const std::uint64_t bit = std::uint64_t{1} << device;
+    std::uint64_t before = joined->load();
+    for (;;) {
+        if ((before & bit) != 0 || static_cast<unsigned>(__builtin_popcountll(before)) >= size) return false;
+        if (joined->compare_exchange_weak(before, before | bit)) return true;
+    }
+}
+
 Result wait_for_team(Driver& d, std::unique_lock<std::mutex>& lock, MemoryHandle handle, const char* call) {
     constexpr auto look_again = std::chrono::milliseconds(10);
     for (;;) {
         const Physical* const object = find_team(d, handle);
         if (!object) return result::invalid_value;  // released meanwhile
         if (object->team->complete()) return result::ok;
-        for (const int device : object->team->devices) {
+        for (int device = 0; d.valid(device); ++device) {
+            if (!object->team->has(device)) continue;
             if (const Result lost = d.engine().device_code(device)) return lost;
         }
         if (d.seeded) {
-            say("%s: %zu of %u devices were added to the multicast object; the driver waits here for the others, and "
+            say("%s: %u of %u devices were added to the multicast object; the driver waits here for the others, and "
                 "in the seeded mode nobody would add them",
-                call, object->team->devices.size(), object->team->size);
+                call, object->team->count(), object->team->size);
             return result::not_supported;
         }
         d.virtual_memory.teams_changed.wait_for(lock, look_again);

@@ -13,16 +13,44 @@
 namespace isthmus::sim {
 namespace {
 
-std::size_t round_to_pages(std::size_t bytes) {
-    const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    return (bytes + page - 1) / page * page;
+constexpr int fresh = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+// Nothing is ever mapped so close before or behind simulated memory: a kernel that runs over an end faults there,
+// instead of changing what the program, or its loader, has beside it. Of every page size.
+constexpr std::size_t guard_bytes = std::size_t{1} << 20;
+
+void unmap_range(std::uintptr_t from, std::uintptr_t to) {
+    if (to > from) ::munmap(reinterpret_cast<void*>(from), to - from);
 }
 
-void* map_pages(std::size_t bytes, int access) {
-    void* pointer = ::mmap(nullptr, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+// `bytes`, whole pages, on a multiple of `alignment`, closed to all, with a guard on either side; nullptr: none.
+void* reserve_guarded(std::size_t bytes, std::size_t alignment) {
+    std::size_t all = 0;
+    if (__builtin_add_overflow(bytes, 2 * guard_bytes + alignment, &all)) return nullptr;
+    void* const pointer = ::mmap(nullptr, all, PROT_NONE, fresh, -1, 0);
     if (pointer == MAP_FAILED) return nullptr;
-    ::madvise(pointer, bytes, MADV_DONTFORK);  // a child of the real driver's process has none of its memory either
-    return pointer;
+    const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
+    const std::uintptr_t aligned = (begin + guard_bytes + alignment - 1) / alignment * alignment;
+    unmap_range(begin, aligned - guard_bytes);
+    unmap_range(aligned + bytes + guard_bytes, begin + all);
+    return reinterpret_cast<void*>(aligned);
+}
+
+// … there, where that is free with its guards.
+void* reserve_guarded_at(void* hint, std::size_t bytes) {
+    void* const first = static_cast<char*>(hint) - guard_bytes;
+    void* const there = ::mmap(first, bytes + 2 * guard_bytes, PROT_NONE, fresh, -1, 0);
+    if (there == first) return hint;
+    if (there != MAP_FAILED) ::munmap(there, bytes + 2 * guard_bytes);
+    return nullptr;
+}
+
+std::size_t page_bytes() {
+    return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::size_t round_to_pages(std::size_t bytes) {
+    const std::size_t page = page_bytes();
+    return (bytes + page - 1) / page * page;
 }
 
 constexpr int denied = PKEY_DISABLE_ACCESS;
@@ -52,47 +80,40 @@ const char* Protection::means() const noexcept {
     return means_ == Means::keys ? "keys" : means_ == Means::pages ? "pages" : "off";
 }
 
-void* Protection::map(std::size_t bytes, std::size_t& mapped_bytes) {
+void* Protection::map(std::size_t bytes, std::size_t& mapped_bytes, InChild in_child) {
     mapped_bytes = round_to_pages(bytes);
-    return map_pages(mapped_bytes, PROT_READ | PROT_WRITE);
+    void* const pointer = reserve_guarded(mapped_bytes, page_bytes());
+    if (!pointer) return nullptr;
+    if (::mprotect(pointer, mapped_bytes, PROT_READ | PROT_WRITE) != 0) {
+        unmap(pointer, mapped_bytes);
+        return nullptr;
+    }
+    if (in_child == InChild::missing) ::madvise(pointer, mapped_bytes, MADV_DONTFORK);
+    return pointer;
 }
 
 void* Protection::reserve(std::size_t bytes, std::size_t& mapped_bytes) {
     mapped_bytes = round_to_pages(bytes);
-    return map_pages(mapped_bytes, PROT_NONE);
+    void* const pointer = reserve_guarded(mapped_bytes, page_bytes());
+    if (pointer) ::madvise(pointer, mapped_bytes, MADV_DONTFORK);
+    return pointer;
 }
 
 void Protection::unmap(void* pointer, std::size_t mapped_bytes) {
     forget_closed_memory(pointer);
     const std::lock_guard lock(mutex_);
     closed_.erase(pointer);
-    ::munmap(pointer, mapped_bytes);
+    const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
+    unmap_range(begin - guard_bytes, begin + round_to_pages(mapped_bytes) + guard_bytes);
 }
 
 void* Protection::reserve_aligned(std::size_t bytes, std::size_t alignment, void* hint) {
-    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    const auto give_back = [](std::uintptr_t from, std::uintptr_t to) {
-        if (to > from) ::munmap(reinterpret_cast<void*>(from), to - from);
-    };
-    if (hint) {
-        void* const there = ::mmap(hint, bytes, PROT_NONE, flags, -1, 0);
-        if (there == hint) {
-            ::madvise(there, bytes, MADV_DONTFORK);
-            return there;
-        }
-        if (there != MAP_FAILED) ::munmap(there, bytes);
-    }
-    std::size_t spare = 0;
-    if (__builtin_add_overflow(bytes, alignment, &spare)) return nullptr;
-    void* const pointer = ::mmap(nullptr, spare, PROT_NONE, flags, -1, 0);
-    if (pointer == MAP_FAILED) return nullptr;
-    const auto begin = reinterpret_cast<std::uintptr_t>(pointer);
-    const std::uintptr_t aligned = (begin + alignment - 1) / alignment * alignment;
-    const std::uintptr_t end = round_to_pages(aligned + bytes);
-    give_back(begin, aligned);
-    give_back(end, begin + spare);
-    ::madvise(reinterpret_cast<void*>(aligned), bytes, MADV_DONTFORK);
-    return reinterpret_cast<void*>(aligned);
+    const std::size_t whole = round_to_pages(bytes);
+    if (whole < bytes) return nullptr;
+    void* pointer = hint ? reserve_guarded_at(hint, whole) : nullptr;
+    if (!pointer) pointer = reserve_guarded(whole, std::max(alignment, page_bytes()));
+    if (pointer) ::madvise(pointer, whole, MADV_DONTFORK);
+    return pointer;
 }
 
 bool Protection::map_file(void* at, std::size_t bytes, int file, std::size_t offset) {
@@ -103,7 +124,7 @@ bool Protection::map_file(void* at, std::size_t bytes, int file, std::size_t off
 }
 
 void Protection::unmap_file(void* at, std::size_t bytes) {
-    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    constexpr int flags = fresh | MAP_FIXED;
     forget_closed_memory(at);
     const std::lock_guard lock(mutex_);
     closed_.erase(at);

@@ -18,8 +18,12 @@ public:
     // ISTHMUS_SIM_PROTECTION=keys, pages or off overrides what is found.
     explicit Protection(int devices);
 
-    // Fresh zeroed memory, open to all; nullptr: the system has none. A forked child does not have it.
-    void* map(std::size_t bytes, std::size_t& mapped_bytes);
+    // Does a forked child have the memory? Observed on driver 580: it reads what its parent pinned, and touching its
+    // parent's managed memory is SIGSEGV.
+    enum class InChild : std::uint8_t { missing, copied };
+    // Fresh zeroed memory, open to all; nullptr: the system has none. Nobody can touch what lies just before and behind
+    // it, nor just before and behind what reserve() and reserve_aligned() give.
+    void* map(std::size_t bytes, std::size_t& mapped_bytes, InChild in_child = InChild::missing);
     // An address range that nobody can touch: the GPU's own name for memory that lies elsewhere.
     void* reserve(std::size_t bytes, std::size_t& mapped_bytes);
     void unmap(void* pointer, std::size_t mapped_bytes);

@@ -40,10 +40,6 @@ Result export_memory(Driver& d, void* shareable, MemoryHandle handle, int type, 
     if ((type != posix_file && type != fabric) || (object->properties.handle_types & type) == 0) {
         return result::invalid_value;
     }
-    if (object->team) {
-        say("cuMemExportToShareableHandle: multicast objects of several processes are not modelled");
-        return result::not_supported;
-    }
     if (type == posix_file) {
         const int file = duplicate_file(object->file);
         if (file < 0) return result::operating_system;
@@ -80,8 +76,15 @@ Result adopt(Driver& d, MemoryHandle* handle, int file, const MemoryFileHeader& 
     AllocationProperties properties = header.properties;
     if (device >= 0) properties.location.id = device;
     properties.handle_types = 0;  // observed: what was imported is not exported again
+    const std::shared_ptr<Team> team = header.team_size != 0 ? make_team(header.team_size, file) : nullptr;
+    if (header.team_size != 0 && !team) {
+        ::close(file);
+        return result::out_of_memory;
+    }
     const std::lock_guard lock(d.mutex);
-    *handle = handle_of(add_physical(d, properties, header.bytes, device, file));
+    Physical* const made = add_physical(d, properties, header.bytes, device, file);
+    made->team = team;
+    *handle = handle_of(made);
     return result::ok;
 }
 

@@ -18,6 +18,7 @@ struct Player {
     Driver* driver = nullptr;
     int device = 0;
     std::mutex* updating = nullptr;
+    AliasedMemory* aliases = nullptr;
     bool in_update = false;
 };
 thread_local Player player;
@@ -55,6 +56,10 @@ bool in_one_piece(const Driver& d, int device, const isthmus_sim_update& update)
 }
 
 int begin(const isthmus_sim_update* update) {
+    if (update->word == nullptr) {
+        player.aliases->fence();
+        return 0;
+    }
     {
         const std::lock_guard lock(player.driver->mutex);
         if (in_one_piece(*player.driver, player.device, *update)) return 0;
@@ -75,8 +80,8 @@ constexpr isthmus_sim_updates updates = {&begin, &between, &end};
 
 }  // namespace
 
-PlayingGpu::PlayingGpu(Driver& d, int device, const Twin& twin) : twin_(twin) {
-    player = {&d, device, &updating(device), false};
+PlayingGpu::PlayingGpu(Driver& d, int device, const Twin& twin, AliasedMemory& aliases) : twin_(twin) {
+    player = {&d, device, &updating(device), &aliases, false};
     if (twin_.play_gpu != nullptr) twin_.play_gpu(&updates);
 }
 

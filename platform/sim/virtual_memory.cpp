@@ -145,7 +145,7 @@ Result check_description(const Driver& d, const Region& mapping, const AccessDes
     if (where.type == on_device) {
         if (!d.valid(where.id)) return result::invalid_device;
         if (mapping.physical->team) {
-            return mapping.physical->team->devices.count(where.id) != 0 ? result::ok : result::invalid_device;
+            return mapping.physical->team->has(where.id) ? result::ok : result::invalid_device;
         }
         if (mapping.device < 0 || mapping.device == where.id || one.flags == no_access) return result::ok;
         const auto* way = d.machine.peer(where.id, mapping.device);

@@ -6,8 +6,10 @@
 #include "regions.hpp"
 #include "types.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,11 +31,20 @@ struct Team {
         std::size_t offset_bytes = 0, bytes = 0;
         Physical* memory = nullptr;
     };
+    static constexpr int most_devices = 64;
     unsigned size = 0;
-    std::set<int> devices;
-    std::vector<Bound> bound;
-    bool complete() const { return devices.size() == size; }
+    // One bit for each device. Of an object that can be exported it lies in its file, so that every handle to it, of
+    // other processes too, sees the same devices. Those play the same machine.
+    std::shared_ptr<std::atomic<std::uint64_t>> joined;
+    std::vector<Bound> bound;  // by this process
+    bool has(int device) const { return device >= 0 && device < most_devices && (joined->load() >> device & 1) != 0; }
+    unsigned count() const { return static_cast<unsigned>(__builtin_popcountll(joined->load())); }
+    bool complete() const { return count() == size; }
+    bool add(int device);  // false: it is there already, or the team is complete
 };
+// A team of so many; nobody has joined. `file`: of memory, which it may be exported with (memory_file.hpp); -1: none.
+// nullptr: the system has no memory.
+std::shared_ptr<Team> make_team(unsigned size, int file);
 
 // Bytes without an address. They lie in a file of memory, so that several mappings, of other processes too, show the
 // same ones.

@@ -62,6 +62,9 @@ ISTHMUS_DECLARE_KERNEL(when_raised, isthmus::Index i, isthmus::AtomicView<std::i
 // Writes i + 1 to ring[i], and what it reads of ring[capacity + i], the same memory, to seen[i].
 ISTHMUS_DECLARE_KERNEL(write_and_read_alias, isthmus::Index i, isthmus::View<std::int32_t> ring, std::uint64_t capacity,
                        isthmus::Out<std::int32_t> seen);
+// The same without the fence between the two: what it reads is undefined on a GPU.
+ISTHMUS_DECLARE_KERNEL(write_and_read_alias_unfenced, isthmus::Index i, isthmus::View<std::int32_t> ring,
+                       std::uint64_t capacity, isthmus::Out<std::int32_t> seen);
 // words[0] = 1.
 ISTHMUS_DECLARE_KERNEL(leave_mark, isthmus::Index i, isthmus::AtomicView<std::int32_t> words);
 

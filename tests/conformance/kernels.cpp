@@ -163,6 +163,13 @@ ISTHMUS_KERNEL(write_and_read_alias, Index i, View<std::int32_t> ring, std::uint
     seen[i] = ring[capacity + i];
 }
 
+// The mistake that the fence is for.
+ISTHMUS_KERNEL(write_and_read_alias_unfenced, Index i, View<std::int32_t> ring, std::uint64_t capacity,
+               Out<std::int32_t> seen) {
+    ring[i] = static_cast<std::int32_t>(i) + 1;
+    seen[i] = ring[capacity + i];
+}
+
 ISTHMUS_KERNEL(leave_mark, Index, AtomicView<std::int32_t> words) {
     raise_flag(words.data[0]);
 }

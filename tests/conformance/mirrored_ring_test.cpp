@@ -77,6 +77,34 @@ TEST(MirroredRing, AKernelReadsWhatItWroteThroughTheOtherCopyBehindTheFence) {
     });
 }
 
+// keeps V12: the simulator shows what a GPU may show, so that a forgotten fence is found
+TEST(MirroredRing, WithoutTheFenceAKernelOfTheSimulatorReadsWhatIsStaleAndItsEndIsAFence) {
+    (void)conformance::runtime();
+    if (conformance::driver_calls() < 0) GTEST_SKIP() << "what a real GPU reads is undefined; the CPU is coherent";
+    on_every_device([](Device& device) {
+        if (device.is_cpu()) return;
+        Result<Ring> made = Ring::make(device, 1000);
+        if (!made) return;  // refused, as above
+        Buffer<std::int32_t> seen = pinned(device, 1000, -1);
+        device.stream().fill(*made, 7).value();
+        for (const std::int32_t wanted : {7, 0}) {  // what the ring held before each launch
+            const auto launched = device.stream().launch(checked, conformance::write_and_read_alias_unfenced, 1000,
+                                                         *made, std::uint64_t{made->capacity()}, seen);
+            ASSERT_TRUE(worked(launched));
+            auto view = seen.read_on_host().value();
+            for (std::size_t at = 0; at < 1000; ++at) {
+                ASSERT_EQ(view[at], wanted != 0 ? wanted : static_cast<std::int32_t>(at) + 1);
+            }
+        }
+        EXPECT_EQ(element(device, *made, 999), 1000) << "operations are in order, through either copy";
+        EXPECT_EQ(element(device, *made, made->capacity() + 999), 1000);
+        // Through one copy alone a kernel is coherent with itself.
+        const auto second = made->part(made->capacity(), 1000).value();
+        (void)device.stream().launch(checked, conformance::add_one, 1000, second).value();
+        EXPECT_EQ(element(device, *made, 999), 1001);
+    });
+}
+
 // keeps V12, G8
 TEST(MirroredRing, TheHostSeesBothCopiesWhereTheMemoryLiesThere) {
     on_every_device([](Device& device) {

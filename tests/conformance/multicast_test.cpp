@@ -285,13 +285,57 @@ TEST_F(Multicast, WhatIsExportableIsFixedWhenItIsMade) {
         for (const Device* each : all) shared.add(*each).value();
         EXPECT_TRUE(refused_as(complete(shared), Code::not_ready));
         EXPECT_TRUE(refused_as(complete(shared, 2), Code::invalid_argument));
-        // Several processes are not modelled by the simulator, which says so.
-        EXPECT_TRUE(refused_as(shared.export_posix_fd(), Code::unsupported));
+        EXPECT_TRUE(worked(shared.export_posix_fd()));
         MulticastObject object = complete(shared, 1).value();  // the other process's word, and its fault if it is wrong
         const PhysicalMemory alone = PhysicalMemory::create(device, object.size_bytes()).value();
         EXPECT_TRUE(refused_as(object.bind(0, alone), Code::unsupported));
         const isthmus::FileDescriptor none;
         EXPECT_TRUE(refused_as(MulticastGroup::import_posix_fd(device, none, 2, 1), Code::invalid_argument));
+    });
+}
+
+// keeps V14: what another end imports is the same object, which is complete when both have added their devices
+TEST_F(Multicast, AnImportedGroupIsJoinedFromBothEndsAndThenBoundAndMappedThroughEither) {
+    on_every_team([](const Devices& all) {
+        const Device& first = *all.front();
+        if (!first.capabilities().has(Feature::export_posix_fd)) return;
+        const std::size_t granule = granule_of(first, all.size());
+        const PhysicalOptions shareable{.exports = ExportKinds::posix_fd};
+        MulticastGroup made =
+            MulticastGroup::create(first, all.size(), granule, {.exports = ExportKinds::posix_fd}).value();
+        const isthmus::FileDescriptor fd = made.export_posix_fd().value();
+        auto import = MulticastGroup::import_posix_fd(*all.back(), fd, all.size(), granule);
+        ASSERT_TRUE(worked(import));
+        MulticastGroup& imported = *import;
+        EXPECT_EQ(imported.size_bytes(), granule);
+        EXPECT_EQ(imported.added(), 0u) << "of this end";
+        made.add(first).value();
+        EXPECT_TRUE(refused_as(imported.add(first), Code::invalid_argument)) << "the driver knows of the other end";
+        for (std::size_t at = 1; at < all.size(); ++at) {
+            EXPECT_TRUE(refused_as(complete(made, at - 1), Code::not_ready)) << "an end vouches for what it was told";
+            EXPECT_TRUE(worked(imported.add(*all[at])));
+        }
+        MulticastObject here = complete(made, all.size() - 1).value();
+        MulticastObject there = complete(imported, 1).value();
+        EXPECT_TRUE(worked(here.bind(0, PhysicalMemory::create(first, granule, shareable).value())));
+        for (std::size_t at = 1; at < all.size(); ++at) {
+            const PhysicalMemory memory = PhysicalMemory::create(*all[at], granule, shareable).value();
+            EXPECT_TRUE(worked(there.bind(0, memory)));
+            EXPECT_EQ(there.bound_bytes(*all[at]), granule);
+            EXPECT_EQ(here.bound_bytes(*all[at]), 0u) << "what the other end bound it unbinds";
+        }
+        AddressReservation where = AddressReservation::reserve(*all.back(), granule, granule).value();
+        Mapping mapping = where.map(0, there).value();
+        EXPECT_TRUE(worked(mapping.set_access({all.back()})));
+        EXPECT_EQ(mapping.access(*all.back()), RangeAccess::read_write);
+        EXPECT_TRUE(worked(there.unbind(*all.back(), 0)));
+        // Memory that is no multicast object is none, whoever says so.
+        const isthmus::FileDescriptor plain =
+            PhysicalMemory::create(first, granule, shareable).value().export_posix_fd().value();
+        auto wrong = MulticastGroup::import_posix_fd(first, plain, all.size(), granule);
+        if (wrong) {
+            EXPECT_TRUE(refused_as(wrong->add(first), Code::invalid_argument));
+        }
     });
 }
 

@@ -61,6 +61,13 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
     (void)idle.release();
     EXPECT_EQ(told, 2) << "a lost device uses nothing any more: each owner is told once";
     EXPECT_TRUE(runtime().cpu().healthy()) << "the other devices work on";
+    // A runtime that is opened now has the device's answers, and nothing from this one.
+    isthmus::Runtime next = isthmus::Runtime::open().value();
+    Device& same = *next.device(device.index()).value();
+    EXPECT_TRUE(unless_fault(!same.healthy())) << "the driver answers the fault's code from now on";
+    EXPECT_TRUE(unless_fault(next.default_device().healthy() && next.default_device().index() != device.index()));
+    EXPECT_TRUE(refused_as(same.allocate<std::int32_t>(64), Code::device_lost));
+    EXPECT_TRUE(worked(next.cpu().allocate<std::int32_t>(64)));
 }
 
 TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3

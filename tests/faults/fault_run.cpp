@@ -219,11 +219,11 @@ int run_under_faults() {
             : 0;
     const long new_files = open_files() - files_before;
     // An event for other processes has one, too, and a driver that gave up destroys none; and so may an allocation that
-    // it did not free.
-    const long held_by_handles =
-        harness().live == nullptr
-            ? 0
-            : static_cast<long>(harness().live("allocations") + (gave_up ? harness().live("events") : 0));
+    // it did not free, and a multicast object that can be exported.
+    const long held_by_handles = harness().live == nullptr
+                                     ? 0
+                                     : static_cast<long>(harness().live("allocations") + harness().live("multicast") +
+                                                         (gave_up ? harness().live("events") : 0));
     if (new_files != 0 && (new_files < held_files || new_files > held_files + held_by_handles))
         left += " files=" + std::to_string(new_files);
     // What the driver could not be made to give back stays mapped on purpose: it might still write there. So might a

@@ -18,6 +18,7 @@ struct DriverOptions {
 
 struct DriverSet {
     std::vector<std::unique_ptr<Driver>> drivers;  // CUDA devices by ordinal, the CPU device last, always there
+    std::vector<Status> found;                     // of each: device_lost where it faulted earlier in this process
     MachineFacts machine;
     std::optional<Error> cuda_absence;  // why there is no CUDA device; nothing where there is one
 };

@@ -14,7 +14,7 @@ struct isthmus_sim_parameter {
     uint32_t offset_bytes;
     uint32_t size_bytes;
     uint32_t element_bytes; /* sizeof(T) of a view { T* data; uint64_t size; }; 0: a value */
-    uint32_t use;           /* 0 value, 1 read, 2 write, 3 read and write */
+    uint32_t use;           /* 0 value, 1 read, 2 write, 3 read and write, 4 both while the CPU may do so, too */
 };
 
 struct isthmus_sim_extent {
@@ -29,7 +29,8 @@ struct isthmus_sim_update {
     uint32_t is_signed;
 };
 struct isthmus_sim_updates {
-    int (*begin)(const struct isthmus_sim_update* update); /* 0: in one piece for everybody; else end() follows */
+    /* 0: in one piece for everybody; else end() follows. Of no word (NULL): an alias fence, 0. */
+    int (*begin)(const struct isthmus_sim_update* update);
     void (*between)(void);                                 /* after its load, before its store */
     void (*end)(void);
 };

@@ -10,16 +10,22 @@
 
 #include <isthmus/detail/host_device.hpp>
 #include <isthmus/detail/host_fence.hpp>
+#include <isthmus/detail/play_gpu.hpp>
 
 namespace isthmus::inline v0 {
 
 // GPU: fence.proxy.alias (PTX ISA 7.5, compute capability 7.0), for the calling thread. CPU: a fence of the thread;
-// CPUs are coherent by physical address, so that only the compiler has to be kept from reordering.
+// CPUs are coherent by physical address, so that only the compiler has to be kept from reordering. A thread that plays
+// a GPU says so to the simulator, as an update of no word: until then a kernel there reads what is stale.
 ISTHMUS_KERNEL_FUNCTION void alias_fence() noexcept {
 #if defined(__CUDA_ARCH__)
     asm volatile("fence.proxy.alias;" ::: "memory");
 #else
     detail::host_fence<std::memory_order_seq_cst>();
+    if (const SimulatedGpu* const gpu = detail::simulated_gpu) {
+        constexpr UpdateInfo no_word{nullptr, 0, 0, 0};
+        (void)gpu->begin(&no_word);
+    }
 #endif
 }
 

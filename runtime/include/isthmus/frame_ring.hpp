@@ -53,6 +53,7 @@ public:
     Result<Taken> begin(Wait wait);               // the producer's
     void publish(const Taken& taken) noexcept;    // …
     void abandon(std::size_t slot) noexcept;      // …
+    std::uint64_t next_frame() const noexcept;    // …: the number that the next publish() gives
     Result<Taken> take(Wait wait);                // the consumer's
     void give_back(const Taken& taken) noexcept;  // …
     void close() noexcept;                        // any thread's
@@ -80,8 +81,6 @@ template <class T>
 class RingSlot {
 public:
     Buffer<T>& buffer() const noexcept { return ring_->buffers[taken_.slot]; }
-    // What is missing between two was dropped. Of a frame to fill: the number that it gets if it is published next.
-    std::uint64_t number() const noexcept { return taken_.frame; }
     explicit operator bool() const noexcept { return ring_ != nullptr; }
 
 protected:
@@ -111,6 +110,10 @@ public:
         return *this;
     }
     ~FrameToFill() { abandon(); }
+    // The number that the frame gets if it is published next. It grows whenever another frame is published or dropped
+    // meanwhile, so that the frames that are held at the same time all answer the same. 0 where the frame is empty.
+    // For the producer's thread.
+    std::uint64_t number() const noexcept { return this->ring_ ? this->ring_->core.next_frame() : 0; }
     // Hands the frame to the consumer. Host views of it are closed; device work that fills it may still run: what the
     // consumer does with the buffer is ordered behind it as with any buffer (on another stream with Stream::wait).
     void publish() noexcept {
@@ -139,6 +142,8 @@ public:
         return *this;
     }
     ~ReadyFrame() { give_back(); }
+    // As it was published; what is missing between two was dropped.
+    std::uint64_t number() const noexcept { return this->taken_.frame; }
     void give_back() noexcept {
         if (auto ring = std::move(this->ring_)) ring->core.give_back(this->taken_);
     }

@@ -74,7 +74,7 @@ constexpr KernelInfo describe_kernel(void (*)(Space, P...), const char* name, co
 // The image that carries this file's GPU code; the build defines the name (isthmus_add_kernels, docs/kernels.md).
 // Without it the kernels of the file run on CPU devices only.
 #if defined(ISTHMUS_KERNEL_IMAGE) && !defined(__CUDACC__)
-extern "C" const ::isthmus::KernelImage ISTHMUS_KERNEL_IMAGE;
+extern "C" [[gnu::visibility("hidden")]] const ::isthmus::KernelImage ISTHMUS_KERNEL_IMAGE;
 #define ISTHMUS_DETAIL_IMAGE &ISTHMUS_KERNEL_IMAGE
 #else
 #define ISTHMUS_DETAIL_IMAGE nullptr
@@ -100,7 +100,9 @@ extern "C" const ::isthmus::KernelImage ISTHMUS_KERNEL_IMAGE;
             isthmus_body_##kernel, #kernel, "isthmus_" #kernel, #__VA_ARGS__, ISTHMUS_DETAIL_IMAGE)}; \
     static inline void isthmus_body_##kernel(__VA_ARGS__)
 // Declares a kernel that another file defines: ISTHMUS_DECLARE_KERNEL(scale, Index i, View<float> out, …);
-#define ISTHMUS_DECLARE_KERNEL(kernel, ...) extern const ::isthmus::Kernel<void(__VA_ARGS__)> kernel
+// Hidden: two shared libraries with a kernel of one name would else launch the first one's, both of them.
+#define ISTHMUS_DECLARE_KERNEL(kernel, ...) \
+    [[gnu::visibility("hidden")]] extern const ::isthmus::Kernel<void(__VA_ARGS__)> kernel
 #endif
 
 // Defines the kernel object `kernel` and opens its body:

@@ -65,7 +65,9 @@ struct RuntimeStatistics {
 class ISTHMUS_API Runtime {
 public:
     // Opens CUDA where there is one; the CPU device is always there, so a machine without a driver is no error:
-    // cuda_absence() says why. Creates no CUDA context; a device's first use does (about 120 ms on an H200).
+    // cuda_absence() says why. Creates no CUDA context; a device's first use does (about 120 ms on an H200). After a
+    // fault in this process it makes one for each device, to ask which of them still answer: the others are not
+    // healthy() from the beginning.
     static Result<Runtime> open(const RuntimeOptions& options = {});
     Runtime(Runtime&&) noexcept;
     Runtime& operator=(Runtime&&) noexcept;

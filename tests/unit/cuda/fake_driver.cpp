@@ -4,6 +4,7 @@
 //   FAKE_SIMULATOR  it also exports the simulator's two functions
 //   FAKE_LACKS    the exported name of a function that it has not (with -D<name>=<another name>)
 //   FAKE_WITHOUT_PROC_ADDRESS  it is older than cuGetProcAddress
+//   FAKE_ABSURD   what it says of its devices is outside of every range that the documentation gives
 #include "fake_seen.hpp"
 
 #include <platform/sim_registration.h>
@@ -235,6 +236,10 @@ extern "C" CUresult cuDeviceGet(CUdevice* device, int ordinal) {
     return fake_answer("cuDeviceGet");
 }
 extern "C" CUresult cuDeviceGetName(char* name, int size, CUdevice device) {
+#ifdef FAKE_ABSURD
+    std::memset(name, 'x', static_cast<std::size_t>(size));  // and no terminator
+    return 0;
+#endif
     const std::string text = "fake device " + std::to_string(device);
     std::memcpy(name, text.c_str(), std::min(text.size() + 1, static_cast<std::size_t>(size)));
     return 0;
@@ -249,11 +254,19 @@ extern "C" CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice) {
     return 0;
 }
 extern "C" CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
+#ifdef FAKE_ABSURD
+    *bytes = ~std::size_t{0};
+#else
     *bytes = std::size_t{1} << 34;
+#endif
     return 0;
 }
 // Knows 1 to 140 and 150; refuses 128 with 801; every device differs in 88.
 extern "C" CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUdevice device) {
+#ifdef FAKE_ABSURD
+    *value = FAKE_ABSURD;
+    return 0;  // also of attributes that nobody has heard of
+#endif
     if (id == 128) return result::not_supported;
     if (id > 140 && id != 150) return result::invalid_value;
     *value = id == 88 ? device : id * 10;

@@ -1,6 +1,7 @@
 // Opening a driver, and every way in which that fails, against libraries that answer as real ones were seen to.
 #include "cuda_driver.hpp"
 #include "fake_driver.hpp"
+#include "library.hpp"
 
 #include <gtest/gtest.h>
 
@@ -77,7 +78,82 @@ TEST(OpenDevices, OpeningMakesNoContext) {
         const Result<OpenedDevices> opened = open_devices(fake_library("good"), machine);
         ASSERT_TRUE(opened.ok());
     }
-    EXPECT_FALSE(says(fake.calls(), "Ctx")) << fake.calls();
+    EXPECT_FALSE(says(fake.calls(), "CtxRetain")) << fake.calls();
+    EXPECT_FALSE(says(fake.calls(), "CtxCreate")) << fake.calls();
+    EXPECT_FALSE(says(fake.calls(), "cuCtx")) << fake.calls();
+}
+
+// keeps R2: what is lost is found out when it is opened again
+TEST(OpenDevices, ADeviceThatFaultedInThisProcessIsKnownByWhatTheDriverAnswers) {
+    struct NoFaultSeen {
+        NoFaultSeen() { Library::fault_seen = false; }
+        ~NoFaultSeen() { Library::fault_seen = false; }
+    };
+    const NoFaultSeen before_and_afterwards;
+    const FakeDriver fake("good");
+    const auto found = [] {
+        MachineFacts machine;
+        return open_devices(fake_library("good"), machine).value().found;
+    };
+    const auto asked = [&fake] {  // by a context of its own
+        const std::string_view calls = fake.calls();
+        std::size_t times = 0;
+        for (std::size_t at = calls.find("CtxRetain"); at != calls.npos; at = calls.find("CtxRetain", at + 1)) ++times;
+        return times;
+    };
+    for (const Status& status : found()) EXPECT_TRUE(status.ok());
+    // Other code has a context of the first device, which has faulted.
+    fake.revive_context();
+    fake.clear();
+    for (const Status& status : found()) EXPECT_TRUE(status.ok());
+    EXPECT_EQ(asked(), 1u) << "where there is a context";
+    fake.fail("cuEventCreate", 700);
+    const std::vector<Status> lost = found();
+    ASSERT_EQ(lost.size(), 2u);
+    EXPECT_EQ(lost[0].code, Code::device_lost);
+    EXPECT_EQ(lost[0].driver_code, 700);
+    EXPECT_TRUE(lost[1].ok());
+    EXPECT_EQ(fake.retained(), 1) << "nothing of it is kept";
+    EXPECT_EQ(fake.current(), nullptr);
+    // A fault was seen: from here on the devices without a context are asked, too.
+    fake.clear();
+    EXPECT_TRUE(found()[1].ok());
+    EXPECT_EQ(asked(), 2u);
+    fake.fail("cuDevicePrimaryCtxRetain", 719);
+    const std::vector<Status> first = found();
+    EXPECT_EQ(first[0].code, Code::device_lost);
+    EXPECT_EQ(first[0].driver_code, 719);
+    EXPECT_TRUE(first[1].ok());
+    // What is no fault is left to the first use.
+    for (const int code : {2, 201, 709, 801, 999}) {
+        fake.fail("cuEventCreate", code);
+        EXPECT_TRUE(found()[0].ok()) << code;
+    }
+}
+
+// keeps R1: an answer that makes no sense is a typed error, or is taken for what it can mean at most
+TEST(OpenDevices, AnAbsurdCountOfDevicesIsATypedError) {
+    for (const char* const fake : {"minus_one", "too_many"}) {
+        const Error error = failure_of(fake_library(fake));
+        EXPECT_EQ(error.code(), Code::driver_error) << error.text();
+        EXPECT_EQ(error.call(), "cuDeviceGetCount");
+        EXPECT_FALSE(error.remedy().empty());
+    }
+}
+
+TEST(OpenDevices, AbsurdAnswersAboutADeviceDoNotKeepItFromBeingOpened) {
+    for (const char* const fake : {"absurd_low", "absurd_high"}) {
+        MachineFacts machine;
+        const Result<OpenedDevices> opened = open_devices(fake_library(fake), machine);
+        ASSERT_TRUE(opened.ok()) << opened.error().text();
+        ASSERT_EQ(opened->drivers.size(), 2u);
+        for (const auto& driver : opened->drivers) {
+            const DeviceFacts& facts = driver->facts();
+            EXPECT_EQ(facts.name, std::string(255, 'x')) << "cut where the driver wrote no end";
+            EXPECT_EQ(facts.attributes.back().id, 255) << "asked no further";
+            EXPECT_EQ(facts.total_memory_bytes, ~std::uint64_t{0});
+        }
+    }
 }
 
 // keeps D9

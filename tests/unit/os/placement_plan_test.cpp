@@ -1,6 +1,9 @@
 // Which nodes are asked of the system, on made-up machines.
 #include "placement_plan.hpp"
 
+#include <machines/record.hpp>
+#include <platform/detect.hpp>
+
 #include <gtest/gtest.h>
 
 namespace isthmus::platform::os {
@@ -111,13 +114,32 @@ TEST(PlacementPlan, NodeIdsAreNotCounted) {  // keeps H4
     }
 }
 
-TEST(PlacementPlan, HiddenGpuMemoryIsNoNodeAndAsksForNothing) {  // keeps H4
-    MachineFacts cdmm;
-    cdmm.numa_nodes = {{0, 72, 480 * gib}};
-    cdmm.nvidia_params = {{"CoherentGPUMemoryMode", "driver"}};
-    EXPECT_EQ(plan_placement(on(Locality::anywhere), 0, cdmm, std::nullopt)->policy, Policy::none);
-    EXPECT_EQ(plan_placement(on(Locality::near_device), 0, cdmm, std::nullopt)->nodes, std::vector<int>{0});
-    EXPECT_EQ(plan_placement(on(Locality::node, 1, true), 0, cdmm, std::nullopt).code(), Code::invalid_argument);
+// The machine's own word for CDMM decides what its memory is; which nodes there are decides where host memory goes.
+TEST(PlacementPlan, HiddenGpuMemoryIsNoNodeAndAsksForNothing) {  // keeps H4, P1
+    const machines::MachineRecord hidden = machines::find_record("gh200-cdmm").value();
+    const machines::MachineRecord shown = machines::find_record("gh200-numa").value();
+    ASSERT_EQ(hidden.facts.nvidia_param("CoherentGPUMemoryMode"), "driver");
+    const Capabilities of_hidden = detect(hidden.facts, hidden.devices[0].facts);
+    const Capabilities of_shown = detect(shown.facts, shown.devices[0].facts);
+    EXPECT_EQ(of_hidden.memory, MemoryModel::coherent_hidden);
+    EXPECT_EQ(of_hidden.gpu_numa_node, -1);
+    EXPECT_EQ(of_shown.memory, MemoryModel::coherent_node);
+    ASSERT_GE(of_shown.gpu_numa_node, 0);
+    MachineFacts silent = hidden.facts;
+    silent.nvidia_params.clear();
+    EXPECT_NE(detect(silent, hidden.devices[0].facts).memory, MemoryModel::coherent_hidden)
+        << "it is the parameter that says so";
+
+    const int near = of_hidden.host_numa_node;
+    EXPECT_EQ(plan_placement(on(Locality::anywhere), near, hidden.facts, std::nullopt)->policy, Policy::none);
+    EXPECT_EQ(plan_placement(on(Locality::near_device), near, hidden.facts, std::nullopt)->nodes,
+              std::vector<int>{near});
+    const auto gpu_node = on(Locality::node, of_shown.gpu_numa_node, true);
+    EXPECT_EQ(plan_placement(gpu_node, near, hidden.facts, std::nullopt).code(), Code::invalid_argument);
+    // Beside them the same GPU as a node: memory without a wish is kept away from it, and its number leads there.
+    EXPECT_EQ(plan_placement(on(Locality::anywhere), near, shown.facts, std::nullopt)->policy, Policy::bind);
+    EXPECT_EQ(plan_placement(gpu_node, near, shown.facts, std::nullopt)->nodes,
+              std::vector<int>{of_shown.gpu_numa_node});
 }
 
 struct Refusal {

@@ -127,6 +127,30 @@ TEST(FrameRing, WhatIsAbandonedWasNoFrame) {
     }
 }
 
+TEST(FrameRing, EveryHeldFrameTellsTheNumberThatItWouldGetNow) {
+    RuntimeOptions options;
+    options.use_cuda = false;
+    Runtime runtime = Runtime::open(options).value();
+    auto ring =
+        isthmus::FrameRing<std::uint32_t>::create(runtime.cpu(), 16, {.frames = 3, .when_full = WhenFull::drop_newest})
+            .value();
+    auto first = ring.begin_frame().value(), second = ring.begin_frame().value(), third = ring.begin_frame().value();
+    EXPECT_EQ(first.number(), 0u);
+    EXPECT_EQ(second.number(), 0u);
+    EXPECT_EQ(third.number(), 0u);
+    second.publish();
+    EXPECT_EQ(first.number(), 1u) << "another frame came before it";
+    EXPECT_EQ(ring.begin_frame(Wait::never()).code(), Code::not_ready);  // a frame that is dropped has a number, too
+    EXPECT_EQ(third.number(), 2u);
+    third.publish();
+    EXPECT_EQ(third.number(), 0u) << "an empty frame has none";
+    const std::uint64_t told = first.number();
+    first.publish();
+    for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{2}, told}) {
+        EXPECT_EQ(ring.next_frame().value().number(), number);
+    }
+}
+
 TEST(FrameRing, WhatIsPublishedBehindTheCloseIsDropped) {
     RingCore ring(2, WhenFull::wait, 30s);
     ring.publish(ring.begin({}).value());

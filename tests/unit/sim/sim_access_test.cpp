@@ -1,6 +1,10 @@
 // The machine's rules are enforced: what the CPU may not touch faults, what the GPU may not reach is a sticky 700.
 #include "sim_test.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -95,6 +99,71 @@ TEST(SimAccess, AKernelThatStoresWhereNobodyMayIsCaughtInTheAct) {
             REQUIRE_CODE(cuCtxSynchronize(), 700);
         },
         "kernel test_wild_store touched 0x40");
+}
+
+// keeps R2's ground: what a kernel changes before it faults is memory that was given to it, and nothing beside
+TEST(SimAccess, BeforeAndBehindEachAllocationNothingCanBeTouched) {
+    for (const bool behind : {false, true}) {
+        for (const int kind : {0, 1, 2, 3}) {
+            in_own_process(
+                [=] {
+                    open_device();
+                    Address all[4] = {};  // beside each other, as far as the system puts them there
+                    for (Address& memory : all) {
+                        void* pinned = nullptr;
+                        if (kind == 0) memory = device_memory(4096);
+                        if (kind == 1) REQUIRE_CODE(cuMemAllocManaged(&memory, 4096, 1), 0);
+                        if (kind == 2) REQUIRE_CODE(cuMemHostAlloc(&pinned, 4096, 0), 0);
+                        if (kind == 3) REQUIRE_CODE(cuMemAddressReserve(&memory, 2 << 20, 0, 0, 0), 0);
+                        if (pinned) memory = reinterpret_cast<Address>(pinned);
+                    }
+                    const std::size_t bytes = kind == 3 ? 2 << 20 : 4096;
+                    constexpr std::size_t gap = 1 << 20;
+                    for (const Address one : all) {
+                        for (const Address other : all) REQUIRE_THAT(other <= one || other - one >= bytes + gap);
+                    }
+                    const Address target = behind ? all[1] + bytes : all[1] - 4;
+                    REQUIRE_CODE(launch_wild_store(nullptr, reinterpret_cast<void*>(target)), 0);
+                    REQUIRE_CODE(cuCtxSynchronize(), 700);
+                },
+                "kernel test_wild_store touched");
+        }
+    }
+}
+
+// keeps R3's ground: observed on driver 580
+TEST(SimAccess, AForkedChildReadsWhatItsParentPinnedAndFaultsOnManagedMemory) {
+    in_own_process([] {
+        open_device();
+        void* pinned = nullptr;
+        void* combined = nullptr;
+        REQUIRE_CODE(cuMemHostAlloc(&pinned, 4096, 0), 0);
+        REQUIRE_CODE(cuMemHostAlloc(&combined, 4096, 4), 0);
+        static_cast<int*>(pinned)[3] = 5;
+        static_cast<int*>(combined)[3] = 6;
+        const auto status_of = [](auto body) {
+            const pid_t child = ::fork();
+            if (child == 0) {
+                prepare_child();
+                std::_Exit(body());
+            }
+            int status = 0;
+            REQUIRE_THAT(::waitpid(child, &status, 0) == child);
+            return status;
+        };
+        const int read = status_of([&] { return static_cast<int*>(pinned)[3] * 10 + static_cast<int*>(combined)[3]; });
+        REQUIRE_THAT(WIFEXITED(read) && WEXITSTATUS(read) == 56);
+        const int called = status_of([&] { return cuMemFreeHost(pinned) == 3 ? 0 : 1; });
+        REQUIRE_THAT(WIFEXITED(called) && WEXITSTATUS(called) == 0);
+        const int wrote = status_of([&] { return static_cast<int*>(pinned)[3] = 9; });
+        REQUIRE_THAT(WIFEXITED(wrote) && static_cast<int*>(pinned)[3] == 5);  // a copy of its own (assumed)
+        if (fact(attribute::managed) == 0) return;
+        Address managed = 0;
+        REQUIRE_CODE(cuMemAllocManaged(&managed, 4096, 1), 0);
+        *as_pointer(managed) = 7;
+        const int touched = status_of([&] { return *as_pointer(managed); });
+        REQUIRE_THAT(WIFSIGNALED(touched) && WTERMSIG(touched) == SIGSEGV);
+    });
 }
 
 TEST(SimAccess, MemoryOfAnotherDeviceNeedsPeerAccess) {  // keeps A4, A15

@@ -1,4 +1,5 @@
 // Multicast objects in their order: made, joined by all devices, bound, mapped.
+#include "sim_two_processes.hpp"
 #include "sim_virtual_scene.hpp"
 
 #include <thread>
@@ -134,7 +135,54 @@ TEST(SimMulticast, WhatIsSharedIsBoundToWhatCanBeShared) {
         const MemoryHandle shared = physical(granule, properties_of(on_device, 0, posix_file));
         REQUIRE_CODE(cuMulticastBindMem(object, 0, shared, 0, granule, 0), 0);
         int file = -1;
-        REQUIRE_CODE(cuMemExportToShareableHandle(&file, object, posix_file, 0), 801);  // not modelled
+        REQUIRE_CODE(cuMemExportToShareableHandle(&file, object, posix_file, 0), 0);
+        MemoryHandle again = 0;
+        REQUIRE_CODE(cuMemImportFromShareableHandle(&again, reinterpret_cast<void*>(std::intptr_t{file}), posix_file),
+                     0);
+        REQUIRE_CODE(cuMulticastAddDevice(again, 0), 1);  // the same object, which has it
+        REQUIRE_CODE(cuMulticastBindMem(again, 0, shared, 0, granule, 0), 0);
+        REQUIRE_CODE(cuMemExportToShareableHandle(&file, team(1, granule), posix_file, 0), 1);  // made for this one
+        REQUIRE_CODE(cuMemRelease(object), 0);
+        REQUIRE_CODE(cuMulticastUnbind(again, 0, 0, granule), 0);
+    });
+}
+
+TEST(SimMulticast, TwoProcessesJoinOneObjectAndEachBindsItsOwnDevicesMemory) {  // keeps V14's ground
+    in_own_process([] {
+        beside_another_process(
+            [](const Line& line) {
+                const bool possible = open_two();
+                line.send(possible);
+                if (!possible) return;
+                const std::intptr_t file = line.receive_file();
+                MemoryHandle object = 0;
+                REQUIRE_CODE(cuMemImportFromShareableHandle(&object, reinterpret_cast<void*>(file), posix_file), 0);
+                ::close(static_cast<int>(file));
+                REQUIRE_CODE(cuMulticastAddDevice(object, 0), 1);  // the other process did
+                REQUIRE_CODE(cuMulticastAddDevice(object, 1), 0);
+                const MemoryHandle memory = physical(granule, properties_of(on_device, 1, posix_file));
+                REQUIRE_CODE(cuMulticastBindMem(object, 0, memory, 0, granule, 0), 0);
+                line.tell();
+                line.wait_for_end();
+            },
+            [](const Line& line) {
+                const bool possible = open_two();
+                REQUIRE_THAT(line.receive<bool>() == possible);
+                if (!possible) return;
+                const MemoryHandle object = team(2, 2 * granule, posix_file);
+                REQUIRE_CODE(cuMulticastAddDevice(object, 0), 0);
+                int file = -1;
+                REQUIRE_CODE(cuMemExportToShareableHandle(&file, object, posix_file, 0), 0);
+                line.send_file(file);
+                ::close(file);
+                // Waits, as the driver does, until the other process has added its device.
+                const MemoryHandle memory = physical(granule, properties_of(on_device, 0, posix_file));
+                REQUIRE_CODE(cuMulticastBindMem(object, 0, memory, 0, granule, 0), 0);
+                line.listen();
+                const Address address = reserved(2 * granule);
+                REQUIRE_CODE(cuMemMap(address, 2 * granule, 0, object, 0), 0);
+                REQUIRE_CODE(give_access(address, 2 * granule, 1), 0);  // a device that the other process added
+            });
     });
 }
 
