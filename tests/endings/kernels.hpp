@@ -1,0 +1,18 @@
+// Kernels of programs that end with work in flight.
+#pragma once
+
+#include <isthmus/kernel.hpp>
+#include <isthmus/mailbox_view.hpp>
+
+#include <cstdint>
+
+namespace endings {
+
+ISTHMUS_DECLARE_KERNEL(increase, isthmus::Index i, isthmus::View<std::int32_t> data);
+// Goes over the data `rounds` times.
+ISTHMUS_DECLARE_KERNEL(take_long, isthmus::Index i, isthmus::View<std::int32_t> data, std::int32_t rounds);
+// Sends back what it receives, until it is stopped.
+using Words = isthmus::MailboxView<std::uint32_t, std::uint32_t>;
+ISTHMUS_DECLARE_KERNEL(echo, isthmus::Index i, Words mailbox);
+
+}  // namespace endings
