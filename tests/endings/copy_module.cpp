@@ -249,8 +249,8 @@ void foreign_memory() {
     ++world->expected;
     did("Stream::synchronize", wrapped->synchronize());
     gone("the end of a wrapped stream", wrapped);
-    auto frames = std::optional(did("FrameRing::create", FrameRing<std::int32_t>::create(world->device, count)));
-    gone("the end of a ring", frames);
+    { const auto frames = did("FrameRing::create", FrameRing<std::int32_t>::create(world->device, count)); }
+    after_call("the end of a ring");
 }
 void peers() {
     for (std::size_t at = 0; at < world->runtime.device_count(); ++at) {
