@@ -1,5 +1,9 @@
-// What it costs to turn a device's attributes into its capabilities.
+// What opening a runtime costs: all of it, what the system is asked for, and turning a device's attributes into its
+// capabilities. The first runtime of a process also starts the driver: main() opens one before anything is measured.
+#include <isthmus/runtime.hpp>
+
 #include <platform/detect.hpp>
+#include <platform/os.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -19,6 +23,44 @@ void detect(benchmark::State& state) {
 }
 BENCHMARK(detect);
 
+void machine_facts(benchmark::State& state) {
+    for (auto _ : state) {
+        isthmus::MachineFacts facts = isthmus::platform::os::machine_facts();
+        benchmark::DoNotOptimize(facts);
+    }
+}
+BENCHMARK(machine_facts);
+
+// Opens and closes. With a driver: what the library adds to one that has started.
+void open_runtime(benchmark::State& state, bool use_cuda) {
+    isthmus::RuntimeOptions options;
+    options.use_cuda = use_cuda;
+    for (auto _ : state) {
+        isthmus::Result<isthmus::Runtime> runtime = isthmus::Runtime::open(options);
+        if (!runtime) state.SkipWithError("no runtime");
+        benchmark::DoNotOptimize(runtime);
+    }
+}
+BENCHMARK_CAPTURE(open_runtime, with_the_driver, true);
+BENCHMARK_CAPTURE(open_runtime, cpu_device_alone, false);
+
+// … and all attributes, which opening leaves to those who ask.
+void open_runtime_and_ask_for_all_facts(benchmark::State& state) {
+    for (auto _ : state) {
+        isthmus::Runtime runtime = isthmus::Runtime::open().value();
+        for (std::size_t at = 0; at < runtime.device_count(); ++at) {
+            benchmark::DoNotOptimize(runtime.device(at).value()->facts().attributes.size());
+        }
+    }
+}
+BENCHMARK(open_runtime_and_ask_for_all_facts);
+
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+    const isthmus::Result<isthmus::Runtime> first = isthmus::Runtime::open();
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+    benchmark::RunSpecifiedBenchmarks();
+    return first ? 0 : 1;
+}

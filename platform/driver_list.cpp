@@ -1,4 +1,5 @@
 // The one place that knows which backends exist.
+#include <platform/detect.hpp>
 #include <platform/driver_list.hpp>
 #include <platform/os.hpp>
 
@@ -11,7 +12,8 @@ DriverSet open_drivers(const DriverOptions& options) {
     DriverSet set;
     set.machine = os::machine_facts();
     if (options.use_cuda) {
-        Result<cuda::OpenedDevices> opened = cuda::open_devices(options.cuda_library, set.machine);
+        Result<cuda::OpenedDevices> opened =
+            cuda::open_devices(options.cuda_library, set.machine, deciding_attributes());
         if (opened.ok()) {
             set.drivers = std::move(opened->drivers);
             set.found = std::move(opened->found);

@@ -30,10 +30,6 @@ AccessAnswer mapped_by_range() {
     return unknown("access to such memory is granted per range and device (cuMemSetAccess), not by its kind",
                    "ask the mapping, or grant access to the range first");
 }
-AccessAnswer imported() {
-    return unknown("imported memory keeps the class that its exporter gave it, and a handle does not tell it",
-                   "ask the exporter, or copy it into a buffer of the runtime");
-}
 
 // Host memory that the system alone provided.
 AccessAnswer device_to_pageable(const Capabilities& device) {
@@ -92,7 +88,9 @@ AccessAnswer by_cpu_device(MemoryKind kind) {
         case MemoryKind::managed_pool:
             return no("the CPU device has no managed memory: nothing migrates", "use host memory, or allocate_shared");
         case MemoryKind::vmm: return mapped_by_range();
-        case MemoryKind::imported: return imported();
+        case MemoryKind::imported:
+            return no("the CPU device imports shared memory of the host, which is host memory; no memory of a GPU",
+                      "share it as memory that CPUs see (ExportableOptions::seen_by)");
         default: return yes("the CPU device's memory is host memory");
     }
 }
@@ -117,7 +115,9 @@ AccessAnswer host_access(const Capabilities& owner, MemoryKind kind) {
         case MemoryKind::managed:
         case MemoryKind::managed_pool: return host_to_managed(owner);
         case MemoryKind::vmm: return mapped_by_range();
-        case MemoryKind::imported: return imported();
+        case MemoryKind::imported:
+            return no("it is memory of a GPU, which another process exported: a CPU access faults",
+                      "copy it to host memory, or share memory that CPUs see (ExportableOptions::seen_by)");
     }
     return foreign();
 }
@@ -137,7 +137,7 @@ AccessAnswer device_access(const Capabilities& device, MemoryKind kind) {
         case MemoryKind::managed:
         case MemoryKind::managed_pool: return device_to_managed(device);
         case MemoryKind::vmm: return mapped_by_range();
-        case MemoryKind::imported: return imported();
+        case MemoryKind::imported: return yes("another process's memory, which was opened for this device");
     }
     return foreign();
 }
@@ -146,6 +146,7 @@ AccessAnswer peer_access(const Capabilities& device, const Capabilities& owner, 
     if (is_cpu(device)) return host_access(owner, kind);
     switch (kind) {
         case MemoryKind::device:
+        case MemoryKind::imported:
             if (is_cpu(owner)) return device_to_pageable(device);
             if (state.peer_access) return yes("peer access to the owner is enabled");
             return no("peer access to the owner is not enabled", "enable peer access, or copy between the devices");
@@ -161,12 +162,13 @@ AccessAnswer peer_access(const Capabilities& device, const Capabilities& owner, 
 
 AccessAnswer foreign_access(const Capabilities& device, const Capabilities& owner, MemoryKind kind, bool own,
                             PeerState state) {
-    const bool on_device = kind == MemoryKind::device || kind == MemoryKind::pool || kind == MemoryKind::graph;
+    const bool by_peer_access = kind == MemoryKind::device || kind == MemoryKind::imported;
+    const bool on_device = by_peer_access || kind == MemoryKind::pool || kind == MemoryKind::graph;
     if (is_cpu(device)) return host_access(owner, kind);
     if (!on_device) return device_access(device, kind);
     if (own) return yes("the driver says that it is this device's own memory");
-    if (kind == MemoryKind::device && state.peer_access) return yes("peer access to its device is enabled");
-    if (kind == MemoryKind::device) {
+    if (by_peer_access && state.peer_access) return yes("peer access to its device is enabled");
+    if (by_peer_access) {
         return unknown(
             "it is another device's memory, which this runtime did not allocate; peer access was not enabled "
             "through this runtime",

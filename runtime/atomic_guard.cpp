@@ -109,7 +109,7 @@ const Capabilities& who_decides(const DeviceState& device, const DeviceState* ow
 // Mapped memory is the device's on which it lies, whoever reserved the addresses.
 bool is_own(const DeviceState& device, const BufferState& buffer, const LaunchArgument& given,
             const ParameterInfo& parameter) {
-    if (buffer.kind != MemoryKind::vmm || buffer.host != nullptr) return buffer.device.get() == &device;
+    if (buffer.host != nullptr || !is_mapped(buffer)) return buffer.device.get() == &device;
     const std::uint64_t first = buffer.device_address + (given.is_part ? given.first_byte : 0);
     const std::uint64_t bytes = given.is_part ? raw_bytes(given, parameter) : buffer.bytes;
     const int lies = device.books->mapped.over(first, bytes, device.index).lies;
@@ -155,7 +155,7 @@ Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std:
     }
     const Capabilities& decides = who_decides(device, memory.owner.get());
     MemoryKind kind = memory.kind;
-    if (kind == MemoryKind::vmm && !memory.foreign) {
+    if (is_mapped(device, memory, address)) {
         // The addresses are one device's; whose memory is mapped there is another question.
         const std::uint64_t bytes = raw_bytes(given, kernel.parameter[at]);
         const int lies = device.books->mapped.over(address, bytes, device.index).lies;

@@ -124,7 +124,8 @@ AccessAnswer shared_atomic(const Capabilities& device, const AtomicQuestion& que
 
 AccessAnswer kernel_atomic(const Capabilities& device, const AtomicQuestion& question, bool own) {
     const bool of_gpu = question.kind == MemoryKind::device || question.kind == MemoryKind::pool ||
-                        question.kind == MemoryKind::graph || question.kind == MemoryKind::vmm;
+                        question.kind == MemoryKind::graph || question.kind == MemoryKind::vmm ||
+                        question.kind == MemoryKind::imported;
     if (is_cpu(device) || !of_gpu) return shared_atomic(device, question);
     if (const AccessAnswer word = lawful_word(question); !word) return word;
     if (own) return yes("the device's own memory, which only its threads update");

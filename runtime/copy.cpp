@@ -26,7 +26,7 @@ namespace {
 bool reaches_other(const DeviceState& device, const BufferState& buffer) {
     const DeviceState& owner = *buffer.device;
     if (buffer.path == LaunchPath::stage || buffer.path == LaunchPath::attach) return false;
-    if (buffer.kind == MemoryKind::vmm) return buffer_access(device, buffer).verdict == Verdict::yes;
+    if (may_be_mapped(buffer.kind)) return buffer_access(device, buffer).verdict == Verdict::yes;
     return rules::peer_access(device.capabilities, owner.capabilities, buffer.kind, buffer.peer_state(device))
                .verdict == Verdict::yes;
 }

@@ -33,16 +33,16 @@ std::size_t Device::index() const noexcept {
     return state_->index;
 }
 bool Device::is_cpu() const noexcept {
-    return facts().is_cpu();
+    return state_->driver->facts().is_cpu();
 }
 std::string_view Device::name() const noexcept {
-    return facts().name;
+    return state_->driver->facts().name;
 }
 const Capabilities& Device::capabilities() const noexcept {
     return state_->capabilities;
 }
 const DeviceFacts& Device::facts() const noexcept {
-    return state_->driver->facts();
+    return state_->driver->all_facts(state_->usable());
 }
 bool Device::healthy() const noexcept {
     return !state_->is_lost() && !state_->config->forked();

@@ -90,7 +90,7 @@ Result<void> Device::switch_peer(const Device& owner, bool allowed) {
     const std::lock_guard lock(books.launches.switching_peers);
     if (is_so()) return {};
     platform::Transfers& transfers = *state_->driver->transfers();
-    const int ordinal = owner.facts().ordinal;
+    const int ordinal = owner.state_->driver->facts().ordinal;
     bool reachable = false;
     if (allowed) {
         const platform::Status status = transfers.can_reach(ordinal, reachable);

@@ -117,7 +117,7 @@ AccessAnswer judge_range(const DeviceState& device, const Provenance& memory, st
         return {Verdict::no, "the range reaches beyond the allocation that it begins in",
                 "check the element count against the allocation's size"};
     }
-    if (memory.kind == MemoryKind::vmm && !memory.foreign) return mapped_access(device, address, bytes, false);
+    if (is_mapped(device, memory, address)) return mapped_access(device, address, bytes, false);
     const rules::AddressForm form{memory.device_address, memory.foreign && memory.id != 0};
     return rules::by_address(device.capabilities, memory.kind, form, access_by_kind(device, memory));
 }
@@ -156,13 +156,23 @@ AccessAnswer range_access(const DeviceState& device, std::uint64_t address, std:
     return answer;
 }
 
+bool is_mapped(const DeviceState& device, const Provenance& memory, std::uint64_t address) {
+    if (memory.foreign || !may_be_mapped(memory.kind)) return false;
+    return memory.kind == MemoryKind::vmm || device.books->mapped.over(address, 1, device.index).mapped;
+}
+bool is_mapped(const BufferState& buffer) {
+    if (!may_be_mapped(buffer.kind)) return false;
+    const DeviceState& owner = *buffer.device;
+    return buffer.kind == MemoryKind::vmm || owner.books->mapped.over(buffer.device_address, 1, owner.index).mapped;
+}
+
 AccessAnswer mapped_access(const DeviceState& device, std::uint64_t address, std::uint64_t bytes, bool writes) {
     return rules::mapped_access(device.books->mapped.over(address, bytes, device.index), writes);
 }
 
 AccessAnswer buffer_access(const DeviceState& device, const BufferState& buffer) {
     const DeviceState& owner = *buffer.device;
-    if (buffer.kind == MemoryKind::vmm && owner.books == device.books) {
+    if (owner.books == device.books && is_mapped(buffer)) {
         return mapped_access(device, buffer.device_address, std::max<std::size_t>(buffer.bytes, 1), false);
     }
     if (buffer.path == LaunchPath::stage) {

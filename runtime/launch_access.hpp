@@ -43,6 +43,13 @@ void forget_foreign(Books& books, std::uint64_t base, std::uint64_t bytes);
 // May the device touch this range, wherever it came from? `known`: its provenance, where the caller wants it.
 AccessAnswer range_access(const DeviceState& device, std::uint64_t address, std::uint64_t bytes,
                           Provenance* known = nullptr);
+// Memory of these kinds may stand behind mappings, whose ranges tell who was let in: always with vmm; of what was
+// imported, but for the driver's older handles, which are opened for their device and follow peer access.
+inline bool may_be_mapped(MemoryKind kind) noexcept {
+    return kind == MemoryKind::vmm || kind == MemoryKind::imported;
+}
+bool is_mapped(const DeviceState& device, const Provenance& memory, std::uint64_t address);
+bool is_mapped(const BufferState& buffer);
 // May it touch this range of mapped memory, by what it was let into (V9)?
 AccessAnswer mapped_access(const DeviceState& device, std::uint64_t address, std::uint64_t bytes, bool writes);
 // May it touch this buffer (by handle: no driver call)?

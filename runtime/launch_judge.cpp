@@ -72,7 +72,7 @@ bool is_host_memory(const Provenance& memory) {
     return kind && !memory.device_address;
 }
 bool is_gpu_memory(const Provenance& memory) {
-    return memory.kind == MemoryKind::device || memory.kind == MemoryKind::pool;
+    return memory.kind == MemoryKind::device || memory.kind == MemoryKind::pool || memory.kind == MemoryKind::imported;
 }
 
 std::string to_device(const DeviceState& device, const JudgedArgument& judged) {
@@ -209,7 +209,7 @@ JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argume
     Provenance memory;
     AccessAnswer answer = range_access(device, address, bytes, &memory);
     // Access to mapped memory may be for reading only (V9).
-    if (answer && memory.kind == MemoryKind::vmm && !memory.foreign && rules::writes(use)) {
+    if (answer && rules::writes(use) && is_mapped(device, memory, address)) {
         answer = mapped_access(device, address, bytes, true);
     }
     const bool whole = memory.kind == MemoryKind::unknown || memory.holds(address, bytes);

@@ -58,7 +58,7 @@ inline bool is_pooled(MemoryKind kind) noexcept {
 }
 // May the CPU find it at all? Whether it may touch it now is access_rules' matter.
 inline bool host_finds(MemoryKind kind) noexcept {
-    return kind != MemoryKind::device && kind != MemoryKind::pool;
+    return kind != MemoryKind::device && kind != MemoryKind::pool && kind != MemoryKind::imported;
 }
 
 // Frees what was taken from the ledger, behind the work of `after` where it is pooled (nullptr: nothing uses it any

@@ -110,7 +110,8 @@ AccessAnswer can_multicast(const Device& device) {
 
 AccessAnswer can_multimem(const Device& device) {
     rules::MappingAnswer answer = may_join(*device.state());
-    if (answer) answer = rules::may_multimem(true, device.facts().attribute(compute_major).value_or(0));
+    if (answer)
+        answer = rules::may_multimem(true, device.state()->driver->facts().attribute(compute_major).value_or(0));
     return as_answer(answer, "kernels of this device may use multimem instructions (compute capability 9.0 or more)");
 }
 

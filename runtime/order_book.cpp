@@ -90,7 +90,7 @@ std::uint64_t OrderBook::known(std::uint64_t stream, std::uint64_t earlier, cons
 }
 
 void OrderBook::add(OrderHistory& history, const OrderUse& use) const {
-    static const OrderClock nothing;
+    const OrderClock nothing;  // not static: threads may still be here while static objects end (R4)
     std::erase_if(history.uses, [&](const OrderUse& earlier) {
         if (earlier.pending) return false;
         if (!alive(earlier.stream) || host_.covers(earlier.stream, earlier.position)) return true;

@@ -42,9 +42,10 @@ void say_unused(const detail::RuntimeState& state, std::string_view what, const 
         std::string_view reason = "that device is not there";
         bool used = false;
         for (const std::unique_ptr<Device>& device : state.devices) {
-            const AccessAnswer applies = rules::finding_applies(finding, state.config->machine, device->facts());
+            const AccessAnswer applies =
+                rules::finding_applies(finding, state.config->machine, device->state()->driver->facts());
             used = used || applies;
-            if (!applies && finding.device == device->facts().uuid) reason = applies.reason;
+            if (!applies && finding.device == device->state()->driver->facts().uuid) reason = applies.reason;
         }
         if (used) continue;
         state.config->say(Severity::warning,
@@ -129,7 +130,7 @@ Result<Device*> Runtime::device(std::size_t index) noexcept {
 Result<Device*> Runtime::device(const Uuid& uuid) {
     if (uuid) {  // the CPU device has none
         for (const std::unique_ptr<Device>& device : state_->devices) {
-            if (device->facts().uuid == uuid) return device.get();
+            if (device->state()->driver->facts().uuid == uuid) return device.get();
         }
     }
     return Error(Code::invalid_argument, "no device of this process is " + uuid.text(),

@@ -137,7 +137,7 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     MemoryBlock block;
     block.device = allocation.device;
     block.bytes = allocation.bytes;
-    block.kind = MemoryKind::device;
+    block.kind = MemoryKind::imported;
     Result<std::uint64_t> id = owner->books->ledger.enter_adopted(block, owner->index, opened.piece);
     if (!id) {
         if (id.code() != Code::in_use) return std::move(id).error();
@@ -148,7 +148,7 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     block.id = *id;
     state->bytes = static_cast<std::size_t>(facts.bytes);
     state->reason = "imported: memory of a GPU that another process exported by an older handle";
-    be_of_kind(*state, MemoryKind::device);
+    be_of_kind(*state, MemoryKind::imported);
     state->allocator = MemorySource(owner, MemoryKind::device);
     state->block = block;
     state->device_address = block.device;

@@ -45,7 +45,7 @@ class SharedMapping final : public BufferMemory, public SharedPiece {
 public:
     SharedMapping(std::shared_ptr<MappingState> mapped, const SharedMemoryFacts& told, std::string_view why)
         : SharedPiece(told), mapping_(std::move(mapped)) {
-        kind = MemoryKind::vmm;
+        kind = mapping_->reservation->kind;
         reason = why;
     }
     ~SharedMapping() override { (void)end(); }
@@ -80,8 +80,10 @@ constexpr std::string_view importing = "importing memory";
 
 // Addresses of its own, mapped, and the device let in: three driver calls.
 Result<std::shared_ptr<MappingState>> map_for(const std::shared_ptr<DeviceState>& device,
-                                              std::shared_ptr<PhysicalState> memory, std::size_t granularity) {
-    Result<std::shared_ptr<ReservationState>> where = ReservationState::reserve(device, memory->bytes, 0, granularity);
+                                              std::shared_ptr<PhysicalState> memory, std::size_t granularity,
+                                              MemoryKind kind) {
+    Result<std::shared_ptr<ReservationState>> where =
+        ReservationState::reserve(device, memory->bytes, 0, granularity, kind);
     if (!where) return std::move(where).error();
     Result<std::shared_ptr<MappingState>> mapping = (*where)->map(0, std::move(memory));
     if (!mapping) return mapping;
@@ -210,7 +212,7 @@ Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::u
         }
     }
     Result<std::shared_ptr<MappingState>> mapping =
-        map_for(owner, std::move(memory).value(), granularity->minimum_bytes);
+        map_for(owner, std::move(memory).value(), granularity->minimum_bytes, MemoryKind::vmm);
     if (!mapping) return std::move(mapping).error();
     auto shared = std::make_shared<SharedMapping>(std::move(mapping).value(), *facts,
                                                   *rung == SharingRung::fabric
@@ -283,7 +285,7 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedM
         PhysicalState::take_over(owner, physical, static_cast<std::size_t>(facts.mapped_bytes), *handle);
     if (Result<void> fits = check_owner(*memory, facts.rung); !fits) return std::move(fits).error();
     Result<std::shared_ptr<MappingState>> mapping =
-        map_for(owner, std::move(memory), static_cast<std::size_t>(end.granularity_bytes));
+        map_for(owner, std::move(memory), static_cast<std::size_t>(end.granularity_bytes), MemoryKind::imported);
     if (!mapping) {
         if (mapping.error().code() != Code::unsupported) return std::move(mapping).error();
         // Nothing tells an imported handle's size, but that another one cannot be mapped (801).

@@ -210,12 +210,12 @@ Result<void> ReservationState::free() {
 }
 
 provenance::Record ReservationState::record() const noexcept {
-    return {base, bytes, id, static_cast<std::uint32_t>(device->index), MemoryKind::vmm, 0};
+    return {base, bytes, id, static_cast<std::uint32_t>(device->index), kind, 0};
 }
 
 Result<std::shared_ptr<ReservationState>> ReservationState::reserve(const std::shared_ptr<DeviceState>& device,
                                                                     std::size_t asked, std::size_t alignment,
-                                                                    std::size_t granularity) {
+                                                                    std::size_t granularity, MemoryKind kind) {
     const std::optional<std::size_t> bytes = rules::round_up(asked, granularity);
     if (asked == 0 || !bytes || *bytes > most_physical_bytes) {
         return Error(Code::invalid_argument, std::to_string(asked) + " bytes of addresses cannot be reserved",
@@ -224,7 +224,7 @@ Result<std::shared_ptr<ReservationState>> ReservationState::reserve(const std::s
     std::uint64_t base = 0;
     const platform::Status status = device->driver->virtual_memory()->reserve(*bytes, alignment, base);
     if (!status.ok()) return device->failure(status, "reserving addresses");
-    auto state = kept(new ReservationState(device, base, asked, *bytes, granularity, Books::next_id()));
+    auto state = kept(new ReservationState(device, base, asked, *bytes, granularity, Books::next_id(), kind));
     if (Result<void> known = device->books->ledger.insert(state->record()); !known) return std::move(known).error();
     return state;
 }

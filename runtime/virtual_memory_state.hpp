@@ -83,20 +83,23 @@ struct MappingState;
 
 struct ReservationState : std::enable_shared_from_this<ReservationState> {
     ReservationState(std::shared_ptr<DeviceState> owner, std::uint64_t address, std::size_t asked, std::size_t obtained,
-                     std::size_t unit, std::uint64_t identity)
+                     std::size_t unit, std::uint64_t identity, MemoryKind what)
         : device(std::move(owner)),
           base(address),
           asked_bytes(asked),
           bytes(obtained),
           granularity(unit),
-          id(identity) {}
+          id(identity),
+          kind(what) {}
     ~ReservationState();
     ReservationState(const ReservationState&) = delete;
     ReservationState& operator=(const ReservationState&) = delete;
-    // One driver call. The address map knows the whole range as vmm memory of the device.
+    // One driver call. The address map knows the whole range as memory of the device, of this kind: vmm, or imported
+    // where another process's memory is to be mapped there.
     static Result<std::shared_ptr<ReservationState>> reserve(const std::shared_ptr<DeviceState>& device,
                                                              std::size_t asked, std::size_t alignment,
-                                                             std::size_t granularity);
+                                                             std::size_t granularity,
+                                                             MemoryKind kind = MemoryKind::vmm);
     // One driver call.
     Result<std::shared_ptr<MappingState>> map(std::size_t offset, std::shared_ptr<PhysicalState> memory);
     // Tries once; on an error the addresses are still reserved. Nothing is mapped.
@@ -109,6 +112,7 @@ struct ReservationState : std::enable_shared_from_this<ReservationState> {
     const std::size_t bytes;
     const std::size_t granularity;
     const std::uint64_t id;
+    const MemoryKind kind;
 
     std::mutex mutex;  // guards what follows
     bool freed = false;

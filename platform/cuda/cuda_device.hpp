@@ -4,12 +4,16 @@
 #include "library.hpp"
 
 #include <memory>
+#include <span>
+#include <vector>
 
 namespace isthmus::platform::cuda {
 
-// Asks the driver everything about a device; makes no context. Attributes that the driver does not know (it answers 1)
-// are absent, those it refuses otherwise are kept with their code.
-DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device);
+// Asks the driver who a device is, and for these attributes (none are named: for all); makes no context. Attributes
+// that the driver does not know (it answers 1) are absent, those it refuses otherwise are kept with their code.
+DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device, std::span<const int> attributes);
+// One call for each attribute, about 150.
+std::vector<AttributeFact> read_all_attributes(const Api& api, CUdevice device);
 
 // What the simulated machine states in the operating system's place; what its record does not say stays as it is.
 void read_simulated_machine(isthmus_sim_fact_fn fact, MachineFacts& machine);

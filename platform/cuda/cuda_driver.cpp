@@ -9,6 +9,9 @@
 #include "cuda_transfers.hpp"
 #include "cuda_virtual_memory.hpp"
 
+#include <atomic>
+#include <mutex>
+
 namespace isthmus::platform::cuda {
 namespace {
 
@@ -37,6 +40,18 @@ public:
           multicast_(context) {}
 
     const DeviceFacts& facts() const noexcept override { return facts_; }
+    const DeviceFacts& all_facts(bool may_ask) const noexcept override {
+        if (!all_are_read_.load(std::memory_order_acquire)) {  // pairs with the release below
+            if (!may_ask) return facts_;
+            const std::lock_guard lock(reading_);
+            if (!all_are_read_.load(std::memory_order_relaxed)) {
+                all_facts_ = facts_;
+                all_facts_.attributes = read_all_attributes(context_.api(), context_.device());
+                all_are_read_.store(true, std::memory_order_release);
+            }
+        }
+        return all_facts_;
+    }
     Memory& memory() noexcept override { return memory_; }
     Execution& execution() noexcept override { return execution_; }
     Pools* pools() noexcept override { return has_pools_ ? &pools_ : nullptr; }
@@ -58,6 +73,9 @@ public:
 private:
     std::shared_ptr<const Library> library_;
     DeviceFacts facts_;
+    mutable std::mutex reading_;  // guards what follows, until all are read
+    mutable DeviceFacts all_facts_;
+    mutable std::atomic<bool> all_are_read_{false};
     DeviceContext& context_;  // the library's
     bool has_pools_;
     bool has_virtual_memory_;

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,10 @@ struct OpenedDevices {
 };
 
 // Loads the library, initialises it, reads every device's facts and completes `machine` (driver version, simulated
-// facts). An Error where nothing could be opened. Creates no context (the first use of a device does), except where a
+// facts). Of the attributes these are read now, and the others when Driver::all_facts() asks for them (none are named:
+// all now). An Error where nothing could be opened. Creates no context (the first use of a device does), except where a
 // device reported a fault earlier in this process: then a new context of each device tells which of them still answer.
-Result<OpenedDevices> open_devices(const std::string& library, MachineFacts& machine);
+Result<OpenedDevices> open_devices(const std::string& library, MachineFacts& machine,
+                                   std::span<const int> attributes = {});
 
 }  // namespace isthmus::platform::cuda

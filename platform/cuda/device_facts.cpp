@@ -13,21 +13,15 @@ constexpr int last_attribute_asked = 255;
 // row are unknown to the driver, too.
 constexpr int unknown_in_a_row = 8;
 
-std::vector<AttributeFact> read_attributes(const Api& api, CUdevice device) {
-    std::vector<AttributeFact> facts;
-    int unknown = 0;
-    for (int id = 1; id <= last_attribute_asked && unknown < unknown_in_a_row; ++id) {
-        int value = 0;
-        const CUresult code = api.device_get_attribute(&value, id, device);
-        if (code == result::success) {
-            facts.push_back({id, value, 0});
-        } else if (code != result::invalid_value) {
-            facts.push_back({id, 0, code});
-        }
-        const bool named = !attribute_name(id).empty();
-        unknown = named || code != result::invalid_value ? 0 : unknown + 1;
+CUresult read_attribute(const Api& api, CUdevice device, int id, std::vector<AttributeFact>& facts) {
+    int value = 0;
+    const CUresult code = api.device_get_attribute(&value, id, device);
+    if (code == result::success) {
+        facts.push_back({id, value, 0});
+    } else if (code != result::invalid_value) {
+        facts.push_back({id, 0, code});
     }
-    return facts;
+    return code;
 }
 
 std::optional<HostAtomics> read_host_atomics(const Api& api, CUdevice device) {
@@ -56,7 +50,18 @@ Uuid read_uuid(const Api& api, CUdevice device) {
 
 }  // namespace
 
-DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device) {
+std::vector<AttributeFact> read_all_attributes(const Api& api, CUdevice device) {
+    std::vector<AttributeFact> facts;
+    int unknown = 0;
+    for (int id = 1; id <= last_attribute_asked && unknown < unknown_in_a_row; ++id) {
+        const CUresult code = read_attribute(api, device, id, facts);
+        const bool named = !attribute_name(id).empty();
+        unknown = named || code != result::invalid_value ? 0 : unknown + 1;
+    }
+    return facts;
+}
+
+DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device, std::span<const int> attributes) {
     DeviceFacts facts;
     facts.ordinal = ordinal;
     char name[256] = {};
@@ -64,7 +69,8 @@ DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device) {
     facts.uuid = read_uuid(api, device);
     std::size_t total = 0;
     if (api.device_total_mem(&total, device) == result::success) facts.total_memory_bytes = total;
-    facts.attributes = read_attributes(api, device);
+    if (attributes.empty()) facts.attributes = read_all_attributes(api, device);
+    for (const int id : attributes) (void)read_attribute(api, device, id, facts.attributes);
     facts.host_atomics = read_host_atomics(api, device);
     return facts;
 }

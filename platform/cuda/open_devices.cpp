@@ -103,7 +103,8 @@ Status find_fault(const Library& library, CUdevice device) {
 
 }  // namespace
 
-Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts& machine) {
+Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts& machine,
+                                   std::span<const int> attributes) {
     Result<std::shared_ptr<Library>> started = start(library_file, machine);
     if (!started.ok()) return std::move(started).error();
     const std::shared_ptr<Library>& library = *started;
@@ -125,7 +126,7 @@ Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts
         if (code == result::success) {
             std::unique_ptr<DeviceContext>& context = library->contexts[static_cast<std::size_t>(ordinal)];
             context = std::make_unique<DeviceContext>(*library, device);
-            opened.drivers.push_back(make_device(library, read_facts(api, ordinal, device), *context));
+            opened.drivers.push_back(make_device(library, read_facts(api, ordinal, device, attributes), *context));
             opened.found.push_back(find_fault(*library, device));
         } else if (!opened.absence) {
             opened.absence = explain_init(code, init_facts(*library)).from_call("cuDeviceGet", code);

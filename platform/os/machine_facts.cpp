@@ -89,7 +89,7 @@ MachineFacts machine_facts() {
     MachineFacts facts;
     utsname system{};
     if (::uname(&system) == 0) facts.kernel_release = system.release;
-    facts.cpu_name = parse_cpu_name(read_text("/proc/cpuinfo"));
+    facts.cpu_name = parse_cpu_name(read_text_up_to("/proc/cpuinfo", "model name"));
     facts.page_size_bytes = page_size_bytes();
     facts.huge_page_bytes =
         static_cast<std::size_t>(parse_meminfo(read_text("/proc/meminfo"), "Hugepagesize").value_or(0));

@@ -9,7 +9,17 @@
 
 namespace isthmus::platform::os {
 
-std::string read_text(const std::string& path) {
+namespace {
+
+bool has_line_with(std::string_view text, std::string_view word) {
+    for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+        if (at == 0 || text[at - 1] == '\n') return text.find('\n', at) != std::string_view::npos;
+    }
+    return false;
+}
+
+// `last_word` empty: all of it.
+std::string read(const std::string& path, std::string_view last_word) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return {};
     std::string text;
@@ -21,9 +31,19 @@ std::string read_text(const std::string& path) {
         if (got <= 0) break;
         text.append(part.data(), static_cast<std::size_t>(got));
         if (text.size() > (std::size_t{64} << 20)) break;  // no file that is asked for is that large
+        if (!last_word.empty() && has_line_with(text, last_word)) break;
     }
     ::close(fd);
     return text;
+}
+
+}  // namespace
+
+std::string read_text(const std::string& path) {
+    return read(path, {});
+}
+std::string read_text_up_to(const std::string& path, std::string_view word) {
+    return read(path, word);
 }
 
 }  // namespace isthmus::platform::os

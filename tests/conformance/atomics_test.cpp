@@ -235,7 +235,8 @@ TEST(SharedAtomics, EveryOperationOfAKernelDoesWhatItsNameSays) {  // keeps G3
     });
 }
 
-TEST(SharedAtomics, WholeNumbersAddUpExactlyInFloats) {  // keeps G6: only these do not depend on the order
+// Every partial sum is a whole number that a float holds, so that no order of the additions changes it.
+TEST(SharedAtomics, WholeNumbersAddUpExactlyInFloats) {  // keeps G6
     on_every_device([](Device& device) {
         auto single = zeroes_of<float>(device, MemoryKind::device);
         auto twice = zeroes_of<double>(device, MemoryKind::device);

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -286,6 +288,42 @@ TEST(Devices, AnOpenedPoolIsUsedByAnotherDeviceBehindAnEvent) {
     Buffer<std::int32_t> out = there.allocate_shared<std::int32_t>(count).value();
     stream.launch(scale_into, count, out, data, 10).value();
     EXPECT_EQ(common_value(out), 50);
+}
+
+// keeps R10: exactly what opening a runtime asks of the driver, and that it makes no context
+TEST(Opening, AsksTheDriverForWhatDecidesAndForNothingElse) {
+    if (conformance::driver_calls() < 0 || gpus().empty()) GTEST_SKIP() << "nobody counts driver calls";
+    if (conformance::fault_happened()) return;
+    const auto gpu_count = static_cast<long>(gpus().size());
+    const std::initializer_list<const char*> functions = {
+        "cuDeviceGetAttribute",     "cuDeviceGetName",     "cuDeviceTotalMem_v2", "cuDeviceGet", "cuInit",
+        "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuDriverGetVersion"};
+    const auto counted = [&] {
+        std::map<std::string_view, long> counts;
+        for (const char* function : functions) counts[function] = conformance::driver_calls(function);
+        return counts;
+    };
+    std::map<std::string_view, long> before = counted();
+    isthmus::Runtime another = isthmus::Runtime::open().value();
+    std::map<std::string_view, long> made = counted();
+    for (auto& [name, calls] : made) calls -= before[name];
+    EXPECT_EQ(made["cuDeviceGetAttribute"], 34 * gpu_count);
+    EXPECT_EQ(made["cuDeviceGetName"], gpu_count);
+    EXPECT_EQ(made["cuDeviceTotalMem_v2"], gpu_count);
+    EXPECT_EQ(made["cuDeviceGet"], gpu_count);
+    EXPECT_EQ(made["cuInit"], 1);
+    EXPECT_EQ(made["cuDriverGetVersion"], 1);
+    EXPECT_EQ(made["cuDevicePrimaryCtxRetain"], 0);
+    EXPECT_EQ(made["cuCtxPushCurrent_v2"], 0);
+    // The others are asked for when somebody wants them, once.
+    Device& device = another.default_device();
+    const long asked = conformance::driver_calls("cuDeviceGetAttribute");
+    EXPECT_GT(device.facts().attributes.size(), 100u);
+    EXPECT_GT(conformance::driver_calls("cuDeviceGetAttribute"), asked + 100);
+    const long asked_all = conformance::driver_calls("cuDeviceGetAttribute");
+    EXPECT_EQ(device.facts().attribute(16), another.default_device().facts().attribute(16));
+    EXPECT_TRUE(device.facts().attribute(16).has_value()) << "multiprocessors, which decide nothing";
+    EXPECT_EQ(conformance::driver_calls("cuDeviceGetAttribute"), asked_all);
 }
 
 }  // namespace

@@ -71,7 +71,11 @@ class ForeignStream {
 public:
     explicit ForeignStream(const isthmus::Device& device) : context_(device) {
         const ForeignContext context(device);
-        driver_call(0, "cuStreamCreate", &stream_, 1U);  // non-blocking
+        driver_call(0, "cuStreamCreate", &stream_, non_blocking);
+    }
+    ForeignStream(const isthmus::Device& device, int priority) : context_(device) {
+        const ForeignContext context(device);
+        driver_call(0, "cuStreamCreateWithPriority", &stream_, non_blocking, priority);
     }
     ForeignStream(const ForeignStream&) = delete;
     ForeignStream& operator=(const ForeignStream&) = delete;
@@ -83,6 +87,7 @@ public:
     }
 
 private:
+    static constexpr unsigned non_blocking = 1;
     const RetainedContext context_;
     void* stream_ = nullptr;
 };

@@ -222,7 +222,7 @@ TEST(FrameRing, ACameraThreadAndADeviceShareItWhateverIsDropped) {  // keeps G8
     });
 }
 
-TEST(FrameRing, GoingRoundCallsNoDriver) {  // keeps R9
+TEST(FrameRing, GoingRoundCallsNoDriver) {
     on_every_device([](Device& device) {
         Ring ring = ring_of(device, 3, WhenFull::drop_oldest);
         const long before = conformance::driver_calls();

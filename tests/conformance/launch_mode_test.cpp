@@ -149,4 +149,20 @@ TEST(LaunchMode, ExplainAgreesWithTheLaunch) {  // keeps L5
     });
 }
 
+// keeps L1: what a program gets that names no mode anywhere
+TEST(LaunchMode, RelaxedIsWhatARuntimeOpensWith) {
+    isthmus::Runtime another = isthmus::Runtime::open().value();
+    for (std::size_t at = 0; at < another.device_count(); ++at) {
+        Device& device = *another.device(at).value();
+        EXPECT_EQ(device.stream().launch_mode(), LaunchMode::relaxed);
+        EXPECT_EQ(device.create_stream().value().launch_mode(), LaunchMode::relaxed);
+    }
+    // Memory that nobody can judge raises no warning there, as it does in checked mode.
+    std::vector<std::int32_t> values(count, 1);
+    const View<std::int32_t> raw{values.data(), values.size()};
+    EXPECT_TRUE(worked(another.cpu().stream().launch(conformance::add_one, count, raw)));
+    EXPECT_EQ(another.statistics().unverified_arguments, 0u);
+    EXPECT_EQ(values.front(), 2);
+}
+
 }  // namespace

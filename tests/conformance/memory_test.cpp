@@ -114,7 +114,11 @@ TEST(Memory, ManagedMemoryIsNotForTheCpuOutsideAViewOnPhaseGuardedMachines) {  /
     on_every_device([](Device& device) {
         if (device.is_cpu()) return;
         Result<Buffer<std::int32_t>> buffer = device.allocate<std::int32_t>(count, MemoryKind::managed);
-        if (!buffer) return;
+        if (device.capabilities().managed == ManagedModel::none) {
+            EXPECT_TRUE(refused_as(buffer, Code::unsupported));
+            return;
+        }
+        ASSERT_TRUE(worked(buffer));
         EXPECT_EQ(device.can_access(*buffer).verdict, Verdict::yes);
         const bool guarded = device.capabilities().managed == ManagedModel::phase_guarded;
         EXPECT_EQ(runtime().cpu().can_access(*buffer).verdict, guarded ? Verdict::no : Verdict::yes);

@@ -88,6 +88,9 @@ TEST(SharedHostMemory, HostsAndDevicesOfBothSidesUseTheSameBytes) {
             taking.use = use;
             Buffer<std::int32_t> theirs = import(device, sent, sent.fds()[0], taking).value();
             EXPECT_EQ(theirs.size(), count);
+            // Each process's own mapping, of the kind that it made of it (K2); `imported` is memory of a GPU.
+            EXPECT_NE(theirs.kind(), MemoryKind::imported);
+            EXPECT_TRUE(unless_fault(theirs.kind() == mine.kind())) << isthmus::name(theirs.kind());
             EXPECT_TRUE(unless_fault(theirs.explain() == mine.explain())) << theirs.explain();
             EXPECT_EQ(mine.explain().find("shared memory of the host"), 0u) << mine.explain();
             if (use.kind == MemoryKind::device && !device.is_cpu()) {

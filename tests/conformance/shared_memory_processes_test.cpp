@@ -112,6 +112,12 @@ void take_turns(const ExportableOptions& options) {
         Buffer<std::int32_t> theirs = take_in(device, line);
         if (!theirs) return;
         isthmus::Stream stream = device.create_stream().value();
+        // Whichever rung it came by: by file descriptor, by fabric handle or by an older one.
+        EXPECT_EQ(theirs.kind(), isthmus::MemoryKind::imported);
+        EXPECT_TRUE(device.can_access(theirs));
+        EXPECT_FALSE(runtime().cpu().can_access(theirs));
+        const auto address = reinterpret_cast<const void*>(theirs.device_address());
+        EXPECT_TRUE(device.can_access(address, theirs.size_bytes()));
         for (int round = 0; round < rounds; ++round) {
             EXPECT_EQ(line.receive().value().kind, your_turn);
             EXPECT_EQ(last_of(device, theirs), 8 * round + 4) << "what the exporter's kernels wrote";
@@ -127,7 +133,7 @@ void take_turns(const ExportableOptions& options) {
     EXPECT_EQ(play(exporter, importer), 0) << "the exporter";
 }
 
-// keeps I1, I7
+// keeps I1, I7, K1
 TEST(SharedMemoryProcesses, KernelsOfBothUseTheSameBytesByTheFirstRungThatIsThere) {
     take_turns({});
 }

@@ -98,6 +98,40 @@ TEST(SharedMemory, BothSidesUseTheSameBytes) {
     });
 }
 
+// keeps K1, K2, K3, A1, A6, A16: by handle and by address, whatever mode judges it
+TEST(SharedMemory, WhatWasImportedIsOfAKindOfItsOwn) {
+    on_every_exporting_device([](Device& device) {
+        Numbers made = Numbers::make(device, count).value();
+        Buffer<std::int32_t> taken = isthmus::import_memory<std::int32_t>(device, made.export_memory().value()).value();
+        EXPECT_EQ(made.kind(), MemoryKind::vmm) << "its maker's";
+        EXPECT_EQ(taken.kind(), MemoryKind::imported);
+        EXPECT_EQ(taken.host_kind(), MemoryKind::unknown) << "no CPU finds it";
+        EXPECT_EQ(taken.part(1, 2).value().kind(), MemoryKind::imported);
+        EXPECT_FALSE(taken.read_on_host().ok());
+        EXPECT_NE(taken.can_export().verdict, isthmus::Verdict::yes);
+        const isthmus::View<std::int32_t> raw{reinterpret_cast<std::int32_t*>(taken.device_address()), count};
+        EXPECT_EQ(device.stream().explain(conformance::add_one, count, raw).arguments.at(0).kind, MemoryKind::imported);
+        std::int32_t rounds = 0;
+        for (const LaunchMode mode : {LaunchMode::checked, LaunchMode::strict, LaunchMode::staged}) {
+            const LaunchOptions options{.mode = mode};
+            EXPECT_TRUE(worked(device.stream().launch(options, conformance::add_one, count, taken)));
+            EXPECT_TRUE(worked(device.stream().launch(options, conformance::add_one, count, raw)));
+            rounds += 2;
+        }
+        expect_all(device, made, rounds);
+        on_every_device([&](Device& other) {
+            const bool own = &other == &device;
+            EXPECT_EQ(static_cast<bool>(other.can_access(taken)), own);
+            EXPECT_EQ(static_cast<bool>(other.can_access(raw.data, count * sizeof(std::int32_t))), own);
+            if (own) return;
+            EXPECT_TRUE(
+                refused_as(other.stream().launch(checked, conformance::add_one, count, taken), Code::not_accessible));
+        });
+        EXPECT_TRUE(worked(taken.release()));
+        EXPECT_EQ(taken.kind(), MemoryKind::unknown);
+    });
+}
+
 // keeps I3: by a fill of its own, whatever the driver does
 TEST(SharedMemory, IsZeroWhenItIsMadeAndNotUsedAgainForAnythingElse) {
     on_every_exporting_device([](Device& device) {

@@ -183,6 +183,31 @@ void handlers_registered_behind() {
     say_ready();
     std::exit(ended);
 }
+// A thread's own list of scopes ends before exit handlers and static objects do.
+void scopes_are_open() {
+    static std::optional<ScopedDevice> device;
+    static std::optional<ScopedAllocator> allocator;
+    static std::optional<ScopedStream> stream;
+    std::atexit([] {
+        (void)leaked->runtime.current_device();
+        (void)leaked->device.current_stream();
+        (void)leaked->device.allocate<std::int32_t>(count).ok();
+        {
+            const ScopedDevice again(leaked->device);
+            const ScopedAllocator other(leaked->device, leaked->device.allocator(MemoryKind::host));
+            (void)ScopedStream::enter(leaked->stream).ok();
+        }
+        use(*leaked);
+    });
+    leaked = new World;
+    for (int nested = 0; nested < 3; ++nested) {
+        device.emplace(leaked->device);
+        allocator.emplace(leaked->device, leaked->device.allocator(MemoryKind::pinned));
+        stream = ScopedStream::enter(leaked->stream).value();
+    }
+    say_ready();
+    std::exit(ended);
+}
 void handlers_that_open_a_runtime() {
     std::atexit([] {
         const Result<Runtime> late = Runtime::open();
@@ -290,6 +315,7 @@ const Scene scenes[] = {
     {"thread_locals_of_a_thread_that_goes_on", thread_locals_of_a_thread_that_goes_on},
     {"handlers_registered_before", handlers_registered_before},
     {"handlers_registered_behind", handlers_registered_behind},
+    {"scopes_are_open", scopes_are_open},
     {"handlers_that_open_a_runtime", handlers_that_open_a_runtime},
     {"nobody_ends_it", nobody_ends_it},
     {"another_thread_exits", another_thread_exits},

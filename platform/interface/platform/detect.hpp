@@ -5,8 +5,13 @@
 #include <isthmus/facts.hpp>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace isthmus::platform {
+
+// The attributes that detect() and the rest of the runtime read: those that opening a device asks for. Ascending.
+std::vector<int> deciding_attributes();
 
 // Unknown combinations classify to the weakest row that fits, never to an error.
 Capabilities detect(const MachineFacts& machine, const DeviceFacts& device);

@@ -149,7 +149,11 @@ public:
 class Driver {
 public:
     virtual ~Driver() = default;
+    // What opening asked: who it is, and the attributes that decide something.
     virtual const DeviceFacts& facts() const noexcept = 0;
+    // … and every other attribute that the driver knows. The first call that may ask makes a driver call for each, and
+    // no context; without that it answers what is known.
+    virtual const DeviceFacts& all_facts([[maybe_unused]] bool may_ask) const noexcept { return facts(); }
     virtual Memory& memory() noexcept = 0;
     virtual Execution& execution() noexcept = 0;
     virtual Pools* pools() noexcept { return nullptr; }

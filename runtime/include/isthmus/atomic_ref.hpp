@@ -27,7 +27,8 @@ inline constexpr bool grants_add =
 // For all CPU threads and all GPUs, or for one GPU's threads alone. The order of each operation is part of its name.
 // Updates give the old value; integers wrap. Only the operations that were asked for compile. A value without
 // ownership, free to copy, for any thread; the word must be aligned to its size. Lock-free on both sides, so that
-// nobody waits for anybody. Floating-point sums depend on the order of the additions (G6).
+// nobody waits for anybody. The order in which concurrent updates come is not promised (G6, order_free_updates); float
+// and double have only add and sub, whose sums depend on it.
 template <class T, AtomicSet operations = AtomicSet::all, AtomicScope scope = AtomicScope::system>
 class AtomicRef {
     static_assert(detail::is_atomic_word<std::remove_const_t<T>>,

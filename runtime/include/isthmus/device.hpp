@@ -49,6 +49,9 @@ public:
     bool is_cpu() const noexcept;
     std::string_view name() const noexcept;
     const Capabilities& capabilities() const noexcept;
+    // The first call asks the driver for the attributes that opening the runtime did not need: some 120 calls, and no
+    // context. In host functions, in a forked child and once the device is lost it asks nothing, and attributes that
+    // were not asked for before are absent. Thread-safe.
     const DeviceFacts& facts() const noexcept;
     bool healthy() const noexcept;  // false after a sticky error (R2)
 

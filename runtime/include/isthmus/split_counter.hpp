@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,9 +44,10 @@ public:
     }
     SplitCounter() = default;  // of no slots
 
-    // Any thread, at any time; wraps at 2^64. Not checked: slot < size().
-    void add(std::size_t slot, std::uint64_t amount) const noexcept {
-        cell(slot).fetch_add(amount, std::memory_order_relaxed);
+    // Any thread, at any time; wraps at 2^64. Whole numbers only (G6). Not checked: slot < size().
+    template <std::integral A>
+    void add(std::size_t slot, A amount) const noexcept {
+        cell(slot).fetch_add(static_cast<std::uint64_t>(amount), std::memory_order_relaxed);
     }
     // What was added so far: on the host before this call, and by every kernel that was given the counter before it,
     // for which it waits. Meanwhile launches that are given the counter are refused (in_use), as by any host view.

@@ -22,10 +22,12 @@ struct SplitCounterView {
     detail::CounterCell* data = nullptr;
     std::uint64_t count = 0;  // slots
 
-    // Wraps at 2^64. Says nothing about the order of other memory.
-    template <std::convertible_to<std::uint64_t> I>
-    ISTHMUS_KERNEL_FUNCTION void add(I slot, std::uint64_t amount) const noexcept {
-        GpuAtomicRef<std::uint64_t, AtomicSet::add>(detail::element(data, count, slot).count).add_relaxed(amount);
+    // Wraps at 2^64. Says nothing about the order of other memory. Whole numbers only: their sum does not depend on the
+    // order of the additions (G6).
+    template <std::convertible_to<std::uint64_t> I, std::integral A>
+    ISTHMUS_KERNEL_FUNCTION void add(I slot, A amount) const noexcept {
+        GpuAtomicRef<std::uint64_t, AtomicSet::add>(detail::element(data, count, slot).count)
+            .add_relaxed(static_cast<std::uint64_t>(amount));
     }
     ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t size() const noexcept { return count; }
 };

@@ -29,6 +29,13 @@ constexpr bool contains(AtomicSet set, AtomicSet wanted) noexcept {
     return (static_cast<std::uint32_t>(set) & static_cast<std::uint32_t>(wanted)) == static_cast<std::uint32_t>(wanted);
 }
 
+// Updates whose outcome is the same in whatever order they come (G6), as long as all of them are of one operation: the
+// final word, not the old values that they give. In which order concurrent updates come is never promised, so that with
+// exchange and compare_exchange any of them may be the last, and a floating-point sum differs from run to run, unless
+// all partial sums are exact.
+inline constexpr AtomicSet order_free_updates =
+    AtomicSet::add | AtomicSet::min | AtomicSet::max | AtomicSet::bit_and | AtomicSet::bit_or | AtomicSet::bit_xor;
+
 // Those of a set that words have: integers (`is_float` false) or floating-point numbers.
 constexpr AtomicSet of_words(AtomicSet set, bool is_float) noexcept {
     const auto floats = static_cast<std::uint32_t>(AtomicSet::float_add);

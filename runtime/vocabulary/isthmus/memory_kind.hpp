@@ -22,7 +22,7 @@ enum class MemoryKind : std::uint8_t {
     graph = 9,           // owned by a captured graph
     vmm = 10,            // cuMemCreate + cuMemMap
     host_numa = 11,      // host memory bound to a NUMA node
-    imported = 12,       // from another process
+    imported = 12,       // memory of a GPU that another process exported: import_memory()
 };
 inline constexpr int memory_kind_count = 13;
 

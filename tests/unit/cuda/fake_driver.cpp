@@ -263,6 +263,7 @@ extern "C" CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
 }
 // Knows 1 to 140 and 150; refuses 128 with 801; every device differs in 88.
 extern "C" CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute id, CUdevice device) {
+    ++state().seen.attributes_asked;
 #ifdef FAKE_ABSURD
     *value = FAKE_ABSURD;
     return 0;  // also of attributes that nobody has heard of

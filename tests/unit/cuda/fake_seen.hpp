@@ -4,6 +4,7 @@
 #include "abi.hpp"
 
 struct FakeSeen {
+    long attributes_asked;  // calls of cuDeviceGetAttribute so far: they are in no list of calls
     isthmus::cuda_abi::CUmemoryPool pool;
     isthmus::cuda_abi::CUmemPoolProps pool_properties;
     isthmus::cuda_abi::CUmemAccessDesc access;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
 
@@ -67,6 +68,33 @@ TEST(OpenDevices, RefusedAttributesKeepTheirCodeAndUnknownOnesAreAbsent) {
     EXPECT_EQ(facts.attribute(147), std::nullopt);
     EXPECT_EQ(facts.attribute(140), 1400);
     EXPECT_EQ(facts.attribute(150), 1500);  // newer than this code: kept by number
+}
+
+// keeps R10: a driver may take microseconds for each attribute, of which few decide anything
+TEST(OpenDevices, AttributesThatDecideNothingAreReadWhenSomebodyAsks) {
+    const FakeDriver fake("good");
+    const long before = fake.seen()->attributes_asked;
+    MachineFacts machine;
+    const std::array<int, 3> deciding = {88, 128, 147};
+    const Result<OpenedDevices> opened = open_devices(fake_library("good"), machine, deciding);
+    ASSERT_TRUE(opened.ok()) << opened.error().text();
+    const auto asked = [&, before] { return fake.seen()->attributes_asked - before; };
+    EXPECT_EQ(asked(), 6) << "three for each device";
+    const Driver& driver = *opened->drivers[1];
+    EXPECT_EQ(driver.facts().attribute(88), 1);
+    EXPECT_EQ(driver.facts().attributes.size(), 2u) << "88, and 128 with the code that refused it";
+    EXPECT_EQ(driver.all_facts(false).attributes.size(), 2u) << "nothing was asked";
+    const DeviceFacts& all = driver.all_facts(true);
+    EXPECT_GT(asked(), 6 + 140);
+    const long asked_for_all = asked();
+    EXPECT_EQ(all.attribute(88), 1);
+    EXPECT_EQ(all.attribute(140), 1400);
+    EXPECT_EQ(all.attribute(150), 1500) << "newer than this code";
+    EXPECT_EQ(all.name, driver.facts().name);
+    EXPECT_EQ(all.uuid, driver.facts().uuid);
+    EXPECT_EQ(&driver.all_facts(false), &all);
+    EXPECT_EQ(&driver.all_facts(true), &all);
+    EXPECT_EQ(asked(), asked_for_all) << "once";
 }
 
 // keeps R7, R10: opening makes no context and leaves none

@@ -5,8 +5,11 @@
 #include <isthmus/atomic_ref.hpp>
 #include <isthmus/facts.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -52,6 +55,52 @@ void every_operation_gives_the_old_value_and_leaves_the_new_one() {
 
 TYPED_TEST(Words, GiveTheOldValueAndKeepTheNewOne) {
     every_operation_gives_the_old_value_and_leaves_the_new_one<TypeParam>();
+}
+
+// The words that some orders of updates by 1, 2, 4, 7 and 12 leave.
+template <class Update>
+std::set<std::uint32_t> outcomes_of(Update update) {
+    std::array<std::uint32_t, 5> operands = {1, 2, 4, 7, 12};
+    std::set<std::uint32_t> outcomes;
+    do {
+        std::uint32_t word = 5;
+        for (const std::uint32_t operand : operands) update(AtomicRef<std::uint32_t>(word), operand);
+        outcomes.insert(word);
+    } while (std::next_permutation(operands.begin(), operands.end()));
+    return outcomes;
+}
+
+// keeps G6: what order_free_updates holds, and no more, has one outcome in every order
+TEST(Order, IsOfNoAccountForTheUpdatesThatSaySo) {
+    using enum AtomicSet;
+    using Ref = AtomicRef<std::uint32_t>;
+    AtomicSet tried = load_store;
+    const auto expect_said = [&](AtomicSet operation, auto update) {
+        EXPECT_EQ(outcomes_of(update).size() == 1, contains(order_free_updates, operation))
+            << static_cast<std::uint32_t>(operation);
+        tried = tried | operation;
+    };
+    expect_said(add, [](Ref word, std::uint32_t by) { word.add_relaxed(by); });
+    expect_said(add, [](Ref word, std::uint32_t by) { word.sub_relaxed(by); });
+    expect_said(min, [](Ref word, std::uint32_t by) { word.min_relaxed(by); });
+    expect_said(max, [](Ref word, std::uint32_t by) { word.max_relaxed(by); });
+    expect_said(bit_and, [](Ref word, std::uint32_t by) { word.and_relaxed(by); });
+    expect_said(bit_or, [](Ref word, std::uint32_t by) { word.or_relaxed(by); });
+    expect_said(bit_xor, [](Ref word, std::uint32_t by) { word.xor_relaxed(by); });
+    expect_said(exchange, [](Ref word, std::uint32_t by) { word.exchange_relaxed(by); });
+    expect_said(compare_exchange, [](Ref word, std::uint32_t by) {
+        std::uint32_t odd = word.load_relaxed();
+        if (odd % 2 == 1) word.compare_exchange_relaxed(odd, by);
+    });
+    EXPECT_EQ(tried, of_words(all, false)) << "an operation of integers was not tried";
+    // Of floating-point words there is addition alone, and no order of it is promised.
+    EXPECT_EQ(of_words(all, true), float_add);
+    EXPECT_EQ(of_words(order_free_updates, true), load_store);
+    float large_first = 0, small_first = 0;
+    for (const float term : {1e30F, -1e30F, 1.0F}) AtomicRef<float>(large_first).add_relaxed(term);
+    for (const float term : {1.0F, 1e30F, -1e30F}) AtomicRef<float>(small_first).add_relaxed(term);
+    EXPECT_EQ(large_first, 1.0F);
+    EXPECT_EQ(small_first, 0.0F);
 }
 
 // What an update of the GPU that takes them apart lets the CPU do in the middle.

@@ -1,8 +1,13 @@
 // The parsers of /proc, /sys and cgroup texts, on texts as machines write them and on damaged ones.
 #include "fact_parsers.hpp"
+#include "text_file.hpp"
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -30,6 +35,29 @@ TEST(Parameters, AreReadWithAndWithoutQuotes) {
 
 TEST(Parameters, LinesWithoutAColonAreLeftOut) {
     EXPECT_TRUE(parse_parameters("nonsense\n\n: 5\n").empty());
+}
+
+// keeps R10: /proc/cpuinfo of 192 CPUs takes the system milliseconds
+TEST(TextFile, IsReadNoFurtherThanTheLineThatIsWanted) {
+    const std::string path = ::testing::TempDir() + "/isthmus_cpuinfo_" + std::to_string(::getpid());
+    const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
+    std::string lines = "processor\t: 0\nno model name\t: A\nmodel name\t: B\n";
+    for (int cpu = 1; cpu < 1000; ++cpu) lines += "processor\t: " + std::to_string(cpu) + "\nmodel name\t: B\n";
+    write(lines);
+    const std::string first = read_text_up_to(path, "model name");
+    EXPECT_EQ(first, lines.substr(0, first.size()));
+    EXPECT_LT(first.size(), 8192u) << "of " << lines.size();
+    EXPECT_EQ(parse_cpu_name(first), "B");
+    EXPECT_EQ(read_text(path), lines);
+    EXPECT_EQ(read_text_up_to(path, "CPU part"), lines) << "no line begins so";
+    // The line that is wanted may be cut in two by the end of what was read.
+    const std::string late = std::string(4090, 'x') + "\nmodel name\t: C\n";
+    write(late);
+    EXPECT_EQ(read_text_up_to(path, "model name"), late);
+    write("model name\t: D");
+    EXPECT_EQ(read_text_up_to(path, "model name"), "model name\t: D");
+    EXPECT_EQ(read_text_up_to(path + ".absent", "model name"), "");
+    std::remove(path.c_str());
 }
 
 TEST(CpuName, IsTheModelNameOnX86) {

@@ -57,10 +57,10 @@ V promised_to_device(unsigned bits, K kind) {
         case K::managed_pool: return bit(bits, 83) ? V::yes : V::no;  // A7
         case K::device:
         case K::pool:
-        case K::graph: return V::yes;  // A1
+        case K::graph:
+        case K::imported: return V::yes;  // A1
         case K::unknown:
-        case K::vmm:
-        case K::imported: break;  // A9, A16
+        case K::vmm: break;  // A9, A16
     }
     return V::not_verified;
 }
@@ -68,12 +68,12 @@ V promised_to_host(unsigned bits, K kind) {
     switch (kind) {
         case K::device:
         case K::pool:
-        case K::graph: return V::no;  // A6
+        case K::graph:
+        case K::imported: return V::no;  // A6
         case K::managed:
         case K::managed_pool: return bit(bits, 83) && bit(bits, 89) ? V::yes : V::no;  // A8
         case K::unknown:
-        case K::vmm:
-        case K::imported: return V::not_verified;
+        case K::vmm: return V::not_verified;
         default: break;
     }
     return V::yes;
@@ -113,8 +113,13 @@ TEST(Access, EveryRefusalNamesAReasonAndARemedy) {
 TEST(Access, DeviceMemoryOfAnotherGpuFollowsPeerAccessOnly) {  // keeps A4, A5, A15
     const Capabilities a = of_machine("h200-x2", 0);
     const Capabilities b = of_machine("h200-x2", 1);
-    EXPECT_FALSE(peer_access(a, b, K::device, {false, true}));
-    EXPECT_TRUE(peer_access(a, b, K::device, {true, false}));
+    // What was imported by one of the driver's older handles is opened for its device, as that one's own memory.
+    for (const K kind : {K::device, K::imported}) {
+        EXPECT_FALSE(peer_access(a, b, kind, {false, true}));
+        EXPECT_TRUE(peer_access(a, b, kind, {true, false}));
+        EXPECT_EQ(foreign_access(a, b, kind, false, {}).verdict, V::not_verified);
+    }
+    EXPECT_EQ(device_access(cpu(), K::imported).verdict, V::no);
     EXPECT_FALSE(peer_access(a, b, K::pool, {true, false})) << "peer access does not open a pool";
     EXPECT_TRUE(peer_access(a, b, K::pool, {false, true}));
     EXPECT_EQ(peer_access(a, b, K::unknown, {true, true}).verdict, V::not_verified);  // keeps A9
@@ -168,12 +173,13 @@ TEST(Access, ForeignMemoryAnswersByKindAndAnothersIsNeverAPlainNo) {  // keeps A
     for (unsigned bits = 0; bits < combinations; ++bits) {
         const Capabilities c = of_bits(bits);
         for_every_kind([&](K kind) {
-            const bool on_device = kind == K::device || kind == K::pool || kind == K::graph;
+            const bool by_peer_access = kind == K::device || kind == K::imported;
+            const bool on_device = by_peer_access || kind == K::pool || kind == K::graph;
             for (const PeerState state : {PeerState{false, false}, PeerState{true, false}, PeerState{true, true}}) {
                 const AccessAnswer other = foreign_access(c, c, kind, false, state);
                 const AccessAnswer own = foreign_access(c, c, kind, true, state);
                 EXPECT_EQ(own.verdict, promised_to_device(bits, kind)) << name(kind) << " " << bits;
-                const bool opened = kind == K::device && state.peer_access;
+                const bool opened = by_peer_access && state.peer_access;
                 const V unopened = opened ? V::yes : V::not_verified;
                 EXPECT_EQ(other.verdict, on_device ? unopened : promised_to_device(bits, kind)) << name(kind);
                 EXPECT_EQ(other.remedy.empty(), other.verdict == V::yes) << other.reason;

@@ -129,7 +129,8 @@ TEST(Atomics, OfAKernelAloneAreLawfulInItsDevicesOwnMemoryToo) {  // keeps G2, G
     for (unsigned bits = 0; bits < combinations; ++bits) {
         const Capabilities c = of_bits(bits, some_operations());
         for_every_kind([&](K kind) {
-            const bool of_gpu = kind == K::device || kind == K::pool || kind == K::graph || kind == K::vmm;
+            const bool of_gpu =
+                kind == K::device || kind == K::pool || kind == K::graph || kind == K::vmm || kind == K::imported;
             for (int operation = 0; operation < atomic_operation_count; ++operation) {
                 for (const int width : {4, 8, 16}) {
                     for (const bool flag : {false, true}) {
@@ -198,9 +199,10 @@ TEST(Atomics, EachMissingLegIsItsOwnAnswer) {  // keeps G2
 }
 
 TEST(Atomics, UnknownProvenanceIsNotVerified) {  // keeps A9
-    for (const K kind : {K::unknown, K::imported, K::vmm}) {
+    for (const K kind : {K::unknown, K::vmm}) {
         EXPECT_EQ(shared_atomic(of_machine("thor"), {.kind = kind}).verdict, Verdict::not_verified);
     }
+    EXPECT_EQ(shared_atomic(of_machine("thor"), {.kind = K::imported}).verdict, Verdict::no) << "no CPU reaches it";
 }
 
 TEST(Atomics, OnTheCpuDeviceBothSidesAreThreads) {

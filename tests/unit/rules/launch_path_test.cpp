@@ -30,10 +30,10 @@ V promised_to_device(unsigned bits, K kind) {
         case K::managed_pool: return bit(bits, 83) ? V::yes : V::no;  // A7
         case K::device:
         case K::pool:
-        case K::graph: return V::yes;  // A1
+        case K::graph:
+        case K::imported: return V::yes;  // A1
         case K::unknown:
-        case K::vmm:
-        case K::imported: break;  // A9, A16
+        case K::vmm: break;  // A9, A16
     }
     return V::not_verified;
 }

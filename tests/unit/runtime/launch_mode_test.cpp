@@ -66,10 +66,10 @@ isthmus::DeviceFacts gpu(int ordinal, std::initializer_list<std::pair<int, int>>
 
 // A runtime's devices over one world, and what they logged.
 struct Machine {
-    explicit Machine(std::vector<isthmus::DeviceFacts> all = {gpu(0)}) {
+    explicit Machine(std::vector<isthmus::DeviceFacts> all = {gpu(0)}, LaunchMode mode = LaunchMode::checked) {
         world.reachable = {};
         auto config = std::make_shared<isthmus::detail::RuntimeConfig>();
-        config->launch_mode = LaunchMode::checked;
+        config->launch_mode = mode;
         config->wait_timeout = std::chrono::milliseconds(200);
         config->generation = isthmus::process::generation();
         config->log = [this](isthmus::Severity, std::string_view line) { log.emplace_back(line); };
@@ -151,6 +151,33 @@ TEST(LaunchModes, DifferInWhatTheyLetPass) {  // keeps L1, L2, L3, L10
     EXPECT_EQ(code(checked, View<int>{own.data() + 4, 5}), Code::not_accessible) << "beyond its allocation";
     EXPECT_EQ(code(checked, View<int>{own.data() + 4, 4}), Code::ok);
     EXPECT_TRUE(device.synchronize().ok());
+}
+
+// keeps L1: nothing was chosen by the runtime's options, the stream or the launch
+TEST(LaunchModes, RelaxedIsTheDefaultAndAsksNothing) {
+    EXPECT_EQ(isthmus::RuntimeOptions{}.launch_mode, LaunchMode::relaxed);
+    EXPECT_FALSE(LaunchOptions{}.mode.has_value());
+    Machine machine({gpu(0), gpu(1)}, isthmus::detail::RuntimeConfig{}.launch_mode);
+    Device& device = machine[0];
+    isthmus::Stream stream = device.create_stream().value();
+    EXPECT_EQ(device.stream().launch_mode(), LaunchMode::relaxed);
+    EXPECT_EQ(stream.launch_mode(), LaunchMode::relaxed);
+    std::vector<int> host = numbered(8);
+    Buffer<int> pageable = device.allocate_host<int>(8).value();
+    Buffer<int> there = machine[1].allocate<int>(8).value();
+    EXPECT_TRUE(stream.launch(add_one, 8, there).ok());  // loads the code, once
+    const auto calls_of = [&](auto&& argument) {
+        return machine.during([&] {
+            const Result<LaunchReport> report = stream.launch(add_one, 8, argument);
+            ASSERT_TRUE(report.ok()) << report.error().text();
+            EXPECT_EQ(report->unverified_arguments, 0u);
+        });
+    };
+    EXPECT_EQ(calls_of(view(host)), Calls{"launch add_one"}) << "memory that nobody knows";
+    EXPECT_EQ(calls_of(there), Calls{"launch add_one"}) << "memory of a device without peer access";
+    EXPECT_TRUE(stream.launch(add_one, 8, pageable).ok()) << "memory that this device does not reach";
+    EXPECT_TRUE(machine.log.empty()) << machine.log.front();
+    EXPECT_EQ(stream.launch(checked, add_one, 8, view(host)).code(), Code::not_accessible) << "the refusal beside it";
 }
 
 TEST(LaunchModes, AreSetPerRuntimePerStreamAndPerLaunch) {  // keeps L10

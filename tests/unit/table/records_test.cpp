@@ -5,8 +5,10 @@
 #include <machines/record.hpp>
 #include <platform/detect.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -108,6 +110,44 @@ TEST(Records, AnOlderDriverDoesNotKnowTheNewerQuestions) {  // keeps D7
     const MachineRecord orin = known("orin");
     EXPECT_EQ(capabilities_of(orin).feature(Feature::partial_atomics).origin, Origin::absent);
     EXPECT_FALSE(orin.devices[0].facts.host_atomics);
+}
+
+// keeps R10, D10: what opening a device asks for is all that decides
+TEST(Records, TheDecidingAttributesDecideAsAllOfThemDo) {
+    const std::vector<int> deciding = platform::deciding_attributes();
+    EXPECT_TRUE(std::is_sorted(deciding.begin(), deciding.end()));
+    EXPECT_LT(deciding.size(), 45u) << "each may cost microseconds";
+    int devices = 0;
+    for (const std::string_view name : known_machines()) {
+        const MachineRecord record = known(name);
+        for (const DeviceRecord& device : record.devices) {
+            DeviceFacts few = device.facts;
+            std::erase_if(few.attributes, [&](const AttributeFact& fact) {
+                return !std::binary_search(deciding.begin(), deciding.end(), fact.id);
+            });
+            EXPECT_LE(few.attributes.size(), deciding.size());
+            const Capabilities all = platform::detect(record.facts, device.facts);
+            const Capabilities decided = platform::detect(record.facts, few);
+            for (int feature = 0; feature < feature_count; ++feature) {
+                const Capability& one = decided.feature(static_cast<Feature>(feature));
+                const Capability& other = all.feature(static_cast<Feature>(feature));
+                EXPECT_EQ(one.state, other.state) << name << " " << other.reason;
+                EXPECT_EQ(one.origin, other.origin) << name << " " << other.reason;
+                EXPECT_EQ(one.reason, other.reason) << name;
+            }
+            EXPECT_EQ(decided.translation, all.translation) << name;
+            EXPECT_EQ(decided.memory, all.memory) << name;
+            EXPECT_EQ(decided.managed, all.managed) << name;
+            EXPECT_EQ(decided.link_atomics, all.link_atomics) << name;
+            EXPECT_EQ(decided.model, all.model) << name;
+            EXPECT_EQ(decided.compute_major, all.compute_major) << name;
+            EXPECT_EQ(decided.compute_minor, all.compute_minor) << name;
+            EXPECT_EQ(decided.host_numa_node, all.host_numa_node) << name;
+            EXPECT_EQ(decided.gpu_numa_node, all.gpu_numa_node) << name;
+            ++devices;
+        }
+    }
+    EXPECT_GT(devices, 10);
 }
 
 MachineRecord with_litmus() {
