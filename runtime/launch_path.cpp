@@ -37,7 +37,7 @@ PathAnswer launch_path(const Capabilities& device, MemoryKind kind) {
         case Verdict::no: break;
     }
     // The host can always be read and written by a copy; what the device lacks altogether cannot exist.
-    if (is_managed(kind)) return {LaunchPath::refuse, answer.reason};
+    if (is_managed(kind) || kind == MemoryKind::imported) return {LaunchPath::refuse, answer.reason};
     return {LaunchPath::stage, "the device cannot reach this host memory: it is copied around the launch"};
 }
 
