@@ -21,6 +21,12 @@ namespace {
 
 void end_of_buffer(BufferState* buffer);
 
+// Static objects may end behind the driver, which then answers every call with this one code.
+bool driver_ended(const DeviceState& device) {
+    constexpr int deinitialized = 4;  // CUDA_ERROR_DEINITIALIZED
+    return device.is_lost() && device.unusable("releasing a buffer").driver_code() == deinitialized;
+}
+
 // A service that uses the buffer ends when it is stopped, which whoever let go of the buffer may do later: the buffer
 // ends then. Pool memory is freed in the order of the service's stream, and waits for nobody.
 bool put_off_behind_service(BufferState* buffer) {
@@ -407,6 +413,8 @@ Result<void> BufferState::download(Wait whole) {
 
 Result<void> BufferState::free_memory(const std::shared_ptr<StreamState>& after) {
     if (device->config->forked()) return device->unusable("releasing a buffer");
+    // The process ends, and nobody says what still runs: a kernel might reach host memory that is unmapped here (R4).
+    if (driver_ended(*device)) return {};
     if (users_id != 0) device->books->ledger.leave(std::exchange(users_id, 0));
     std::optional<Stream> behind;
     if (after) behind.emplace(after);

@@ -63,7 +63,9 @@ DeviceState::~DeviceState() {
         return;
     }
     if (!all_work_ended()) {
-        config->say(Severity::error, "a kernel still runs: its device is left open until the process ends");
+        if (!is_lost()) {
+            config->say(Severity::error, "a kernel still runs: its device is left open until the process ends");
+        }
         orphaned_calls_.drop_all();  // the driver may call them yet, and finds them empty
         process::keep_until_exit(driver);
         process::keep_until_exit(books);  // and with them the memory that the kernel may write
@@ -259,14 +261,16 @@ Result<void> DeviceState::wait_for_others(const Deadline& deadline) {
 }
 
 bool DeviceState::all_work_ended() {
-    if (is_lost()) return true;  // nothing runs any more
+    // After a fault nothing runs any more. A driver that ended with the process says nothing of what still runs (R4).
+    constexpr int deinitialized = 4;  // CUDA_ERROR_DEINITIALIZED
+    if (is_lost()) return lost_code_.load(std::memory_order_acquire) != deinitialized;
     if (unfenced_.load(std::memory_order_relaxed)) return context_gone();
     constexpr int tries = 3;  // a failed call may pass when it is made again; a deadline is not met twice
     for (const FenceEvent* last : last_works_) {
         platform::Status status{Code::not_ready, 0, ""};
         for (int attempt = 0; attempt < tries && !status.ok() && status.code != Code::timed_out; ++attempt) {
             status = poll_event(*this, last->handle, config->wait_timeout);
-            if (status.code == Code::device_lost) return true;
+            if (status.code == Code::device_lost) return status.driver_code != deinitialized;
         }
         if (!status.ok()) return context_gone();
     }

@@ -121,6 +121,13 @@ void statics_made_late() {
     say_ready();
     std::exit(ended);
 }
+// In memory that the host unmaps, where the device uses ordinary host memory.
+void a_long_kernel_runs() {
+    kept.emplace();
+    (void)kept->stream.launch(take_long, count, kept->shared, 10000).value();
+    say_ready();
+    std::exit(ended);
+}
 void two_runtimes() {
     kept.emplace();
     kept_too.emplace();
@@ -308,6 +315,7 @@ void a_handler_of_a_module() {
 const Scene scenes[] = {
     {"statics", statics},
     {"statics_made_late", statics_made_late},
+    {"a_long_kernel_runs", a_long_kernel_runs},
     {"two_runtimes", two_runtimes},
     {"what_outlives_its_runtime", what_outlives_its_runtime},
     {"thread_locals", thread_locals},
