@@ -100,6 +100,17 @@ void say_ready() {
     std::fflush(stdout);
 }
 
+// Ends behind the others: what still runs then has time to touch what is gone.
+struct Linger {
+    Linger() = default;
+    Linger(const Linger&) = delete;
+    Linger& operator=(const Linger&) = delete;
+    ~Linger() {
+        if (wanted) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    bool wanted = false;
+} linger;
+
 // Destroyed after everything that main() makes, and after the driver's own end.
 std::optional<World> kept, kept_too;
 World* leaked = nullptr;
@@ -123,6 +134,7 @@ void statics_made_late() {
 }
 // In memory that the host unmaps, where the device uses ordinary host memory.
 void a_long_kernel_runs() {
+    linger.wanted = true;
     kept.emplace();
     (void)kept->stream.launch(take_long, count, kept->shared, 10000).value();
     say_ready();
