@@ -240,8 +240,8 @@ Error CpuDriver::explain(const Status& status, std::string_view what_was_asked) 
 
 }  // namespace
 
-std::unique_ptr<Driver> open_device(const MachineFacts&) {
-    return std::make_unique<CpuDriver>(os::host_memory().total_bytes);
+std::unique_ptr<Driver> open_device(const MachineFacts& machine) {
+    return std::make_unique<CpuDriver>(os::host_total_bytes(machine.memory_limit_bytes));
 }
 
 }  // namespace isthmus::platform::cpu

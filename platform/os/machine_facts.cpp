@@ -61,22 +61,43 @@ std::uint64_t memlock_limit_bytes() {
     return limit.rlim_cur == RLIM_INFINITY ? std::numeric_limits<std::uint64_t>::max() : limit.rlim_cur;
 }
 
-std::vector<CgroupTexts> own_limits() {
+enum class CgroupFiles { limits, limits_and_usage };
+
+std::vector<CgroupTexts> own_cgroups(CgroupFiles wanted) {
     std::vector<CgroupTexts> all;
     for (const CgroupDirectory& directory :
          cgroup_directories(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo"))) {
         const bool unified = directory.unified;
         const std::string base = directory.path + "/memory.";
-        all.push_back({unified, read_text(base + (unified ? "max" : "limit_in_bytes")),
-                       unified ? read_text(base + "high") : std::string(),
-                       read_text(base + (unified ? "current" : "usage_in_bytes")), read_text(base + "stat")});
+        CgroupTexts texts;
+        texts.unified = unified;
+        texts.limit = read_text(base + (unified ? "max" : "limit_in_bytes"));
+        if (unified) texts.high = read_text(base + "high");
+        // Version 1 has a limit among its statistics, too.
+        if (wanted == CgroupFiles::limits_and_usage || !unified) texts.stat = read_text(base + "stat");
+        if (wanted == CgroupFiles::limits_and_usage) {
+            texts.usage = read_text(base + (unified ? "current" : "usage_in_bytes"));
+        }
+        all.push_back(std::move(texts));
     }
     return all;
 }
 
+// The meminfo of each node without CPUs.
+std::vector<std::string> memory_only_nodes() {
+    std::vector<std::string> nodes;
+    for (const int id : parse_id_list(read_text(nodes_directory + std::string("has_memory")))) {
+        const std::string directory = node_directory(id);
+        // An empty line: no CPUs. Nothing at all: the file cannot be read, and nothing is known.
+        const std::string cpus = read_text(directory + "cpulist");
+        if (!cpus.empty() && parse_id_list(cpus).empty()) nodes.push_back(read_text(directory + "meminfo"));
+    }
+    return nodes;
+}
+
 std::uint64_t memory_limit_bytes() {
     std::uint64_t smallest = 0;
-    for (const CgroupTexts& texts : own_limits()) {
+    for (const CgroupTexts& texts : own_cgroups(CgroupFiles::limits)) {
         const std::optional<CgroupMemory> memory = cgroup_memory(texts);
         if (memory && (smallest == 0 || memory->limit_bytes < smallest)) smallest = memory->limit_bytes;
     }
@@ -104,16 +125,15 @@ MachineFacts machine_facts() {
 }
 
 HostMemory host_memory() {
-    std::vector<std::string> memory_only_nodes;
-    for (const int id : parse_id_list(read_text(nodes_directory + std::string("has_memory")))) {
-        const std::string directory = node_directory(id);
-        // An empty line: no CPUs. Nothing at all: the file cannot be read, and nothing is known.
-        const std::string cpus = read_text(directory + "cpulist");
-        if (!cpus.empty() && parse_id_list(cpus).empty()) {
-            memory_only_nodes.push_back(read_text(directory + "meminfo"));
-        }
-    }
-    return combine_host_memory(read_text("/proc/meminfo"), memory_only_nodes, own_limits());
+    return combine_host_memory(read_text("/proc/meminfo"), memory_only_nodes(),
+                               own_cgroups(CgroupFiles::limits_and_usage));
+}
+
+std::uint64_t host_total_bytes(std::uint64_t limit_bytes) {
+    CgroupTexts limit;
+    limit.unified = true;
+    limit.limit = limit_bytes == 0 ? "max" : std::to_string(limit_bytes);
+    return combine_host_memory(read_text("/proc/meminfo"), memory_only_nodes(), {limit}).total_bytes;
 }
 
 bool may_be_file_mapped(std::uint64_t address, std::uint64_t bytes) {

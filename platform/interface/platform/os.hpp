@@ -47,6 +47,9 @@ struct HostMemory {
     bool cgroup_decides = false;  // available_bytes is what a memory cgroup leaves
 };
 HostMemory host_memory();
+// Its total_bytes alone, within the limit that machine_facts() found (0: none). No usage is read, for which the system
+// may have to gather the counts of every CPU.
+std::uint64_t host_total_bytes(std::uint64_t limit_bytes);
 
 // What the system states about memory that is there already, over all of [address, address + bytes).
 struct MappingFacts {
