@@ -39,8 +39,8 @@ std::string as_text(const DoctorFacts& facts, const std::vector<Finding>& findin
     std::string devices;
     for (std::size_t number = 0; number < facts.opening.devices.size(); ++number)
         devices += fmt::format("{}: {}, ", number, facts.opening.devices[number].name);
-    text += fmt::format("devices  {}cpu\nsystem   Linux {}, pages of {}, {}\n", devices, facts.machine.kernel_release,
-                        size_text(facts.machine.page_size_bytes),
+    text += fmt::format("devices  {}\nsystem   Linux {}, pages of {}, {}\n", wrapped(devices + "cpu", width, 9),
+                        facts.machine.kernel_release, size_text(facts.machine.page_size_bytes),
                         facts.machine.cpu_name.empty() ? "unknown CPU" : facts.machine.cpu_name);
     int problems = 0;
     int warnings = 0;

@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "console.hpp"
 #include "number_options.hpp"
+#include "report_text.hpp"
 #include "session.hpp"
 
 #include <CLI/CLI.hpp>
@@ -51,7 +52,7 @@ int run(camera::RunOptions options, const CommandContext& context) {
     if (failed) return 128 + camera::StopSignal::received();
     camera::Summary summary = pipeline.summary();
     summary.where = ran_on(*runtime, device, context);
-    print(context.json ? as_json(summary) : as_text(summary));
+    print(context.json ? as_json(summary) : for_stdout(as_text(summary)));
     if ((failed = pipeline.commit())) fail(exit_code_of(*failed), failed->error);
     return summary.signal == 0 ? exit_ok : 128 + summary.signal;
 }

@@ -4,6 +4,7 @@
 #include "camera/stop_signal.hpp"
 #include "console.hpp"
 #include "number_options.hpp"
+#include "report_text.hpp"
 #include "session.hpp"
 #include "share/admission.hpp"
 #include "share/checksums.hpp"
@@ -231,7 +232,7 @@ int share_frames(const ShareOptions& options, const CommandContext& context) {
     const camera::RanOn where = ran_on(*runtime, device, context);
     const Json document = as_json(shared, options, *ring, where, *input, context, place);
     print(context.json ? document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-                       : as_text(document, where));
+                       : for_stdout(as_text(document, where)));
     return StopSignal::received() == 0 ? exit_ok : 128 + StopSignal::received();
 }
 

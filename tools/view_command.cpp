@@ -4,6 +4,7 @@
 #include "camera/stop_signal.hpp"
 #include "console.hpp"
 #include "number_options.hpp"
+#include "report_text.hpp"
 #include "session.hpp"
 #include "share/memory_text.hpp"
 #include "share/viewing.hpp"
@@ -92,7 +93,7 @@ int view(const ViewOptions& options, const CommandContext& context) {
             context.json
                 ? as_json(viewed, options, where, context, ended).dump(2, ' ', false, Json::error_handler_t::replace) +
                       "\n"
-                : as_text(viewed, options, where, ended));
+                : for_stdout(as_text(viewed, options, where, ended)));
     }
     if (!ended) {
         std::string line = "view: " + std::string(ended.error().message());

@@ -115,7 +115,8 @@ std::uint8_t PngDecoder::gray_of(const std::uint8_t* sample) const noexcept {
 Result<void> PngDecoder::read_rows(std::uint32_t rows, std::uint32_t columns, Pixels& into) {
     for (std::uint32_t y = 0; y < rows; ++y) {
         if (!errors_.tried([this] { png_read_row(png_, row_.data(), nullptr); })) return failure();
-        for (std::size_t x = 0; x < columns; ++x) into.push_back(gray_of(row_.data() + channels_ * x));
+        for (std::size_t x = 0; x < columns; ++x) row_[x] = gray_of(row_.data() + channels_ * x);
+        into.insert(into.end(), row_.begin(), row_.begin() + std::ptrdiff_t{columns});
     }
     return {};
 }

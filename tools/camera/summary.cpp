@@ -81,7 +81,7 @@ std::string as_text(const RanOn& where) {
     std::string text = "device     " + where.number + ": " + where.device + " (" + where.model + ")";
     if (!where.simulated) return text + "\n";
     return text + ", simulated" + (where.machine.empty() ? "" : ": " + where.machine) +
-           "\n           times and rates are the simulator's: they mean nothing for such a machine\n";
+           "\n           times and rates are a simulator's: they mean nothing\n";
 }
 
 std::string as_text(const Summary& summary) {
