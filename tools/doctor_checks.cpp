@@ -2,6 +2,7 @@
 #include "doctor_checks.hpp"
 
 #include "doctor_sharing.hpp"
+#include "doctor_system.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,7 +23,8 @@ bool init_said(const DoctorFacts& facts, int driver_code) {
 }
 std::string said(const DoctorFacts& facts) {
     const OpeningFacts& opening = facts.opening;
-    if (opening.call.empty()) return opening.message;
+    // No code of the driver: it was never called, or what it answered was judged here.
+    if (opening.call.empty() || opening.driver_code == 0) return opening.message;
     return fmt::format("{} returned {}: {}", opening.call, opening.driver_code, opening.message);
 }
 std::string hardware(const DoctorFacts& facts) {
@@ -282,13 +284,16 @@ Found other_failure(const DoctorFacts& facts) {
 }
 
 Found compute_mode(const DoctorFacts& facts) {
-    for (const DeviceSighting& device : facts.opening.devices) {
+    for (std::size_t number = 0; number < facts.opening.devices.size(); ++number) {
+        const DeviceSighting& device = facts.opening.devices[number];
         if (device.compute_mode == 2) {
-            return Diagnosis{Weight::problem, device.name + " is in prohibited compute mode: no context can be made",
+            return Diagnosis{Weight::problem,
+                             device_words(facts, number) + " is in prohibited compute mode: no context can be made",
                              "nvidia-smi -c DEFAULT (as root)"};
         }
         if (device.compute_mode == 3) {
-            return Diagnosis{Weight::warning, device.name + " is in exclusive compute mode: one process at a time",
+            return Diagnosis{Weight::warning,
+                             device_words(facts, number) + " is in exclusive compute mode: one process at a time",
                              "nvidia-smi -c DEFAULT (as root) where several processes shall share it"};
         }
     }
@@ -346,6 +351,12 @@ constexpr Check checks[] = {
     {"D031", "fabric handles do not work", fabric_fails},
     {"D032", "another IMEX channel than the other end's", other_imex_channel},
     {"D033", "file descriptors of GPU memory do not work", posix_fd_fails},
+    {"D034", "no real-time priority", no_realtime},
+    {"D035", "automatic NUMA balancing", numa_balancing},
+    {"D036", "little or no /dev/shm", shared_memory_folder},
+    {"D037", "no machine code for this GPU in this build", missing_gpu_code},
+    {"D038", "clocks that follow the load", clocks},
+    {"D039", "a power mode below the greatest", power_mode},
 };
 
 }  // namespace
@@ -357,6 +368,10 @@ std::string_view name(Weight weight) noexcept {
         case Weight::problem: return "problem";
     }
     return "unknown";
+}
+
+std::string device_words(const DoctorFacts& facts, std::size_t number) {
+    return fmt::format("GPU {} ({})", number, facts.opening.devices[number].name);
 }
 
 std::span<const Check> all_checks() noexcept {

@@ -40,6 +40,9 @@ struct Check {
 };
 std::span<const Check> all_checks() noexcept;  // ascending by id
 
+// "GPU 0 (NVIDIA H200)": a device as it is called in evidence.
+std::string device_words(const DoctorFacts& facts, std::size_t number);
+
 // Problems first, then warnings, then notes; within each ascending by id.
 std::vector<Finding> diagnose(const DoctorFacts& facts);
 

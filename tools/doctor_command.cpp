@@ -4,12 +4,14 @@
 #include "command.hpp"
 #include "console.hpp"
 #include "doctor_checks.hpp"
+#include "doctor_fine.hpp"
 #include "doctor_gather.hpp"
 #include "number_options.hpp"
 #include "session.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <memory>
@@ -35,9 +37,10 @@ std::string as_text(const DoctorFacts& facts, const std::vector<Finding>& findin
     std::string text = fmt::format("driver   {}\n", driver_text(facts));
     if (!facts.opening.library.empty()) text += fmt::format("library  {}\n", facts.opening.library);
     std::string devices;
-    for (const DeviceSighting& device : facts.opening.devices) devices += device.name + ", ";
-    text += fmt::format("devices  {}CPU\nsystem   Linux {}, pages of {}, {}\n", devices, facts.machine.kernel_release,
-                        size_text(facts.machine.page_size_bytes),
+    for (std::size_t number = 0; number < facts.opening.devices.size(); ++number)
+        devices += fmt::format("{}: {}, ", number, facts.opening.devices[number].name);
+    text += fmt::format("devices  {}\nsystem   Linux {}, pages of {}, {}\n", wrapped(devices + "cpu", width, 9),
+                        facts.machine.kernel_release, size_text(facts.machine.page_size_bytes),
                         facts.machine.cpu_name.empty() ? "unknown CPU" : facts.machine.cpu_name);
     int problems = 0;
     int warnings = 0;
@@ -52,6 +55,10 @@ std::string as_text(const DoctorFacts& facts, const std::vector<Finding>& findin
                             coloured(finding.title, Colour::bold, colours));
         text += fmt::format("      found   {}\n      remedy  {}\n", wrapped(finding.evidence, width, 14),
                             wrapped(finding.remedy, width, 14));
+    }
+    if (const std::vector<std::string_view> words = fine(facts, findings); !words.empty()) {
+        text += fmt::format("\n{}  {}\n", coloured("fine", Colour::green, colours),
+                            wrapped(fmt::format("{}", fmt::join(words, ", ")), width, 6));
     }
     text +=
         fmt::format("\n{} of {} checks found something: {} problem(s), {} warning(s), {} note(s).\n", findings.size(),
@@ -79,6 +86,7 @@ std::string as_json(const DoctorFacts& facts, const std::vector<Finding>& findin
                         {"library", facts.opening.library},
                         {"devices", devices},
                         {"findings", list},
+                        {"fine", fine(facts, findings)},
                         {"checked", checked}};
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -24,6 +24,7 @@ struct DeviceSighting {
     bool pageable_access = false;  // 88
     int compute_major = 0;
     int compute_minor = 0;
+    bool integrated = false;  // 18
 };
 
 // What opening the runtime in a child showed.
@@ -74,6 +75,24 @@ struct ImexFacts {
     Seen daemon = Seen::unknown;  // a process named nvidia-imex
 };
 
+// For what this build's kernels were compiled, as numbers of compute capabilities: 87 for 8.7.
+struct KernelCodeFacts {
+    bool known = false;             // false: the images were compiled elsewhere
+    std::vector<int> machine_code;  // SASS
+    int ptx = 0;                    // 0: none
+};
+
+struct SharedMemoryFolderFacts {  // /dev/shm
+    Seen there = Seen::unknown;   // … and writable
+    std::uint64_t size_bytes = 0;
+    std::uint64_t free_bytes = 0;
+};
+
+struct PowerMode {  // of a Jetson, as nvpmodel numbers and names them
+    int id = -1;
+    std::string name;
+};
+
 struct DoctorFacts {
     MachineFacts machine;
     OpeningFacts opening;
@@ -102,6 +121,19 @@ struct DoctorFacts {
     std::uint64_t memory_bytes = 0;  // MemTotal
     std::uint64_t huge_pages_free = 0;
     std::string transparent_huge_pages;  // "always", "madvise", "never"; empty: unknown
+
+    KernelCodeFacts kernels;
+    Seen realtime = Seen::unknown;                      // what asking for SCHED_FIFO did in a child
+    std::string realtime_failure;                       // the system's words where it was refused
+    std::uint64_t realtime_priority_limit = unlimited;  // RLIMIT_RTPRIO
+    Seen sys_nice = Seen::unknown;                      // CAP_SYS_NICE, in effect
+    Seen numa_balancing = Seen::unknown;                // kernel.numa_balancing
+    SharedMemoryFolderFacts shared_memory;
+    std::vector<std::string> cpu_governors;  // each that some processor has, in order; empty: unknown
+    std::uint64_t gpu_clock_least_hz = 0;    // of the GPU on the board, that its clock may have now; 0: unknown
+    std::uint64_t gpu_clock_most_hz = 0;
+    int power_mode = -1;  // that is set; -1: unknown
+    std::vector<PowerMode> power_modes;
 };
 
 }  // namespace isthmus::tools

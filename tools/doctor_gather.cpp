@@ -3,14 +3,17 @@
 
 #include "console.hpp"
 #include "export_tries.hpp"
+#include "tool_paths.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -130,7 +133,8 @@ std::string try_opening(const std::function<Result<Runtime>()>& open_runtime) {
                            {"fabric", can.has(Feature::export_fabric)},
                            {"pageable", can.has(Feature::pageable_access)},
                            {"major", can.compute_major},
-                           {"minor", can.compute_minor}});
+                           {"minor", can.compute_minor},
+                           {"integrated", can.has(Feature::integrated)}});
     }
     answer["devices"] = devices;
     return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -175,6 +179,10 @@ std::string try_placing() {
     const auto memory = runtime->cpu().allocate_host<unsigned char>(std::size_t{4} << 20, huge);
     answer["huge_works"] = memory.ok();
     answer["huge_failure"] = memory ? std::string() : std::string(memory.error().message());
+    // Last, because it holds until the child ends.
+    sched_param lowest{};
+    lowest.sched_priority = ::sched_get_priority_min(SCHED_FIFO);
+    answer["realtime_errno"] = ::sched_setscheduler(0, SCHED_FIFO, &lowest) == 0 ? 0 : errno;
     return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -201,7 +209,8 @@ void gather_opening(DoctorFacts& facts, const ProbeOutcome& outcome) {
     }
     for (const Json& device : answer.at("devices")) {
         opening.devices.push_back({device.at("name"), device.at("compute_mode"), device.at("fabric"),
-                                   device.at("pageable"), device.at("major"), device.at("minor")});
+                                   device.at("pageable"), device.at("major"), device.at("minor"),
+                                   device.at("integrated")});
     }
 }
 
@@ -221,6 +230,9 @@ void gather_placement(DoctorFacts& facts, const ProbeOutcome& outcome) {
     facts.placement.bind_failure = answer.at("failure");
     facts.placement.huge_works = answer.at("huge_works");
     facts.placement.huge_failure = answer.at("huge_failure");
+    const int refused = answer.at("realtime_errno");
+    facts.realtime = refused == 0 ? Seen::yes : Seen::no;
+    if (refused != 0) facts.realtime_failure = std::strerror(refused);
 }
 
 void gather_kernel_side(DoctorFacts& facts) {
@@ -266,6 +278,84 @@ void gather_surroundings(DoctorFacts& facts) {
     }
     const std::string release = read_file("/proc/sys/kernel/osrelease");
     facts.wsl = release.find("microsoft") != std::string::npos || release.find("Microsoft") != std::string::npos;
+}
+
+// What Meson was told to compile kernels for: "75 90 ptx".
+void gather_kernels(DoctorFacts& facts) {
+    KernelCodeFacts& kernels = facts.kernels;
+    kernels.known = tool_paths::kernel_architectures_known;
+    std::istringstream words(tool_paths::kernel_architectures);
+    for (std::string word; words >> word;) {
+        if (word == "ptx") {
+            kernels.ptx = tool_paths::ptx_baseline;
+        } else {
+            kernels.machine_code.push_back(std::atoi(word.c_str()));
+        }
+    }
+}
+
+// "CapEff:	000001fffeffffff" of /proc/self/status.
+Seen has_sys_nice() {
+    constexpr unsigned sys_nice = 23;
+    std::istringstream lines(read_file("/proc/self/status"));
+    for (std::string line; std::getline(lines, line);) {
+        if (!begins(line, "CapEff:")) continue;
+        return (std::strtoull(line.c_str() + 7, nullptr, 16) >> sys_nice & 1) != 0 ? Seen::yes : Seen::no;
+    }
+    return Seen::unknown;
+}
+
+void gather_scheduling(DoctorFacts& facts) {
+    facts.realtime_priority_limit = limit_of(RLIMIT_RTPRIO);
+    facts.sys_nice = has_sys_nice();
+    const std::string balancing = read_file("/proc/sys/kernel/numa_balancing");
+    if (!balancing.empty()) facts.numa_balancing = balancing[0] == '0' ? Seen::no : Seen::yes;
+    struct statvfs folder {};
+    SharedMemoryFolderFacts& shared = facts.shared_memory;
+    shared.there = ::statvfs("/dev/shm", &folder) == 0 && ::access("/dev/shm", W_OK) == 0 ? Seen::yes : Seen::no;
+    shared.size_bytes = std::uint64_t{folder.f_frsize} * folder.f_blocks;
+    shared.free_bytes = std::uint64_t{folder.f_frsize} * folder.f_bavail;
+}
+
+std::string first_word(const std::string& text) {
+    return text.substr(0, text.find_first_of(" \t\n"));
+}
+
+// The GPU of a board is a device of devfreq, whose name ends in "gpu" or in the chip's name (17000000.gpu, gpu-gpc-0,
+// 17000000.ga10b).
+void gather_gpu_clock(DoctorFacts& facts) {
+    const std::string base = "/sys/class/devfreq/";
+    for (const std::string& name : list_folder(base)) {
+        const bool gpu = name.find("gpu") != std::string::npos || name.find(".ga10b") != std::string::npos ||
+                         name.find(".gv11b") != std::string::npos;
+        if (!gpu || facts.gpu_clock_most_hz > 0) continue;
+        facts.gpu_clock_least_hz = std::strtoull(read_file(base + name + "/min_freq").c_str(), nullptr, 10);
+        facts.gpu_clock_most_hz = std::strtoull(read_file(base + name + "/max_freq").c_str(), nullptr, 10);
+    }
+}
+
+// nvpmodel keeps "pmode:0002" and reads lines such as "< POWER_MODEL ID=2 NAME=MODE_30W >".
+void gather_power_mode(DoctorFacts& facts) {
+    const std::string status = read_file("/var/lib/nvpmodel/status");
+    if (begins(status, "pmode:")) facts.power_mode = std::atoi(status.c_str() + 6);
+    std::istringstream lines(read_file("/etc/nvpmodel.conf"));
+    for (std::string line; std::getline(lines, line);) {
+        const std::size_t id = line.find(" ID="), name = line.find(" NAME=");
+        if (!begins(line, "< POWER_MODEL") || id == std::string::npos || name == std::string::npos) continue;
+        facts.power_modes.push_back({std::atoi(line.c_str() + id + 4), first_word(line.substr(name + 6))});
+    }
+}
+
+void gather_clocks(DoctorFacts& facts) {
+    const std::string base = "/sys/devices/system/cpu/";
+    for (const std::string& name : list_folder(base)) {
+        const std::string governor = first_word(read_file(base + name + "/cpufreq/scaling_governor"));
+        const auto& known = facts.cpu_governors;
+        if (!governor.empty() && std::find(known.begin(), known.end(), governor) == known.end())
+            facts.cpu_governors.push_back(governor);
+    }
+    gather_gpu_clock(facts);
+    gather_power_mode(facts);
 }
 
 // "channel12" → 12; -1: another name.
@@ -334,6 +424,9 @@ DoctorFacts gather_doctor_facts(const std::function<Result<Runtime>()>& open_run
     gather_kernel_side(facts);
     gather_surroundings(facts);
     gather_limits(facts);
+    gather_kernels(facts);
+    gather_scheduling(facts);
+    gather_clocks(facts);
     gather_opening(facts, run_probe([&] { return try_opening(open_runtime); }, deadline));
     if (!facts.opening.devices.empty()) gather_use(facts, run_probe([&] { return try_using(open_runtime); }, deadline));
     // A device that cannot be used has findings of its own; nothing would be learned of handles there.

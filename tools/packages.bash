@@ -14,8 +14,14 @@ packages_to_build=(
     "header nlohmann/json.hpp nlohmann-json3-dev"
     "header fmt/core.h libfmt-dev"
 )
+# The command reads and writes pictures with them; a build without them is one without JPEG or PNG.
+packages_for_pictures=(
+    "header jpeglib.h libjpeg-dev"
+    "header png.h libpng-dev"
+)
 packages_to_test=(
     "${packages_to_build[@]}"
+    "${packages_for_pictures[@]}"
     "header gtest/gtest.h libgtest-dev"
     "header benchmark/benchmark.h libbenchmark-dev"
     "command readelf binutils"
@@ -24,7 +30,7 @@ packages_to_test=(
 )
 packages_to_show=(
     "${packages_to_build[@]}"
-    "command djpeg libjpeg-turbo-progs"
+    "${packages_for_pictures[@]}"
 )
 
 # Compilers are asked for headers, so that a library built by hand counts too. One that a folder holds is seen even

@@ -2,10 +2,12 @@
 #include "run_command.hpp"
 
 #include "camera/camera_run.hpp"
+#include "camera/picture_config.hpp"
 #include "camera/stop_signal.hpp"
 #include "command.hpp"
 #include "console.hpp"
 #include "number_options.hpp"
+#include "report_text.hpp"
 #include "session.hpp"
 
 #include <CLI/CLI.hpp>
@@ -30,8 +32,9 @@ struct Texts {
 }
 
 int exit_code_of(const camera::Failure& failure) {
-    if (failure.of_input_or_output) return exit_bad_usage;
     const Code code = failure.error.code();
+    // A picture that this build has no library for: neither the input nor the usage is bad.
+    if (failure.of_input_or_output) return code == Code::unsupported ? exit_cannot : exit_bad_usage;
     return code == Code::unsupported || code == Code::not_accessible || code == Code::no_gpu_code ? exit_cannot
                                                                                                   : exit_failed;
 }
@@ -48,8 +51,8 @@ int run(camera::RunOptions options, const CommandContext& context) {
     // A signal before the first frame: there is nothing to write and nothing to say but the exit code.
     if (failed) return 128 + camera::StopSignal::received();
     camera::Summary summary = pipeline.summary();
-    summary.machine = context.machine;
-    print(context.json ? as_json(summary) : as_text(summary));
+    summary.where = ran_on(*runtime, device, context);
+    print(context.json ? as_json(summary) : for_stdout(as_text(summary)));
     if ((failed = pipeline.commit())) fail(exit_code_of(*failed), failed->error);
     return summary.signal == 0 ? exit_ok : 128 + summary.signal;
 }
@@ -87,10 +90,24 @@ Result<void> take_texts(const Texts& raw, camera::RunOptions& options) {
     return {};
 }
 
+// What this build lacks is said where people look for it.
+std::string missing_pictures() {
+    if (camera::with_jpeg && camera::with_png) return {};
+    return std::string("; this build has no ") + (camera::with_png    ? "JPEG"
+                                                  : camera::with_jpeg ? "PNG"
+                                                                      : "JPEG and no PNG");
+}
+std::string input_help() {
+    return "YUV4MPEG2 (mono or 4:2:0), or a picture: PGM, PPM (P5, P6), JPEG, PNG; - is standard input" +
+           missing_pictures();
+}
+std::string output_help() {
+    return "overlay: a video (.y4m), or pictures (.jpg, .png, .ppm, .pgm)" + missing_pictures();
+}
+
 void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw) {
-    command.add_option("input", options.input, "YUV4MPEG2 (mono or 4:2:0), PGM or PPM (P5, P6); - is standard input")
-        ->required();
-    command.add_option("-o,--output", options.output, "overlay: a video (.y4m), or pictures (.ppm, .pgm)");
+    command.add_option("input", options.input, input_help())->required();
+    command.add_option("-o,--output", options.output, output_help());
     command.add_option("--corners", options.corners_file, "corners and tracks of every frame, as JSON");
     add_number(command, "-n,--frames", options.reading.frames, {1, std::uint64_t{1} << 40},
                "end after so many frames; a single picture is panned into so many");

@@ -41,7 +41,9 @@ void check_machine(const CommandContext& context) {
     const auto record = platform::machines::find_record(context.machine_record);
     if (!record) bad_input(fmt::format("machine '{}': {}", machine, record.error().message()));
     if (!find_simulator()) {
-        cannot("--machine needs the simulator, and there is none beside this program (build with -Dsimulator=true)");
+        cannot(
+            "--machine needs the simulator (isthmus/sim/libcuda.so.1), and there is none beside this program: install "
+            "isthmus with its simulator");
     }
 }
 
@@ -74,6 +76,14 @@ platform::machines::MachineRecord record_of_machine(Runtime& runtime, const Comm
         record.init_code = absence->code() == Code::no_driver ? -1 : absence->driver_code();
     }
     return record;
+}
+
+camera::RanOn ran_on(const Runtime& runtime, const Device& device, const CommandContext& context) {
+    return {.number = device.is_cpu() ? "cpu" : std::to_string(device.index()),
+            .device = std::string(device.name()),
+            .model = std::string(isthmus::name(device.capabilities().model)),
+            .simulated = !context.machine.empty() || runtime.machine().simulated,
+            .machine = context.machine};
 }
 
 Device& choose_device(Runtime& runtime, const CommandContext& context) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "camera/atomic_file.hpp"
+#include "camera/summary.hpp"
 #include "command.hpp"
 
 #include <isthmus/runtime.hpp>
@@ -21,6 +22,9 @@ void check_machine(const CommandContext& context);
 // The device that --device names, or the default one. Throws Failure where there is no such device; the CPU is never
 // taken for a GPU.
 Device& choose_device(Runtime& runtime, const CommandContext& context);
+
+// What a report says of the device, and whether it is a simulation: times then mean nothing.
+camera::RanOn ran_on(const Runtime& runtime, const Device& device, const CommandContext& context);
 
 // The record of the machine that the runtime has open, named like this; of a played one (--machine) the record that is
 // played. Throws Failure.

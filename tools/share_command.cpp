@@ -4,9 +4,11 @@
 #include "camera/stop_signal.hpp"
 #include "console.hpp"
 #include "number_options.hpp"
+#include "report_text.hpp"
 #include "session.hpp"
 #include "share/admission.hpp"
 #include "share/checksums.hpp"
+#include "share/memory_text.hpp"
 #include "share/synthetic.hpp"
 
 #include <isthmus/shared_frame_ring.hpp>
@@ -74,7 +76,7 @@ std::unique_ptr<FrameReader> open_input(const ShareOptions& options, int stop) {
         if (!source) return std::move(source).error();
         return camera::open_frames(std::move(source).value(), {.raw = {}, .frames = options.frames});
     }();
-    if (!reader) fail(exit_bad_usage, reader.error());
+    if (!reader) fail(reader.code() == Code::unsupported ? exit_cannot : exit_bad_usage, reader.error());
     return std::move(reader).value();
 }
 
@@ -153,7 +155,7 @@ Shared share_all(const ShareOptions& options, FrameReader& input, Ring& ring, Li
     return shared;
 }
 
-Json as_json(const Shared& shared, const ShareOptions& options, const Ring& ring, const Device& device,
+Json as_json(const Shared& shared, const ShareOptions& options, const Ring& ring, const camera::RanOn& where,
              const FrameReader& input, const CommandContext& context, const std::string& place) {
     const BufferBase& buffer = ring.buffer(0);
     Json readers = Json::array();
@@ -163,7 +165,8 @@ Json as_json(const Shared& shared, const ShareOptions& options, const Ring& ring
     Json document = {
         {"command", "share"},
         {"machine", context.machine},
-        {"device", {{"name", device.name()}, {"model", name(device.capabilities().model)}}},
+        {"simulated", where.simulated},
+        {"device", {{"number", where.number}, {"name", where.device}, {"model", where.model}}},
         {"directory", place},
         {"input",
          {{"width", input.shape().width},
@@ -192,16 +195,15 @@ Json as_json(const Shared& shared, const ShareOptions& options, const Ring& ring
     return document;
 }
 
-std::string as_text(const Json& document) {
+std::string as_text(const Json& document, const camera::RanOn& where) {
     const double seconds = document["wall_ns"].get<double>() / 1e9;
     const double frames = document["frames"].get<double>();
-    std::string text = fmt::format("device     {} ({})\n", document["device"]["name"].get<std::string>(),
-                                   document["device"]["model"].get<std::string>());
-    text += fmt::format("ring       {} slots of {} bytes in {}, {} ({}: {})\n",
-                        document["ring"]["slots"].get<std::uint64_t>(),
+    std::string text = camera::as_text(where);
+    text += fmt::format("ring       {} slots of {} bytes in {}, {}\n", document["ring"]["slots"].get<std::uint64_t>(),
                         document["input"]["frame_bytes"].get<std::uint64_t>(), document["directory"].get<std::string>(),
-                        document["ring"]["policy"].get<std::string>(), document["ring"]["kind"].get<std::string>(),
-                        document["ring"]["reason"].get<std::string>());
+                        document["ring"]["policy"].get<std::string>());
+    text +=
+        share::memory_text(document["ring"]["kind"].get<std::string>(), document["ring"]["reason"].get<std::string>());
     text += fmt::format("frames     {} in {:.3f} s, {:.1f} per second, digest {}\n",
                         document["frames"].get<std::uint64_t>(), seconds, seconds > 0 ? frames / seconds : 0.0,
                         document["digest"].get<std::string>());
@@ -227,8 +229,10 @@ int share_frames(const ShareOptions& options, const CommandContext& context) {
     Result<Listener> listener = Listener::create(place);
     if (!listener) fail(exit_bad_usage, listener.error());
     const Shared shared = share_all(options, *input, *ring, std::move(listener).value());
-    const Json document = as_json(shared, options, *ring, device, *input, context, place);
-    print(context.json ? document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : as_text(document));
+    const camera::RanOn where = ran_on(*runtime, device, context);
+    const Json document = as_json(shared, options, *ring, where, *input, context, place);
+    print(context.json ? document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+                       : for_stdout(as_text(document, where)));
     return StopSignal::received() == 0 ? exit_ok : 128 + StopSignal::received();
 }
 
@@ -245,7 +249,8 @@ std::string meeting_place(const std::string& asked) {
 void add_share_command(CLI::App& app, CommandContext& context) {
     const auto options = std::make_shared<ShareOptions>();
     CLI::App* command = app.add_subcommand("share", "Give camera frames to other processes, without copies");
-    command->add_option("input", options->input, "YUV4MPEG2 (mono or 4:2:0), PGM or PPM; - is standard input");
+    command->add_option("input", options->input,
+                        "frames or a picture, as `isthmus run` takes them; - is standard input");
     command->add_option("--synthetic", options->synthetic, "made-up frames of this size instead")
         ->type_name("WIDTHxHEIGHT");
     add_number(*command, "-n,--frames", options->frames, {1, std::uint64_t{1} << 40},

@@ -4,7 +4,9 @@
 #include "camera/stop_signal.hpp"
 #include "console.hpp"
 #include "number_options.hpp"
+#include "report_text.hpp"
 #include "session.hpp"
+#include "share/memory_text.hpp"
 #include "share/viewing.hpp"
 #include "share_command.hpp"
 
@@ -28,12 +30,13 @@ int exit_code_of(const Error& error) {
                                                                                                   : exit_failed;
 }
 
-Json as_json(const Viewed& viewed, const ViewOptions& options, const Device& device, const CommandContext& context,
-             const Result<void>& ended) {
+Json as_json(const Viewed& viewed, const ViewOptions& options, const camera::RanOn& where,
+             const CommandContext& context, const Result<void>& ended) {
     Json document = {
         {"command", "view"},
         {"machine", context.machine},
-        {"device", {{"name", device.name()}, {"model", name(device.capabilities().model)}}},
+        {"simulated", where.simulated},
+        {"device", {{"number", where.number}, {"name", where.device}, {"model", where.model}}},
         {"directory", options.at},
         {"input",
          {{"width", viewed.shape.width},
@@ -59,11 +62,13 @@ Json as_json(const Viewed& viewed, const ViewOptions& options, const Device& dev
     return document;
 }
 
-std::string as_text(const Viewed& viewed, const ViewOptions& options, const Device& device, const Result<void>& ended) {
+std::string as_text(const Viewed& viewed, const ViewOptions& options, const camera::RanOn& where,
+                    const Result<void>& ended) {
     const double seconds = static_cast<double>(viewed.wall.count()) / 1e9;
-    std::string text = fmt::format("device     {} ({})\n", device.name(), name(device.capabilities().model));
-    text += fmt::format("ring       frames of {} bytes from {}, {} ({}: {})\n", viewed.shape.size_bytes, options.at,
-                        viewed.policy, viewed.kind, viewed.reason);
+    std::string text = camera::as_text(where);
+    text +=
+        fmt::format("ring       frames of {} bytes from {}, {}\n", viewed.shape.size_bytes, options.at, viewed.policy);
+    text += share::memory_text(viewed.kind, viewed.reason);
     text += fmt::format("frames     {} in {:.3f} s, {:.1f} per second, digest {}\n", viewed.frames, seconds,
                         seconds > 0 ? static_cast<double>(viewed.frames) / seconds : 0.0, viewed.checksums.digest());
     text +=
@@ -83,11 +88,12 @@ int view(const ViewOptions& options, const CommandContext& context) {
     const Result<void> ended = share::view_frames(device, options, viewed);
     if (StopSignal::received() != 0 && viewed.reason.empty()) return 128 + StopSignal::received();
     if (!viewed.reason.empty()) {  // what was seen before an end of any kind is said
+        const camera::RanOn where = ran_on(*runtime, device, context);
         print(
             context.json
-                ? as_json(viewed, options, device, context, ended).dump(2, ' ', false, Json::error_handler_t::replace) +
+                ? as_json(viewed, options, where, context, ended).dump(2, ' ', false, Json::error_handler_t::replace) +
                       "\n"
-                : as_text(viewed, options, device, ended));
+                : for_stdout(as_text(viewed, options, where, ended)));
     }
     if (!ended) {
         std::string line = "view: " + std::string(ended.error().message());

@@ -89,6 +89,18 @@ Result<Got> ByteSource::read(std::span<std::uint8_t> into) {
     return Got::all;
 }
 
+Result<std::ptrdiff_t> ByteSource::read_up_to(std::span<std::uint8_t> into) {
+    Result<std::ptrdiff_t> got = static_cast<std::ptrdiff_t>(std::min(into.size(), end_ - begin_));
+    if (*got > 0) {
+        std::memcpy(into.data(), buffer_ + begin_, static_cast<std::size_t>(*got));
+        begin_ += static_cast<std::size_t>(*got);
+    } else {
+        got = read_some(into);
+    }
+    if (got && *got > 0) position_ += static_cast<std::uint64_t>(*got);
+    return got;
+}
+
 Result<int> ByteSource::peek() {
     if (begin_ == end_) {
         Result<Got> got = fill();

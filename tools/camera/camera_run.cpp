@@ -32,6 +32,7 @@ std::optional<Failure> CameraRun::prepare(int stop_descriptor) {
     reader_ = std::move(reader).value();
     const FrameShape& shape = reader_->shape();
     summary_.shape = shape;
+    summary_.picture = reader_->picture();
     if (!options_.output.empty()) {
         Result<std::unique_ptr<OverlayWriter>> overlay =
             open_overlay(options_.output, shape.width, shape.height, reader_->rate());
@@ -52,7 +53,7 @@ std::optional<Failure> CameraRun::go(Device& device) {
         device, {reader_->shape(), options_.rule, options_.most_corners, options_.memory, options_.in_flight});
     if (!finder) return of_device(std::move(finder).error());
     tracker_.emplace(options_.matching);
-    describe(device, *finder);
+    describe(*finder);
     const auto begin = std::chrono::steady_clock::now();
     {
         Progress progress(reader_->frames_expected());
@@ -219,9 +220,7 @@ std::optional<Failure> CameraRun::commit() {
     return std::nullopt;
 }
 
-void CameraRun::describe(Device& device, const CornerFinder& finder) {
-    summary_.device = device.name();
-    summary_.model = name(device.capabilities().model);
+void CameraRun::describe(const CornerFinder& finder) {
     for (const CornerFinder::SharedBuffer& shared : finder.shared_buffers()) {
         const BufferBase& buffer = *shared.buffer;
         summary_.buffers.push_back({std::string(shared.name), std::string(name(buffer.kind())),

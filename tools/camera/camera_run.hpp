@@ -45,7 +45,7 @@ public:
     std::optional<Failure> prepare(int stop_descriptor);
     // Every frame until the input's end or a signal. Then all files are written, and have no names yet.
     std::optional<Failure> go(Device& device);
-    const Summary& summary() const noexcept { return summary_; }
+    const Summary& summary() const noexcept { return summary_; }  // without `where`
     // Gives the files their names, when the summary has been printed. Without it, and where it fails, no file is left
     // behind.
     std::optional<Failure> commit();
@@ -60,7 +60,7 @@ private:
     std::optional<Failure> write(const std::vector<TrackedCorner>& corners, const std::uint8_t* frame);
     std::optional<Failure> finish_files();
     void count(const FoundCorners& found, const std::vector<TrackedCorner>& tracked);
-    void describe(Device& device, const CornerFinder& finder);
+    void describe(const CornerFinder& finder);
 
     RunOptions options_;
     std::unique_ptr<FrameReader> reader_;

@@ -1,6 +1,8 @@
 // Recognises what the input is; reads raw frames; ends a stream after the wanted number of frames.
 #include "frame_reader.hpp"
 
+#include "camera/picture_config.hpp"
+
 #include <string>
 
 namespace isthmus::tools::camera {
@@ -24,6 +26,7 @@ public:
         shape_ = reader_->shape();
         rate_ = reader_->rate();
         frames_expected_ = frames;
+        picture_ = reader_->picture();
     }
     Result<Got> read(std::span<std::uint8_t> frame) override {
         if (left_ == 0) return Got::nothing;
@@ -36,6 +39,12 @@ private:
     std::uint64_t left_;
 };
 
+Error not_built(const ByteSource& source, const std::string& format, const char* library, const char* converter) {
+    return {Code::unsupported,
+            source.name() + " looks like a " + format + " picture, and this isthmus was built without " + library,
+            "convert it: " + std::string(converter) + " FILE | isthmus run -"};
+}
+
 Result<std::unique_ptr<FrameReader>> open_any(std::unique_ptr<ByteSource> source, const InputOptions& options) {
     if (options.raw) return std::unique_ptr<FrameReader>(std::make_unique<RawReader>(std::move(source), *options.raw));
     Result<int> first = source->peek();
@@ -43,13 +52,19 @@ Result<std::unique_ptr<FrameReader>> open_any(std::unique_ptr<ByteSource> source
     switch (*first) {
         case 'Y': return open_y4m(std::move(source));
         case 'P': return open_pnm(std::move(source), options.frames);
+        case 0xff:
+            if constexpr (with_jpeg) return open_jpeg(std::move(source), options.frames);
+            return not_built(*source, "JPEG", "libjpeg", "djpeg -pnm");
+        case 0x89:
+            if constexpr (with_png) return open_png(std::move(source), options.frames);
+            return not_built(*source, "PNG", "libpng", "pngtopnm");
         case -1: return Error(Code::invalid_argument, source->name() + " is empty");
         case -2: return stopped_by_signal(*source);
         default: break;
     }
-    return Error(
-        Code::invalid_argument, source->name() + " is neither YUV4MPEG2 nor binary PGM or PPM (P5, P6)",
-        "convert it (djpeg -pnm, ffmpeg -f yuv4mpegpipe), or give raw frames with --format, --width, --height");
+    return Error(Code::invalid_argument,
+                 source->name() + " is neither YUV4MPEG2 nor a picture in PGM, PPM (P5, P6), JPEG or PNG",
+                 "convert it (ffmpeg -f yuv4mpegpipe), or give raw frames with --format, --width, --height");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// FrameReader: frames one after the other, from YUV4MPEG2, PGM and PPM, or raw bytes of a stated format.
+// FrameReader: frames one after the other, from YUV4MPEG2, PGM and PPM, JPEG, PNG, or raw bytes of a stated format.
 #pragma once
 
 #include "byte_source.hpp"
@@ -18,12 +18,21 @@ struct FrameRate {
     std::uint32_t denominator = 1;
 };
 
+// The picture that frames are made of, where the input is pictures. Frames have its luma; panned ones are smaller.
+struct PictureFacts {
+    std::string_view format;  // "PGM", "PPM", "JPEG", "PNG"
+    bool colour = false;
+    std::uint32_t width = 0;  // pixels, upright
+    std::uint32_t height = 0;
+};
+
 class FrameReader {
 public:
     virtual ~FrameReader() = default;
     const FrameShape& shape() const noexcept { return shape_; }
     FrameRate rate() const noexcept { return rate_; }
     std::uint64_t frames_expected() const noexcept { return frames_expected_; }  // 0: unknown
+    const std::optional<PictureFacts>& picture() const noexcept { return picture_; }
 
     // The next frame, into shape().size_bytes bytes. Got::nothing after the last one.
     virtual Result<Got> read(std::span<std::uint8_t> frame) = 0;
@@ -32,6 +41,7 @@ protected:
     FrameShape shape_{};
     FrameRate rate_{};
     std::uint64_t frames_expected_ = 0;
+    std::optional<PictureFacts> picture_{};
 };
 
 struct InputOptions {
@@ -40,12 +50,16 @@ struct InputOptions {
 };
 
 // Reads as much as is needed to know the shape. Errors: invalid_argument (no such format, truncated, absurd sizes),
-// system_error (the system cannot read it), not_ready (a signal asked to stop).
+// unsupported (this build cannot read the format), system_error (the system cannot read it), not_ready (a signal asked
+// to stop).
 Result<std::unique_ptr<FrameReader>> open_frames(std::unique_ptr<ByteSource> source, const InputOptions& options);
 
 // The parts of open_frames, one per format; `source` stands at the format's magic.
 Result<std::unique_ptr<FrameReader>> open_y4m(std::unique_ptr<ByteSource> source);
 Result<std::unique_ptr<FrameReader>> open_pnm(std::unique_ptr<ByteSource> source, std::uint64_t frames);
+// One picture each; what follows it is not read. Only there where the build has the library (picture_config.hpp).
+Result<std::unique_ptr<FrameReader>> open_jpeg(std::unique_ptr<ByteSource> source, std::uint64_t frames);
+Result<std::unique_ptr<FrameReader>> open_png(std::unique_ptr<ByteSource> source, std::uint64_t frames);
 Error stopped_by_signal(const ByteSource& source);
 
 }  // namespace isthmus::tools::camera

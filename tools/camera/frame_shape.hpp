@@ -41,4 +41,9 @@ inline std::uint8_t luma(const FrameShape& shape, const std::uint8_t* frame, std
     return frame[layout.offset_bytes + std::size_t{y} * layout.pitch_bytes + std::size_t{x} * layout.step_bytes];
 }
 
+// BT.601 in 256ths, rounded to nearest: what every colour picture is read as.
+constexpr std::uint8_t luma_of_rgb(std::uint32_t red, std::uint32_t green, std::uint32_t blue) noexcept {
+    return static_cast<std::uint8_t>((77 * red + 150 * green + 29 * blue + 128) >> 8);
+}
+
 }  // namespace isthmus::tools::camera

@@ -1,5 +1,7 @@
-// Videos in 4:4:4, and pictures in PPM and PGM.
+// Videos in 4:4:4, and pictures one by one.
 #include "overlay_writer.hpp"
+
+#include "picture_encoders.hpp"
 
 #include <cstdio>
 #include <optional>
@@ -7,10 +9,7 @@
 namespace isthmus::tools::camera {
 namespace {
 
-// JFIF's full-range BT.601, in 65536ths, rounded to nearest.
-std::uint8_t luma_of(Colour c) {
-    return static_cast<std::uint8_t>((19595 * c.red + 38470 * c.green + 7471 * c.blue + 32768) >> 16);
-}
+// As luma_of().
 std::uint8_t at_most_255(std::int32_t value) {
     return static_cast<std::uint8_t>(value > 255 ? 255 : value);
 }
@@ -53,8 +52,8 @@ private:
 
 class PictureWriter final : public OverlayWriter {
 public:
-    PictureWriter(AtomicFile alone, std::string path, bool colour)
-        : alone_(std::move(alone)), path_(std::move(path)), colour_(colour) {}
+    PictureWriter(AtomicFile alone, std::string path, PictureEncoder encoder)
+        : alone_(std::move(alone)), path_(std::move(path)), encoder_(encoder) {}
 
     // Whether there is a second picture decides the first one's name.
     Result<void> write(const Canvas& canvas) override {
@@ -71,7 +70,7 @@ public:
     Result<std::vector<std::string>> finish(OutputFiles& files) override {
         std::vector<std::string> names;
         if (first_) {
-            if (Result<void> written = encode(*first_, alone_); !written) return std::move(written).error();
+            if (Result<void> written = encoder_.encode(*first_, alone_); !written) return std::move(written).error();
             if (Result<void> added = files.add(std::move(alone_)); !added) return std::move(added).error();
             names.push_back(path_);
         }
@@ -83,50 +82,35 @@ public:
     }
 
 private:
-    Result<void> encode(const Canvas& canvas, AtomicFile& file) {
-        bytes_.clear();
-        for (const Colour& pixel : canvas.pixels()) {
-            if (colour_) {
-                bytes_.insert(bytes_.end(), {pixel.red, pixel.green, pixel.blue});
-            } else {
-                bytes_.push_back(luma_of(pixel));
-            }
-        }
-        if (Result<void> written = file.write((colour_ ? "P6\n" : "P5\n") + std::to_string(canvas.width()) + " " +
-                                              std::to_string(canvas.height()) + "\n255\n");
-            !written) {
-            return written;
-        }
-        return file.write(bytes_);
-    }
     Result<void> write_numbered(const Canvas& canvas) {
         Result<AtomicFile> file = AtomicFile::create(numbered(numbered_.size()));
         if (!file) return std::move(file).error();
-        if (Result<void> written = encode(canvas, *file); !written) return written;
+        if (Result<void> written = encoder_.encode(canvas, *file); !written) return written;
         if (Result<void> finished = file->finish(); !finished) return finished;
         numbered_.push_back(std::move(file).value());
         return {};
     }
-    // picture.ppm → picture-0000.ppm
+    // picture.jpeg → picture-0000.jpeg
     std::string numbered(std::size_t at) const {
         char number[24];
         std::snprintf(number, sizeof number, "-%04zu", at);
-        return path_.substr(0, path_.size() - 4) + number + path_.substr(path_.size() - 4);
+        const std::size_t dot = path_.rfind('.');
+        return path_.substr(0, dot) + number + path_.substr(dot);
     }
     AtomicFile alone_;  // for one picture; begun first, so that an unwritable folder is known before the first frame
     std::optional<Canvas> first_{};  // as long as it is the only one
     std::vector<AtomicFile> numbered_{};
     std::string path_;
-    bool colour_;
-    std::vector<std::uint8_t> bytes_{};
+    PictureEncoder encoder_;
 };
 
 }  // namespace
 
 Result<void> check_overlay_name(const std::string& path) {
-    if (path.ends_with(".y4m") || path.ends_with(".ppm") || path.ends_with(".pgm")) return {};
-    return Error(Code::invalid_argument, "cannot tell from its name what " + path + " shall be",
-                 "a name that ends in .y4m (a video), .ppm or .pgm (pictures)");
+    if (extension_of(path) == ".y4m") return {};
+    Result<PictureEncoder> encoder = picture_encoder(path);
+    if (!encoder) return std::move(encoder).error();
+    return {};
 }
 
 Result<std::unique_ptr<OverlayWriter>> open_overlay(const std::string& path, std::uint32_t width, std::uint32_t height,
@@ -134,13 +118,13 @@ Result<std::unique_ptr<OverlayWriter>> open_overlay(const std::string& path, std
     if (Result<void> good = check_overlay_name(path); !good) return std::move(good).error();
     Result<AtomicFile> file = AtomicFile::create(path);
     if (!file) return std::move(file).error();
-    if (path.ends_with(".y4m")) {
+    if (extension_of(path) == ".y4m") {
         auto video = std::make_unique<VideoWriter>(std::move(file).value(), path);
         if (Result<void> begun = video->begin(width, height, rate); !begun) return std::move(begun).error();
         return std::unique_ptr<OverlayWriter>(std::move(video));
     }
     return std::unique_ptr<OverlayWriter>(
-        std::make_unique<PictureWriter>(std::move(file).value(), path, path.ends_with(".ppm")));
+        std::make_unique<PictureWriter>(std::move(file).value(), path, picture_encoder(path).value()));
 }
 
 }  // namespace isthmus::tools::camera

@@ -1,4 +1,4 @@
-// OverlayWriter: canvases as a YUV4MPEG2 video or as PPM and PGM pictures, by the file's name.
+// OverlayWriter: canvases as a YUV4MPEG2 video or as pictures (PPM, PGM, JPEG, PNG), by the file's name.
 #pragma once
 
 #include "atomic_file.hpp"
@@ -20,12 +20,13 @@ public:
     virtual Result<std::vector<std::string>> finish(OutputFiles& files) = 0;
 };
 
-// Is it a name that open_overlay accepts? Says why not, before any input is read.
+// Is it a name that open_overlay accepts? Says why not, before any input is read. Errors: invalid_argument (no such
+// extension), unsupported (this build has no encoder for it).
 Result<void> check_overlay_name(const std::string& path);
 
-// .y4m: one video (full-range 4:4:4, so that thin coloured lines stay thin). .ppm, .pgm: one picture of that name, or,
-// where there are more frames, NAME-0000.ppm and so on. Files are begun here, so that an unwritable folder is known
-// before the first frame.
+// .y4m: one video (full-range 4:4:4, so that thin coloured lines stay thin). .ppm, .pgm, .jpg,
+// .jpeg, .png: one picture of that name, or, where there are more frames, NAME-0000.ppm and so on. Files are begun
+// here, so that an unwritable folder is known before the first frame.
 Result<std::unique_ptr<OverlayWriter>> open_overlay(const std::string& path, std::uint32_t width, std::uint32_t height,
                                                     FrameRate rate);
 

@@ -15,25 +15,26 @@ std::uint32_t bounce(std::uint64_t way, std::uint32_t room) {
 
 class PannedReader final : public FrameReader {
 public:
-    PannedReader(const FrameShape& window, const FrameShape& whole, std::vector<std::uint8_t> picture,
+    PannedReader(const FrameShape& window, const PictureFacts& facts, std::vector<std::uint8_t> picture,
                  std::uint64_t frames)
-        : whole_(whole), picture_(std::move(picture)), frames_(frames) {
+        : pixels_(std::move(picture)), frames_(frames) {
         shape_ = window;
         frames_expected_ = frames;
+        picture_ = facts;
     }
     Result<Got> read(std::span<std::uint8_t> frame) override {
         if (next_ == frames_) return Got::nothing;
-        const WindowPlace place = window_place(next_++, whole_.width - shape_.width, whole_.height - shape_.height);
+        const WindowPlace place =
+            window_place(next_++, picture_->width - shape_.width, picture_->height - shape_.height);
         for (std::uint32_t y = 0; y < shape_.height; ++y) {
-            const std::uint8_t* row = picture_.data() + std::size_t{place.y + y} * whole_.pitch_bytes + place.x;
+            const std::uint8_t* row = pixels_.data() + std::size_t{place.y + y} * picture_->width + place.x;
             std::copy_n(row, shape_.width, frame.data() + std::size_t{y} * shape_.pitch_bytes);
         }
         return Got::all;
     }
 
 private:
-    FrameShape whole_;
-    std::vector<std::uint8_t> picture_;
+    std::vector<std::uint8_t> pixels_;
     std::uint64_t frames_;
     std::uint64_t next_ = 0;
 };
@@ -44,12 +45,14 @@ WindowPlace window_place(std::uint64_t frame, std::uint32_t room_x, std::uint32_
     return {bounce(frame * 3, room_x), bounce(frame * 2, room_y)};
 }
 
-Result<std::unique_ptr<FrameReader>> open_panned(const FrameShape& shape, std::vector<std::uint8_t> picture,
-                                                 std::uint64_t frames) {
-    Result<FrameShape> window =
-        make_frame_shape(PixelFormat::gray, shape.width - shape.width / 8, shape.height - shape.height / 8);
+Result<std::unique_ptr<FrameReader>> open_picture(const PictureFacts& facts, std::vector<std::uint8_t> picture,
+                                                  std::uint64_t frames) {
+    const std::uint32_t part = frames > 1 ? 8 : 0;  // of the picture, the room to move
+    const auto side = [part](std::uint32_t whole) { return part == 0 ? whole : whole - whole / part; };
+    Result<FrameShape> window = make_frame_shape(PixelFormat::gray, side(facts.width), side(facts.height));
     if (!window) return std::move(window).error();
-    return std::unique_ptr<FrameReader>(std::make_unique<PannedReader>(*window, shape, std::move(picture), frames));
+    return std::unique_ptr<FrameReader>(
+        std::make_unique<PannedReader>(*window, facts, std::move(picture), frames > 1 ? frames : 1));
 }
 
 }  // namespace isthmus::tools::camera

@@ -1,4 +1,4 @@
-// A single picture made a stream: a window moves over it, the same way every time.
+// A single picture as frames: one, or a stream in which a window moves over it, the same way every time.
 #pragma once
 
 #include "frame_reader.hpp"
@@ -15,8 +15,9 @@ struct WindowPlace {
 // across and 2 down, back from every edge.
 WindowPlace window_place(std::uint64_t frame, std::uint32_t room_x, std::uint32_t room_y) noexcept;
 
-// Frames are an eighth smaller than the picture on each axis, which is the room to move.
-Result<std::unique_ptr<FrameReader>> open_panned(const FrameShape& shape, std::vector<std::uint8_t> picture,
-                                                 std::uint64_t frames);
+// `picture` is gray, facts.width × facts.height bytes. With `frames` of 0 or 1 it is the one frame; else frames are an
+// eighth smaller than the picture on each axis, which is the room to move.
+Result<std::unique_ptr<FrameReader>> open_picture(const PictureFacts& facts, std::vector<std::uint8_t> picture,
+                                                  std::uint64_t frames);
 
 }  // namespace isthmus::tools::camera

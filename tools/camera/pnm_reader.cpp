@@ -81,14 +81,14 @@ Result<PnmHeader> read_header(ByteSource& source) {
     return PnmHeader{*kind == '6', static_cast<std::uint32_t>(numbers[2]), *shape};
 }
 
-// Luma of BT.601, in 256ths; values above the greatest count as the greatest.
+// Values above the greatest count as the greatest.
 std::uint8_t gray_of(const std::uint8_t* sample, const PnmHeader& header) {
     const std::uint32_t most = header.most_value;
     const auto full = [most](std::uint32_t value) {
         return most == 255 ? value : (std::min(value, most) * 255 + most / 2) / most;
     };
     if (!header.colour) return static_cast<std::uint8_t>(full(sample[0]));
-    return static_cast<std::uint8_t>((77 * full(sample[0]) + 150 * full(sample[1]) + 29 * full(sample[2]) + 128) >> 8);
+    return luma_of_rgb(full(sample[0]), full(sample[1]), full(sample[2]));
 }
 
 // Calls take(y, row) for every row, as gray.
@@ -109,11 +109,16 @@ Result<Got> read_picture(ByteSource& source, const PnmHeader& header, F take) {
     return Got::all;
 }
 
+PictureFacts facts_of(const PnmHeader& header) {
+    return {header.colour ? "PPM" : "PGM", header.colour, header.shape.width, header.shape.height};
+}
+
 class PnmReader final : public FrameReader {
 public:
     PnmReader(std::unique_ptr<ByteSource> source, const PnmHeader& header, std::vector<std::uint8_t> first)
         : source_(std::move(source)), first_(std::move(first)) {
         shape_ = header.shape;
+        picture_ = facts_of(header);
     }
     Result<Got> read(std::span<std::uint8_t> frame) override {
         if (!first_.empty()) {
@@ -152,7 +157,7 @@ Result<std::unique_ptr<FrameReader>> open_pnm(std::unique_ptr<ByteSource> source
     if (*got == Got::stopped) return stopped_by_signal(*source);
     Result<int> after = source->peek();
     if (!after) return std::move(after).error();
-    if (*after == -1 && frames > 1) return open_panned(header->shape, std::move(picture), frames);
+    if (*after == -1 && frames > 1) return open_picture(facts_of(*header), std::move(picture), frames);
     return std::unique_ptr<FrameReader>(std::make_unique<PnmReader>(std::move(source), *header, std::move(picture)));
 }
 

@@ -1,10 +1,17 @@
-// Progress: a line on the terminal that says how far a run is. Silent where standard error is no terminal.
+// Progress: a line on the terminal that says how far a run is, how fast, and for how long still. Silent where standard
+// error is no terminal.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace isthmus::tools::camera {
+
+// The line, shorter than `columns`. `expected` of 0: unknown; rates and times left are said from half a second on.
+std::string progress_line(std::uint64_t done, std::uint64_t expected, std::chrono::nanoseconds taken,
+                          std::size_t columns);
 
 class Progress {
 public:
@@ -18,6 +25,7 @@ private:
     bool terminal_;
     bool shown_ = false;
     std::uint64_t expected_;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
     std::chrono::steady_clock::time_point next_{};
 };
 

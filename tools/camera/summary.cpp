@@ -31,6 +31,23 @@ const char* signal_name(int signal) {
     return signal == 1 ? "SIGHUP" : signal == 2 ? "SIGINT" : signal == 15 ? "SIGTERM" : "a signal";
 }
 
+std::string size_text(std::uint32_t width, std::uint32_t height) {
+    return std::to_string(width) + "x" + std::to_string(height);
+}
+
+// A picture is told as what it is; that frames have its luma alone, and perhaps a part of it, is said beside.
+std::string input_text(const Summary& summary) {
+    const std::string frames = size_text(summary.shape.width, summary.shape.height);
+    if (!summary.picture) return summary.input + ", " + frames + " " + std::string(name(summary.shape.format)) + "\n";
+    const PictureFacts& picture = *summary.picture;
+    const std::string whole = size_text(picture.width, picture.height);
+    std::string text = summary.input + ", " + std::string(picture.format) + " of " + whole +
+                       (picture.colour ? " in colour, of which the luma is used\n" : " in gray\n");
+    if (whole != frames)
+        text += "           frames of " + frames + ": a window that moves over the picture (--frames)\n";
+    return text;
+}
+
 std::string buffers_text(const Summary& summary) {
     std::string text;
     for (const BufferLine& buffer : summary.buffers) {
@@ -60,12 +77,16 @@ nlohmann::ordered_json stage_json(const Samples& stage) {
 
 }  // namespace
 
+std::string as_text(const RanOn& where) {
+    std::string text = "device     " + where.number + ": " + where.device + " (" + where.model + ")";
+    if (!where.simulated) return text + "\n";
+    return text + ", simulated" + (where.machine.empty() ? "" : ": " + where.machine) +
+           "\n           times and rates are a simulator's: they mean nothing\n";
+}
+
 std::string as_text(const Summary& summary) {
-    std::string text = "device     " + summary.device + " (" + summary.model + ")" +
-                       (summary.machine.empty() ? "" : ", playing " + summary.machine) + "\n";
-    text += "input      " + summary.input +
-            format(", %ux%u %s\n", summary.shape.width, summary.shape.height,
-                   std::string(name(summary.shape.format)).c_str());
+    std::string text = as_text(summary.where);
+    text += "input      " + input_text(summary);
     text += "shared buffers\n" + buffers_text(summary);
     text += format("frames     %llu in %.3f s, %.1f per second%s\n", number(summary.frames),
                    static_cast<double>(summary.wall_ns) / 1e9, per_second(summary),
@@ -79,8 +100,9 @@ std::string as_text(const Summary& summary) {
         text += format("           %llu frames had more than the list holds: see --threshold and --max-corners\n",
                        number(summary.frames_full));
     }
-    text += format("tracks     %llu, %llu corners found again, digest %s\n", number(summary.tracks),
-                   number(summary.matched), summary.tracks_digest.c_str());
+    text +=
+        format("tracks     %llu; %llu of %llu corners continue one from the frame before, digest %s\n",
+               number(summary.tracks), number(summary.matched), number(summary.corners), summary.tracks_digest.c_str());
     if (summary.files.size() > 3) {
         text += "written    " + summary.files.front() + " to " + summary.files.back() + "\n";
     } else {
@@ -100,10 +122,11 @@ std::string as_json(const Summary& summary) {
     }
     nlohmann::ordered_json stages = nlohmann::ordered_json::array();
     for (const Samples& stage : summary.stages) stages.push_back(stage_json(stage));
-    const nlohmann::ordered_json document = {
+    nlohmann::ordered_json document = {
         {"command", "run"},
-        {"machine", summary.machine},
-        {"device", {{"name", summary.device}, {"model", summary.model}}},
+        {"machine", summary.where.machine},
+        {"simulated", summary.where.simulated},
+        {"device", {{"number", summary.where.number}, {"name", summary.where.device}, {"model", summary.where.model}}},
         {"input",
          {{"name", summary.input},
           {"width", summary.shape.width},
@@ -124,6 +147,12 @@ std::string as_json(const Summary& summary) {
         {"files", summary.files},
         {"ended_by", summary.signal == 0 ? "end of input" : signal_name(summary.signal)},
     };
+    if (summary.picture) {
+        document["input"]["picture"] = {{"format", summary.picture->format},
+                                        {"colour", summary.picture->colour},
+                                        {"width", summary.picture->width},
+                                        {"height", summary.picture->height}};
+    }
     // Names of files need not be UTF-8; JSON has to be.
     return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

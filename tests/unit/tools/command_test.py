@@ -6,6 +6,7 @@ usage: command_test.py ISTHMUS KNOWN_RECORDS_FOLDER [MACHINE...]
 import json
 import os
 import pathlib
+import pty
 import re
 import shlex
 import subprocess
@@ -217,6 +218,117 @@ class ThisMachine(unittest.TestCase):
             self.assertEqual(os.listdir(folder), ["here.json"])
             alone = run("caps", "--record", "-")
             self.assertEqual(json.loads(alone.stdout)["machine"], record["machine"])
+
+
+def colour_picture(folder):
+    """A PPM of 40 by 30 pixels with squares in it."""
+    path = os.path.join(folder, "squares.ppm")
+    pixels = bytes(value for y in range(30) for x in range(40)
+                   for value in ((255, 120, 0) if x // 8 % 2 == y // 8 % 2 else (0, 30, 60)))
+    pathlib.Path(path).write_bytes(b"P6\n40 30\n255\n" + pixels)
+    return path
+
+
+class Reports(unittest.TestCase):
+    """What `run`, `share` and `doctor` say to people."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.picture = colour_picture(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def said(self, *arguments):
+        done = run(*arguments)
+        if done.returncode == 3 and "simulator" in done.stderr:
+            self.skipTest("this build has no simulator")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def test_times_of_a_played_machine_mean_nothing(self):
+        here = self.said("run", self.picture, "--device", "cpu")
+        self.assertNotIn("mean nothing", here)
+        self.assertIn("device     cpu: ", here)
+        for machine in MACHINES:
+            with self.subTest(machine=machine):
+                text = self.said("run", self.picture, "--machine", machine)
+                self.assertIn(f"simulated: {machine}\n", text)
+                self.assertIn("mean nothing", text)
+                self.assertTrue(json.loads(self.said("run", self.picture, "--machine", machine, "--json"))["simulated"])
+
+    def test_share_says_the_same_and_no_kind_twice(self):
+        for machine in ["", *MACHINES]:
+            with self.subTest(machine=machine):
+                at = os.path.join(self.folder.name, "meet" + machine)
+                played = ("--machine", machine) if machine else ("--device", "cpu")
+                text = self.said("share", "--synthetic", "64x48", "--frames", "3", "--at", at, *played)
+                self.assertEqual("mean nothing" in text, machine != "", text)
+                memory = [line for line in text.splitlines() if line.startswith("memory ")]
+                self.assertEqual(len(memory), 1, text)
+                for kind in ("registered", "host:"):
+                    self.assertLessEqual(memory[0].count(kind), 1, text)
+
+    def test_a_colour_picture_is_not_gray(self):
+        text = self.said("run", self.picture, "--device", "cpu")
+        self.assertIn("PPM of 40x30 in colour", text)
+        self.assertNotIn("gray\n", text)
+        panned = self.said("run", self.picture, "--device", "cpu", "--frames", "3")
+        self.assertIn("PPM of 40x30 in colour", panned)
+        self.assertIn("frames of 35x27: a window", panned)
+
+    def test_tracks_are_told_from_matches(self):
+        report = json.loads(self.said("run", self.picture, "--device", "cpu", "--frames", "9", "--json"))
+        text = self.said("run", self.picture, "--device", "cpu", "--frames", "9")
+        tracks, corners = report["tracks"], report["corners"]
+        self.assertEqual(tracks["count"] + tracks["matched"], corners["count"])
+        self.assertIn(f"tracks     {tracks['count']}; {tracks['matched']} of {corners['count']} corners continue", text)
+
+    def test_a_line_of_progress_is_wiped_before_it_is_drawn(self):
+        theirs, ours = pty.openpty()
+        try:
+            done = subprocess.run([*COMMAND, "run", self.picture, "--device", "cpu", "--frames", "30"], stderr=ours,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=120)
+            os.close(ours)
+            shown = b""
+            try:
+                while part := os.read(theirs, 4096):
+                    shown += part
+            except OSError:
+                pass  # the other end is closed
+        finally:
+            os.close(theirs)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b" of 30", shown)
+        for redrawn in shown.split(b"\r")[1:]:
+            self.assertTrue(redrawn.startswith(b"\033[K"), shown)
+
+    def test_the_doctor_says_what_is_fine_in_green(self):
+        document = json.loads(run("doctor", "--json").stdout)
+        found = {finding["id"] for finding in document["findings"]}
+        self.assertEqual("limits" in document["fine"], not found & {"D007", "D008", "D010", "D024"}, document)
+        self.assertEqual("/dev/shm" in document["fine"], "D036" not in found, document)
+        self.assertIn("D039", document["checked"])
+        for machine in set(MACHINES) & {"h200", "orin"}:
+            with self.subTest(machine=machine):
+                text = run("doctor", "--machine", machine).stdout
+                self.assertIn("\nfine  driver, GPUs", text)
+                self.assertRegex(text, r"devices  0: .*cpu\n")
+
+    def test_pictures_come_in_and_go_out(self):
+        for extension in ("png", "jpg"):
+            with self.subTest(extension=extension):
+                path = os.path.join(self.folder.name, "corners." + extension)
+                done = run("run", self.picture, "--device", "cpu", "-o", path, "--json")
+                if done.returncode == 3:
+                    self.assertIn("built without", done.stderr)
+                    self.assertIn("this build has no", " ".join(run("run", "--help").stdout.split()))
+                    continue
+                self.assertEqual(done.returncode, 0, done.stderr)
+                again = json.loads(self.said("run", path, "--device", "cpu", "--json"))
+                self.assertEqual(again["input"]["picture"],
+                                 {"format": "JPEG" if extension == "jpg" else "PNG", "colour": True,
+                                  "width": 40, "height": 30})
 
 
 # The findings about fabric handles.

@@ -1,8 +1,11 @@
 // The doctor on made-up machines: every finding where its fact is there, and none where it is not.
 #include "doctor_checks.hpp"
+#include "doctor_fine.hpp"
+#include "doctor_system.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -30,6 +33,13 @@ DoctorFacts healthy() {
     facts.open_files_limit = 1024;
     facts.memory_bytes = std::uint64_t{128} << 30;
     facts.transparent_huge_pages = "madvise";
+    facts.kernels = {true, {75, 80, 90}, 75};
+    facts.realtime = Seen::yes;
+    facts.realtime_priority_limit = 0;
+    facts.sys_nice = Seen::yes;
+    facts.numa_balancing = Seen::no;
+    facts.shared_memory = {Seen::yes, std::uint64_t{64} << 30, std::uint64_t{60} << 30};
+    facts.cpu_governors = {"performance"};
     return facts;
 }
 
@@ -128,7 +138,7 @@ const std::vector<Case>& cases() {
              f.opening.devices[0].pageable_access = false, f.open_module = false, f.uvm_disable_hmm = "Y";
          }},
         {"D016", Weight::note, "capability 7.5",
-         [](DoctorFacts& f) { f.opening.devices[0] = {"old GPU", 0, false, false, 7, 0}; }},
+         [](DoctorFacts& f) { f.opening.devices[0] = {"old GPU", 0, false, false, 7, 0}, f.kernels.known = false; }},
         {"D017", Weight::problem, "nouveau", [](DoctorFacts& f) { f.nouveau = true, f.module_version.clear(); }},
         {"D018", Weight::problem, "'7'",
          [](DoctorFacts& f) {
@@ -145,6 +155,11 @@ const std::vector<Case>& cases() {
         {"D021", Weight::problem, "PCI bus", [](DoctorFacts& f) { fail_init(f, Code::no_device, 100); }},
         {"D022", Weight::problem, "returned 3", [](DoctorFacts& f) { fail_init(f, Code::driver_mismatch, 3); }},
         {"D022", Weight::problem, "returned 2", [](DoctorFacts& f) { fail_init(f, Code::out_of_memory, 2); }},
+        {"D023", Weight::problem, "GPU 1 (second) is in prohibited",
+         [](DoctorFacts& f) {
+             f.opening.devices.push_back(f.opening.devices[0]);
+             f.opening.devices[1].name = "second", f.opening.devices[1].compute_mode = 2;
+         }},
         {"D023", Weight::problem, "prohibited", [](DoctorFacts& f) { f.opening.devices[0].compute_mode = 2; }},
         {"D023", Weight::warning, "exclusive", [](DoctorFacts& f) { f.opening.devices[0].compute_mode = 3; }},
         {"D024", Weight::warning, "20 threads", [](DoctorFacts& f) { f.processes_limit = 20; }},
@@ -177,6 +192,39 @@ const std::vector<Case>& cases() {
          [](DoctorFacts& f) {
              f.exports = {failed_try(ExportKinds::posix_fd, ExportStep::export_handle)};
              f.exports[0].device.bytes[0] = 7;
+         }},
+        {"D034", Weight::note, "(denied), so that threads wait for others under load; RLIMIT_RTPRIO is 0",
+         [](DoctorFacts& f) { f.realtime = f.sys_nice = Seen::no, f.realtime_failure = "denied"; }},
+        {"D034", Weight::note, "user namespace", [](DoctorFacts& f) { f.realtime = Seen::no; }},
+        {"D035", Weight::warning, "2 nodes", [](DoctorFacts& f) { f.numa_balancing = Seen::yes; }},
+        {"D036", Weight::note, "no /dev/shm",
+         [](DoctorFacts& f) {
+             f.shared_memory = {Seen::no, 0, 0};
+         }},
+        {"D036", Weight::note, "64 MiB",
+         [](DoctorFacts& f) { f.shared_memory.size_bytes = f.shared_memory.free_bytes = 64 << 20; }},
+        {"D036", Weight::note, "of which 0 bytes are free", [](DoctorFacts& f) { f.shared_memory.free_bytes = 0; }},
+        {"D037", Weight::note, "9.0, and the kernels of this command have machine code for 75, 80 and PTX for 75",
+         [](DoctorFacts& f) {
+             f.kernels.machine_code = {75, 80};
+         }},
+        {"D037", Weight::problem, "cannot run them",
+         [](DoctorFacts& f) {
+             f.kernels = {true, {}, 0};
+         }},
+        {"D037", Weight::problem, "GPU 1 (old GPU) has compute capability 7.0",
+         [](DoctorFacts& f) {
+             f.opening.devices.push_back({"old GPU", 0, false, false, 7, 0});
+         }},
+        {"D038", Weight::note, "governor is performance, powersave",
+         [](DoctorFacts& f) {
+             f.cpu_governors = {"performance", "powersave"};
+         }},
+        {"D038", Weight::note, "between 306 and 1300 MHz",
+         [](DoctorFacts& f) { f.gpu_clock_least_hz = 306000000, f.gpu_clock_most_hz = 1300500000; }},
+        {"D039", Weight::note, "nvpmodel -m 0",
+         [](DoctorFacts& f) {
+             f.power_mode = 2, f.power_modes = {{0, "MAXN"}, {1, "MODE_15W"}, {2, "MODE_30W"}};
          }},
     };
     return all;
@@ -283,6 +331,114 @@ TEST(Doctor, NamesTheFirstPieceThatFabricHandlesLackInEveryCombination) {
         spoken.insert(found);
     });
     EXPECT_EQ(spoken.size(), about.size() + 1);
+}
+
+// The same facts a step further, where nothing is to be said.
+TEST(Doctor, IsSilentWhereASystemIsInOrder) {
+    const std::vector<std::pair<std::string, std::function<void(DoctorFacts&)>>> fine_ones = {
+        {"what was tried counts", [](DoctorFacts& f) { f.sys_nice = Seen::no; }},
+        {"one node has nothing to balance",
+         [](DoctorFacts& f) { f.numa_balancing = Seen::yes, f.machine.numa_nodes.resize(1); }},
+        {"a GPU's node without memory of its own",
+         [](DoctorFacts& f) { f.numa_balancing = Seen::yes, f.machine.numa_nodes[1].memory_bytes = 0; }},
+        {"an enough large folder", [](DoctorFacts& f) { f.shared_memory.free_bytes = std::uint64_t{4} << 30; }},
+        {"machine code of the same major version", [](DoctorFacts& f) { f.opening.devices[0].compute_minor = 3; }},
+        {"images that were compiled elsewhere",
+         [](DoctorFacts& f) {
+             f.kernels = {false, {}, 0};
+         }},
+        {"kernels of simulated machines are played",
+         [](DoctorFacts& f) {
+             f.machine.simulated = true, f.kernels = {true, {}, 0};
+         }},
+        {"a locked GPU clock", [](DoctorFacts& f) { f.gpu_clock_least_hz = f.gpu_clock_most_hz = 1300500000; }},
+        {"no processor with clocks", [](DoctorFacts& f) { f.cpu_governors.clear(); }},
+        {"the greatest mode, whatever its number",
+         [](DoctorFacts& f) {
+             f.power_mode = 2, f.power_modes = {{0, "15W"}, {2, "MAXN_SUPER"}};
+         }},
+        {"no greatest mode is known",
+         [](DoctorFacts& f) {
+             f.power_mode = 0, f.power_modes = {{0, "15W"}};
+         }},
+        {"a mode that the file does not name",
+         [](DoctorFacts& f) {
+             f.power_mode = 9, f.power_modes = {{0, "MAXN"}};
+         }},
+    };
+    for (const auto& [why, change] : fine_ones) {
+        DoctorFacts facts = healthy();
+        change(facts);
+        for (const Finding& finding : diagnose(facts)) ADD_FAILURE() << why << ": " << finding.id << finding.evidence;
+    }
+}
+
+TEST(Doctor, OnlyNotesBalancingWhereNoGpuFaults) {
+    DoctorFacts facts = healthy();
+    facts.machine.simulated = true;  // else HMM has a note of its own
+    facts.opening.devices[0].pageable_access = false;
+    facts.numa_balancing = Seen::yes;
+    const std::vector<Finding> findings = diagnose(facts);
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_EQ(findings[0].id, "D035");
+    EXPECT_EQ(findings[0].weight, Weight::note);
+}
+
+TEST(GpuCode, RunsWithinAMajorVersionUpwardsAndExactlyOnBoards) {
+    const KernelCodeFacts kernels{true, {80, 86, 87}, 0};
+    const auto code = [&](int major, int minor, bool integrated) {
+        return gpu_code(kernels, {"", 0, false, false, major, minor, integrated});
+    };
+    EXPECT_EQ(code(8, 0, false), GpuCode::ready);
+    EXPECT_EQ(code(8, 9, false), GpuCode::ready) << "code for 8.6 runs on 8.9";
+    EXPECT_EQ(code(8, 7, true), GpuCode::ready);
+    EXPECT_EQ(code(8, 8, true), GpuCode::none) << "a board's GPU runs no other version's code";
+    EXPECT_EQ(code(7, 5, false), GpuCode::none);
+    EXPECT_EQ(code(9, 0, false), GpuCode::none);
+    EXPECT_EQ(gpu_code({true, {80}, 75}, {"", 0, false, false, 12, 0}), GpuCode::compiled);
+    EXPECT_EQ(gpu_code({true, {80}, 75}, {"", 0, false, false, 7, 2}), GpuCode::none) << "older than the PTX";
+    EXPECT_EQ(gpu_code({false, {}, 0}, {"", 0, false, false, 7, 2}), GpuCode::unknown);
+}
+
+// Code 0 is no answer of a driver: "dlopen returned 0" tells nobody anything.
+TEST(Doctor, QuotesNoCallThatReturnedNothing) {
+    DoctorFacts facts = healthy();
+    fail_init(facts, Code::driver_too_old, 0);
+    facts.opening.call = "dlopen";
+    const std::vector<Finding> findings = diagnose(facts);
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_EQ(findings[0].evidence, "made up");
+}
+
+TEST(Fine, HasEveryCheckInOneGroup) {
+    std::multiset<std::string_view> grouped;
+    for (const FineGroup& group : fine_groups()) grouped.insert(group.ids.begin(), group.ids.end());
+    for (const Check& check : all_checks()) EXPECT_EQ(grouped.count(check.id), 1u) << check.id;
+    EXPECT_EQ(grouped.size(), all_checks().size());
+}
+
+TEST(Fine, IsWhatIsKnownAndInOrder) {
+    const DoctorFacts facts = healthy();
+    const std::vector<std::string_view> words = fine(facts, diagnose(facts));
+    const std::set<std::string_view> all(words.begin(), words.end());
+    EXPECT_EQ(all, (std::set<std::string_view>{"driver", "GPUs", "kernels for them", "ordinary memory on the GPU",
+                                               "limits", "NUMA placement and huge pages",
+                                               "real-time priority and locked memory", "/dev/shm", "clocks"}))
+        << "no handle was tried";
+    EXPECT_TRUE(fine(DoctorFacts(), {}).empty()) << "nothing is known, and so nothing is fine";
+}
+
+TEST(Fine, NeverSaysWhatAFindingDenies) {
+    for (const Case& one : cases()) {
+        DoctorFacts facts = healthy();
+        one.spoil(facts);
+        const std::vector<Finding> findings = diagnose(facts);
+        const std::vector<std::string_view> words = fine(facts, findings);
+        for (const FineGroup& group : fine_groups()) {
+            if (std::find(group.ids.begin(), group.ids.end(), one.id) == group.ids.end()) continue;
+            EXPECT_EQ(std::count(words.begin(), words.end(), group.words), 0) << one.id;
+        }
+    }
 }
 
 TEST(Doctor, HasAscendingIdsThatAreUnique) {

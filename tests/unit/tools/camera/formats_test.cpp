@@ -2,8 +2,11 @@
 #include "read_frames.hpp"
 
 #include "camera/panning.hpp"
+#include "camera/picture_config.hpp"
 
 #include <gtest/gtest.h>
+
+#include <tuple>
 
 namespace isthmus::tools::camera {
 namespace {
@@ -108,6 +111,21 @@ TEST(Pnm, MakesLumaOfColour) {
     EXPECT_EQ(read->frames.at(0), (Frame{0, 255, 77, 149, 29}));
 }
 
+TEST(Pnm, SaysWhatThePictureIs) {
+    for (const std::uint64_t frames : {0u, 3u}) {
+        InputOptions options;
+        options.frames = frames;
+        const std::string file = "P6\n16 8\n255\n" + counted_bytes(3 * 16 * 8);
+        Result<std::unique_ptr<FrameReader>> reader = open_frames(from_memory("input", file), options);
+        ASSERT_TRUE(reader.ok());
+        ASSERT_TRUE((*reader)->picture().has_value());
+        EXPECT_EQ((*reader)->picture()->format, "PPM");
+        EXPECT_TRUE((*reader)->picture()->colour);
+        EXPECT_EQ((*reader)->picture()->width, 16u);
+        EXPECT_EQ((*reader)->shape().width, frames == 0 ? 16u : 14u);
+    }
+}
+
 TEST(Pnm, SpreadsSmallerRangesOverTheWholeOne) {
     const Result<ReadFrames> read = read_frames(std::string("P5\n4 1\n15\n") + std::string("\x00\x0f\x07\xff", 4));
     ASSERT_TRUE(read.ok()) << read.error().text();
@@ -141,8 +159,21 @@ TEST(Pnm, RefusesWhatItsHeaderCannotMean) {
 
 TEST(Input, IsRefusedWhereItsFormatIsUnknown) {
     expect_refusal("", "empty");
-    expect_refusal("\x89PNG\r\n\x1a\n", "neither");
-    expect_refusal("\xff\xd8\xff\xe0", "neither");
+    expect_refusal("GIF89a....", "neither");
+    expect_refusal("\x01\x02", "neither");
+}
+
+TEST(Input, SaysWhatThisBuildCannotRead) {
+    if (with_jpeg && with_png) GTEST_SKIP() << "built with libjpeg and libpng";
+    for (const auto& [known, bytes, library] :
+         {std::tuple{with_jpeg, "\xff\xd8\xff\xe0", "libjpeg"}, std::tuple{with_png, "\x89PNG\r\n\x1a\n", "libpng"}}) {
+        const Result<ReadFrames> read = read_frames(bytes);
+        ASSERT_FALSE(read.ok());
+        if (known) continue;
+        EXPECT_EQ(read.code(), Code::unsupported);
+        EXPECT_NE(read.error().message().find(library), std::string_view::npos) << read.error().text();
+        EXPECT_FALSE(read.error().remedy().empty());
+    }
 }
 
 TEST(RawFrames, ComeOneAfterTheOtherInTheStatedShape) {

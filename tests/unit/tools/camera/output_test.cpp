@@ -3,6 +3,9 @@
 #include "camera/canvas.hpp"
 #include "camera/corner_list_writer.hpp"
 #include "camera/overlay_writer.hpp"
+#include "camera/picture_config.hpp"
+#include "camera/picture_encoders.hpp"
+#include "camera/progress.hpp"
 #include "camera/stage_times.hpp"
 #include "camera/summary.hpp"
 #include "read_frames.hpp"
@@ -277,6 +280,72 @@ TEST_F(Output, IsGrayInPgmFiles) {
     EXPECT_EQ(read->frames.at(0), (Frame{9, 76}));
 }
 
+TEST_F(Output, IsAPngPictureThatReadsBackToTheBit) {
+    if (!with_png) GTEST_SKIP() << "built without libpng";
+    Canvas canvas(37, 19);
+    for (std::int32_t at = 0; at < 19; ++at) canvas.line({0, 0}, {36, static_cast<std::uint16_t>(at)}, {9, 200, 77});
+    for (const char* name : {"a.png", "a.ppm", "b.PNG"}) {
+        Result<std::unique_ptr<OverlayWriter>> writer = open_overlay(path(name), 37, 19, {});
+        ASSERT_TRUE(writer.ok()) << writer.error().text();
+        ASSERT_TRUE((*writer)->write(canvas).ok() && commit(**writer).ok());
+    }
+    const Result<ReadFrames> png = read_frames(content(path("a.png"))), ppm = read_frames(content(path("a.ppm")));
+    ASSERT_TRUE(png.ok() && ppm.ok());
+    EXPECT_EQ(png->frames, ppm->frames);
+    EXPECT_EQ(content(path("b.PNG")), content(path("a.png")));
+    EXPECT_EQ(files(), (Names{"a.png", "a.ppm", "b.PNG"}));
+}
+
+TEST_F(Output, IsAJpegPictureThatReadsBackNearly) {
+    if (!with_jpeg) GTEST_SKIP() << "built without libjpeg";
+    Canvas canvas(37, 19);
+    for (std::uint16_t at = 0; at < 37; ++at) canvas.line({at, 0}, {at, 18}, {200, 100, 50});
+    for (int frame = 0; frame < 2; ++frame) {
+        Result<std::unique_ptr<OverlayWriter>> writer = open_overlay(path("a.jpeg"), 37, 19, {});
+        ASSERT_TRUE(writer.ok()) << writer.error().text();
+        for (int at = 0; at <= frame; ++at) ASSERT_TRUE((*writer)->write(canvas).ok());
+        ASSERT_TRUE(commit(**writer).ok());
+    }
+    EXPECT_EQ(files(), (Names{"a-0000.jpeg", "a-0001.jpeg", "a.jpeg"}));
+    const Result<ReadFrames> read = read_frames(content(path("a.jpeg")));
+    ASSERT_TRUE(read.ok()) << read.error().text();
+    ASSERT_EQ(read->frames.at(0).size(), 37u * 19u);
+    for (const std::uint8_t pixel : read->frames[0]) EXPECT_NEAR(pixel, luma_of_rgb(200, 100, 50), 2);
+}
+
+// The library's own error path, with the disk's error at its end.
+TEST_F(Output, TellsOfAFullDiskInEveryFormat) {
+    if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+    Canvas canvas(300, 300);
+    std::uint32_t state = 1;
+    for (std::int32_t y = 0; y < 300; ++y) {
+        for (std::int32_t x = 0; x < 300; ++x) {
+            state = state * 1664525u + 1013904223u;
+            canvas.dot(x, y, {static_cast<std::uint8_t>(state >> 24), static_cast<std::uint8_t>(state >> 16), 0});
+        }
+    }
+    for (const char* name : {"f.ppm", "f.pgm", "f.png", "f.jpg"}) {
+        const Result<PictureEncoder> encoder = picture_encoder(name);
+        if (!encoder.ok() && encoder.code() == Code::unsupported) continue;
+        Result<AtomicFile> file = AtomicFile::create("/dev/full");
+        ASSERT_TRUE(file.ok());
+        Result<void> written = encoder->encode(canvas, *file);
+        if (written) written = commit(file);
+        ASSERT_FALSE(written.ok()) << name;
+        EXPECT_EQ(written.error().driver_code(), ENOSPC) << name;
+    }
+}
+
+TEST_F(Output, SaysWhatThisBuildCannotWrite) {
+    for (const auto& [known, name] : {std::pair{with_jpeg, "o.jpg"}, std::pair{with_png, "o.png"}}) {
+        const Result<void> good = check_overlay_name(name);
+        EXPECT_EQ(good.ok(), known) << name;
+        EXPECT_TRUE(known || good.error().code() == Code::unsupported) << name;
+    }
+    EXPECT_EQ(check_overlay_name("o.gif").error().code(), Code::invalid_argument);
+    EXPECT_EQ(check_overlay_name("jpg").error().code(), Code::invalid_argument);
+}
+
 TEST_F(Output, IsNothingWithoutFramesOrCommit) {
     for (const char* name : {"v.y4m", "p.ppm"}) {
         Result<std::unique_ptr<OverlayWriter>> writer = open_overlay(path(name), 2, 1, {});
@@ -320,33 +389,85 @@ TEST(Percentile, IsTheNearestRank) {
 
 TEST(Summary, SaysTheSameAsTextAndAsJson) {
     Summary summary;
-    summary.device = "Some GPU";
-    summary.model = "discrete";
-    summary.machine = "h200";
+    summary.where = {"1", "Some GPU", "discrete", true, "h200"};
     summary.input = "odd \xff name";  // no UTF-8
     summary.shape = make_frame_shape(PixelFormat::nv12, 64, 48).value();
     summary.buffers = {{"frame", "device", "pinned", "stage", "because"}};
     summary.frames = 2;
     summary.corners = 12;
+    summary.tracks = 5;
+    summary.matched = 7;
     summary.corners_digest = "0123";
     summary.stages = {{"read", "CPU", {1'500'000, 2'500'000}}};
     summary.bytes_copied.values = {100, 300};
     summary.files = {"a", "b", "c", "d"};
     summary.signal = 15;
     const std::string text = as_text(summary);
-    for (const char* part :
-         {"Some GPU (discrete), playing h200", "64x48 nv12", "pinned + device, stage: because", "ended by SIGTERM",
-          "1.500", "2.500", "100 bytes per frame (p50), 300 (p99), 400 in all", "digest 0123", "a to d"}) {
+    for (const char* part : {"1: Some GPU (discrete), simulated: h200", "mean nothing", "64x48 nv12",
+                             "5; 7 of 12 corners continue one from the frame before", "pinned + device, stage: because",
+                             "ended by SIGTERM", "1.500", "2.500", "100 bytes per frame (p50), 300 (p99), 400 in all",
+                             "digest 0123", "a to d"}) {
         EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
     }
     const nlohmann::json document = nlohmann::json::parse(as_json(summary));
     EXPECT_EQ(document["machine"], "h200");
+    EXPECT_EQ(document["simulated"], true);
+    EXPECT_EQ(document["device"]["number"], "1");
     EXPECT_EQ(document["buffers"][0]["path"], "stage");
     EXPECT_EQ(document["stages"][0]["p99_ns"], 2'500'000);
     EXPECT_EQ(document["bytes_copied"]["total"], 400);
     EXPECT_EQ(document["corners"]["digest"], "0123");
     EXPECT_EQ(document["ended_by"], "SIGTERM");
     EXPECT_EQ(document["files"].size(), 4u);
+}
+
+TEST(Summary, SaysOfTimesOnlyWhereTheyWereMeasured) {
+    EXPECT_EQ(as_text(RanOn{"0", "GPU", "discrete", false, ""}), "device     0: GPU (discrete)\n");
+    const std::string played = as_text(RanOn{"cpu", "CPU", "cpu", true, "orin"});
+    EXPECT_NE(played.find("simulated: orin"), std::string::npos) << played;
+    EXPECT_NE(played.find("mean nothing"), std::string::npos) << played;
+    EXPECT_NE(as_text(RanOn{"0", "GPU", "discrete", true, ""}).find("simulated\n"), std::string::npos)
+        << "a machine that the environment plays";
+}
+
+TEST(Summary, TellsAPictureFromTheFramesThatAreMadeOfIt) {
+    Summary summary;
+    summary.input = "p.ppm";
+    summary.shape = make_frame_shape(PixelFormat::gray, 512, 600).value();
+    summary.picture = PictureFacts{"PPM", true, 512, 600};
+    std::string text = as_text(summary);
+    EXPECT_NE(text.find("PPM of 512x600 in colour, of which the luma is used\n"), std::string::npos) << text;
+    EXPECT_EQ(text.find("window"), std::string::npos) << text;
+    summary.shape = make_frame_shape(PixelFormat::gray, 448, 525).value();
+    text = as_text(summary);
+    EXPECT_NE(text.find("frames of 448x525: a window that moves over the picture"), std::string::npos) << text;
+    summary.picture->colour = false;
+    EXPECT_NE(as_text(summary).find("PPM of 512x600 in gray\n"), std::string::npos);
+    const nlohmann::json document = nlohmann::json::parse(as_json(summary));
+    EXPECT_EQ(document["input"]["picture"]["width"], 512);
+    EXPECT_EQ(document["input"]["width"], 448);
+}
+
+TEST(Progress, SaysHowFarHowFastAndHowLong) {
+    using std::chrono::milliseconds, std::chrono::seconds;
+    EXPECT_EQ(progress_line(97, 900, seconds(2), 80),
+              "[##                      ] frame 97 of 900, 48.5 frames/s, 17 s left");
+    EXPECT_EQ(progress_line(900, 900, seconds(2), 80),
+              "[########################] frame 900 of 900, 450.0 frames/s, 0 s left");
+    EXPECT_EQ(progress_line(1, 900, milliseconds(100), 80), "[                        ] frame 1 of 900")
+        << "too early to tell";
+    EXPECT_EQ(progress_line(30, 0, seconds(3), 80), "frame 30, 10.0 frames/s") << "nobody knows the end";
+    EXPECT_EQ(progress_line(1, 601, seconds(1), 80).substr(26), " frame 1 of 601, 1.0 frames/s, 10 min 00 s left");
+    EXPECT_NE(progress_line(1, 100000, seconds(1), 80).find("27.8 h left"), std::string::npos);
+    EXPECT_EQ(progress_line(31, 30, seconds(3), 80), "frame 31, 10.3 frames/s") << "more than was expected";
+}
+
+// A line as wide as the terminal wraps, and cannot be wiped.
+TEST(Progress, IsNarrowerThanTheTerminal) {
+    for (std::size_t columns = 0; columns < 120; ++columns) {
+        const std::string line = progress_line(123456789, std::uint64_t{1} << 40, std::chrono::hours(100), columns);
+        EXPECT_LE(line.size() + 1, std::max<std::size_t>(columns, 1)) << line;
+    }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "reference.hpp"
 
 #include "camera/digest.hpp"
+#include "camera/picture_config.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -39,7 +40,9 @@ TEST_F(RunRefusal, NamesWhatIsWrongWithTheInput) {
     expect_refusal({path("absent.y4m")}, "absent.y4m");
     expect_refusal({folder_.string()}, "directory");
     expect_refusal({file("empty.y4m", "")}, "empty");
-    expect_refusal({file("photo.png", "\x89PNG\r\n\x1a\n....")}, "neither");
+    expect_refusal({file("photo.gif", "GIF89a....")}, "neither");
+    if (with_png) expect_refusal({file("photo.png", "\x89PNG\r\n\x1a\n....")}, "photo.png");
+    if (with_jpeg) expect_refusal({file("photo.jpg", "\xff\xd8\xff\xe0....")}, "photo.jpg");
     expect_refusal({file("zero.y4m", "YUV4MPEG2 W0 H30 Cmono\n")}, "0x30");
     expect_refusal({file("absurd.pgm", "P5\n4000000000 4000000000\n255\n")}, "absurdly");
     expect_refusal({file("large.pgm", "P5\n65535 65535\n255\n")}, "too large");

@@ -1,0 +1,42 @@
+// JpegErrors: how calls of libjpeg end early, without exit() and without an exception through C code.
+#pragma once
+
+#include <csetjmp>
+#include <cstdio>  // jpeglib.h needs it
+
+#include <jpeglib.h>
+
+#include <type_traits>
+
+namespace isthmus::tools::camera {
+
+// libjpeg's error handler may not return. This one keeps the message and jumps back into tried(). A step, and a
+// callback that libjpeg calls, therefore holds no object with a destructor at the time of a call that may fail.
+class JpegErrors {
+public:
+    // To be given to libjpeg. Warnings that tell of damage end the step too; `this` stays where it is meanwhile.
+    jpeg_error_mgr* manager() noexcept;
+    const char* message() const noexcept { return message_; }  // of the step that failed
+
+    // Runs `step`. False: it ended early, and message() says why.
+    template <class Step>
+    bool tried(Step step) {
+        static_assert(std::is_trivially_destructible_v<Step>);
+        if (setjmp(landing_) != 0) return false;  // NOLINT(cert-err52-cpp): the only way out of libjpeg
+        step();
+        return true;
+    }
+    // Ends the step, with a message of our own; for callbacks.
+    [[noreturn]] static void give_up(j_common_ptr info, const char* message);
+
+private:
+    [[noreturn]] static void error_exit(j_common_ptr info);
+    static void emit_message(j_common_ptr info, int level);
+    static JpegErrors& of(j_common_ptr info) noexcept;
+
+    jpeg_error_mgr manager_{};  // first: libjpeg hands back its address
+    std::jmp_buf landing_{};
+    char message_[JMSG_LENGTH_MAX] = {};
+};
+
+}  // namespace isthmus::tools::camera

@@ -1,0 +1,41 @@
+// PngErrors: how calls of libpng end early, without exit() and without an exception through C code.
+#pragma once
+
+#include <csetjmp>
+#include <cstdio>
+#include <type_traits>
+
+#include <png.h>
+
+namespace isthmus::tools::camera {
+
+inline constexpr png_uint_32 most_png_side = 0x7fffffff;  // of the format; frames have limits of their own
+
+// libpng's error handler may not return. This one keeps the message and jumps back into tried(). A step, and a callback
+// that libpng calls, therefore holds no object with a destructor at the time of a call that may fail.
+class PngErrors {
+public:
+    const char* message() const noexcept { return message_; }  // of the step that failed
+
+    // Runs `step`. False: it ended early, and message() says why.
+    template <class Step>
+    bool tried(Step step) {
+        static_assert(std::is_trivially_destructible_v<Step>);
+        if (setjmp(landing_) != 0) return false;  // NOLINT(cert-err52-cpp): the only way out of libpng
+        step();
+        return true;
+    }
+    // The handlers to give to png_create_…_struct, with a pointer to this object before them.
+    [[noreturn]] static void error(png_structp png, png_const_charp message) {
+        PngErrors& self = *static_cast<PngErrors*>(png_get_error_ptr(png));
+        std::snprintf(self.message_, sizeof self.message_, "%s", message);
+        std::longjmp(self.landing_, 1);  // NOLINT(cert-err52-cpp): over C alone
+    }
+    static void warning(png_structp, png_const_charp) {}
+
+private:
+    std::jmp_buf landing_{};
+    char message_[128] = {};
+};
+
+}  // namespace isthmus::tools::camera
