@@ -13,6 +13,8 @@ DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device);
 
 // What the simulated machine states in the operating system's place; what its record does not say stays as it is.
 void read_simulated_machine(isthmus_sim_fact_fn fact, MachineFacts& machine);
+// Nothing where the played record does not say.
+std::optional<PciPlace> read_simulated_pci(isthmus_sim_fact_fn fact, int ordinal);
 
 // `context` is the library's.
 std::unique_ptr<Driver> make_device(std::shared_ptr<const Library> library, DeviceFacts facts, DeviceContext& context);

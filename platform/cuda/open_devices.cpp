@@ -101,6 +101,14 @@ Status find_fault(const Library& library, CUdevice device) {
     return status.code == Code::device_lost && code != result::context_is_destroyed ? status : Status{};
 }
 
+std::optional<PciPlace> pci_of(const DeviceFacts& facts) {
+    constexpr int pci_bus_id = 33, pci_device_id = 34, pci_domain_id = 50;  // CU_DEVICE_ATTRIBUTE_PCI_…
+    const std::optional<int> bus = facts.attribute(pci_bus_id);
+    const std::optional<int> device = facts.attribute(pci_device_id);
+    if (!bus || !device) return std::nullopt;
+    return os::pci_place(facts.attribute(pci_domain_id).value_or(0), *bus, *device);
+}
+
 }  // namespace
 
 Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts& machine) {
@@ -125,7 +133,9 @@ Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts
         if (code == result::success) {
             std::unique_ptr<DeviceContext>& context = library->contexts[static_cast<std::size_t>(ordinal)];
             context = std::make_unique<DeviceContext>(*library, device);
-            opened.drivers.push_back(make_device(library, read_facts(api, ordinal, device), *context));
+            DeviceFacts facts = read_facts(api, ordinal, device);
+            facts.pci = library->simulated_fact ? read_simulated_pci(library->simulated_fact, ordinal) : pci_of(facts);
+            opened.drivers.push_back(make_device(library, std::move(facts), *context));
             opened.found.push_back(find_fault(*library, device));
         } else if (!opened.absence) {
             opened.absence = explain_init(code, init_facts(*library)).from_call("cuDeviceGet", code);
