@@ -25,6 +25,8 @@ namespace machines = platform::machines;
 struct CapsOptions {
     bool all = false;
     bool probe = false;
+    bool why = false;
+    bool topology = false;
     std::string record;
     CapsFormat format = CapsFormat::text;
 };
@@ -35,6 +37,7 @@ void add_record(MachineView& view, const std::string& machine) {
     if (!record) return;
     view.name = record->name;
     view.title = record->title + " (simulated)";
+    view.record_title = record->title;
     for (DeviceView& device : view.devices) {
         for (const machines::DeviceRecord& known : record->devices) {
             if (known.facts.ordinal == device.facts.ordinal) device.evidence = known.evidence;
@@ -96,13 +99,23 @@ std::string record_text(Runtime& runtime, const std::string& file) {
 // A driver that hangs at one is given up then.
 constexpr std::chrono::seconds probe_deadline{60};
 
+CapsStyle style_of(const CapsOptions& options) {
+    CapsStyle style;
+    style.format = options.format;
+    style.detail = options.topology ? CapsDetail::topology : options.why ? CapsDetail::why : CapsDetail::screen;
+    style.width = stdout_columns();
+    style.has_colour = stdout_has_colour();
+    style.has_symbols = stdout_has_symbols();
+    return style;
+}
+
 int run_caps(CommandContext& context, CapsOptions options) {
     if (context.json) options.format = CapsFormat::json;
     if (options.all) {
         if (!context.machine.empty() || !options.record.empty() || options.probe) {
             bad_input("--all shows every known machine: it goes with none of --machine, --record and --probe");
         }
-        print(render_machines(known_machine_views(), options.format));
+        print(render_machines(known_machine_views(), style_of(options)));
         return exit_ok;
     }
     if (options.probe) {
@@ -118,7 +131,7 @@ int run_caps(CommandContext& context, CapsOptions options) {
     }
     camera::OutputFiles files;
     if (!options.record.empty()) add_file(files, options.record, record_text(*runtime, options.record));
-    print(render_machine(view_of_machine(*runtime, context), options.format));
+    print(render_machine(view_of_machine(*runtime, context), style_of(options)));
     commit(files);
     return exit_ok;
 }
@@ -128,7 +141,11 @@ int run_caps(CommandContext& context, CapsOptions options) {
 void add_caps_command(CLI::App& app, CommandContext& context) {
     CLI::App* caps = app.add_subcommand("caps", "what each device can do on this machine, and why");
     const auto options = std::make_shared<CapsOptions>();
-    caps->add_flag("--all", options->all, "all known machines side by side");
+    CLI::Option* const all = caps->add_flag("--all", options->all, "all known machines side by side");
+    CLI::Option* const why = caps->add_flag("--why", options->why, "every answer, and what decided it");
+    caps->add_flag("--topology", options->topology, "buses, links, NUMA nodes and CPUs near each GPU")
+        ->excludes(all)
+        ->excludes(why);
     caps->add_flag("--probe", options->probe, "also try what attributes only promise: exports of 2 MiB of each device");
     caps->add_option("--record", options->record, "save the machine's record as JSON (-: print it alone)")
         ->type_name("FILE")

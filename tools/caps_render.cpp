@@ -1,6 +1,7 @@
 // One machine, or several side by side, as text, JSON or Markdown.
 #include "caps_render.hpp"
 
+#include "caps_screen.hpp"
 #include "caps_sections.hpp"
 
 #include <platform/capability_table.hpp>
@@ -68,14 +69,18 @@ Section device_section(const DeviceView& device) {
     return section;
 }
 
+// The CPU device has a column of its own nowhere: host memory is all it has, and its section says so.
 std::vector<Section> machine_sections(const MachineView& view) {
     std::vector<Section> sections = {machine_section(view)};
-    for (const DeviceView& device : view.devices) sections.push_back(device_section(device));
     std::vector<Column> columns;
     for (const DeviceView& device : view.devices) {
-        const bool cpu = device.facts.is_cpu();
-        columns.push_back({cpu ? "cpu" : "device " + std::to_string(device.facts.ordinal), &view, &device});
+        sections.push_back(device_section(device));
+        if (device.facts.is_cpu()) continue;
+        const bool again = !columns.empty() && columns.back().device->facts.name == device.facts.name &&
+                           behave_alike(columns.back().device->capabilities, device.capabilities);
+        if (!again) columns.push_back({"GPU " + std::to_string(device.facts.ordinal), &view, &device});
     }
+    if (columns.empty()) return sections;
     sections.push_back(who_section(columns));
     sections.push_back(atomics_section(columns));
     if (Section trials = trials_section(columns); !trials.rows.empty()) sections.push_back(std::move(trials));
@@ -83,6 +88,22 @@ std::vector<Section> machine_sections(const MachineView& view) {
     sections.push_back(path_reasons_section(columns));
     sections.push_back(policy_section(columns));
     return sections;
+}
+
+std::vector<Section> comparison_sections(const std::vector<MachineView>& views) {
+    const std::vector<Column> columns = columns_of(views);
+    std::vector<Section> sections = {axes_section(columns), features_section(columns), who_section(columns),
+                                     atomics_section(columns)};
+    if (Section trials = trials_section(columns); !trials.rows.empty()) sections.push_back(std::move(trials));
+    sections.push_back(paths_section(columns));
+    sections.push_back(policy_section(columns));
+    return sections;
+}
+
+// As text, or as Markdown.
+std::string printed(const std::vector<Section>& sections, const CapsStyle& style) {
+    if (style.format == CapsFormat::markdown) return as_markdown(sections);
+    return as_text(sections, {style.width, style.has_colour});
 }
 
 Json kinds_json(const Capabilities& c) {
@@ -114,29 +135,40 @@ Json device_json(const DeviceView& device) {
         if (key.empty()) key = "ATTRIBUTE_" + std::to_string(fact.id);
         attributes[key] = fact.refused_code == 0 ? Json(fact.value) : Json{{"refused", fact.refused_code}};
     }
-    return {{"ordinal", device.facts.ordinal},
-            {"name", device.facts.name},
-            {"total_memory_bytes", device.facts.total_memory_bytes},
-            {"row", name(c.model)},
-            {"axes",
-             {{"translation", name(c.translation)},
-              {"memory", name(c.memory)},
-              {"managed", name(c.managed)},
-              {"link_atomics", name(c.link_atomics)}}},
-            {"compute_capability", {c.compute_major, c.compute_minor}},
-            {"host_numa_node", c.host_numa_node},
-            {"gpu_numa_node", c.gpu_numa_node},
-            {"host_atomics", c.host_atomics},
-            {"features", std::move(features)},
-            {"memory_kinds", kinds_json(c)},
-            {"attributes", std::move(attributes)}};
+    Json out = {{"ordinal", device.facts.ordinal},
+                {"name", device.facts.name},
+                {"total_memory_bytes", device.facts.total_memory_bytes},
+                {"row", name(c.model)},
+                {"axes",
+                 {{"translation", name(c.translation)},
+                  {"memory", name(c.memory)},
+                  {"managed", name(c.managed)},
+                  {"link_atomics", name(c.link_atomics)}}},
+                {"compute_capability", {c.compute_major, c.compute_minor}},
+                {"host_numa_node", c.host_numa_node},
+                {"gpu_numa_node", c.gpu_numa_node},
+                {"host_atomics", c.host_atomics},
+                {"features", std::move(features)},
+                {"memory_kinds", kinds_json(c)},
+                {"attributes", std::move(attributes)}};
+    if (device.facts.pci) {
+        const PciPlace& pci = *device.facts.pci;
+        out["pci"] = {{"speed_mt_per_s", pci.speed_mt_per_s},
+                      {"lanes", pci.lanes},
+                      {"most_speed_mt_per_s", pci.most_speed_mt_per_s},
+                      {"most_lanes", pci.most_lanes},
+                      {"numa_node", pci.numa_node},
+                      {"near_cpus", pci.near_cpus}};
+    }
+    return out;
 }
 
 Json machine_json(const MachineView& view) {
     const MachineFacts& m = view.machine;
     Json nodes = Json::array();
     for (const NumaNode& node : m.numa_nodes) {
-        nodes.push_back({{"id", node.id}, {"cpus", node.cpu_count}, {"memory_bytes", node.memory_bytes}});
+        nodes.push_back(
+            {{"id", node.id}, {"cpus", node.cpu_count}, {"memory_bytes", node.memory_bytes}, {"cpu_list", node.cpus}});
     }
     Json devices = Json::array();
     for (const DeviceView& device : view.devices) devices.push_back(device_json(device));
@@ -167,7 +199,7 @@ std::string absence_of(const platform::machines::MachineRecord& record) {
 }  // namespace
 
 MachineView view_of(const platform::machines::MachineRecord& record) {
-    MachineView view{record.name, record.title, record.facts, {}, absence_of(record)};
+    MachineView view{record.name, record.title, record.title, record.facts, {}, absence_of(record)};
     for (const platform::machines::DeviceRecord& device : record.devices) {
         view.devices.push_back({device.facts, platform::detect(record.facts, device.facts), device.evidence});
     }
@@ -186,28 +218,21 @@ std::vector<MachineView> known_machine_views() {
     return views;
 }
 
-std::string render_machine(const MachineView& view, CapsFormat format) {
-    switch (format) {
-        case CapsFormat::json: return dumped(machine_json(view));
-        case CapsFormat::markdown: return as_markdown(machine_sections(view));
-        case CapsFormat::text: break;
-    }
-    return as_text(machine_sections(view));
+std::string render_machine(const MachineView& view, const CapsStyle& style) {
+    if (style.format == CapsFormat::json) return dumped(machine_json(view));
+    if (style.detail == CapsDetail::topology) return printed(topology_sections(view), style);
+    const bool screen = style.detail == CapsDetail::screen && style.format == CapsFormat::text;
+    return screen ? machine_screen(view, style) : printed(machine_sections(view), style);
 }
 
-std::string render_machines(const std::vector<MachineView>& views, CapsFormat format) {
-    if (format == CapsFormat::json) {
+std::string render_machines(const std::vector<MachineView>& views, const CapsStyle& style) {
+    if (style.format == CapsFormat::json) {
         Json machines = Json::array();
         for (const MachineView& view : views) machines.push_back(machine_json(view));
         return dumped(Json{{"machines", std::move(machines)}});
     }
-    const std::vector<Column> columns = columns_of(views);
-    std::vector<Section> sections = {axes_section(columns), features_section(columns), who_section(columns),
-                                     atomics_section(columns)};
-    if (Section trials = trials_section(columns); !trials.rows.empty()) sections.push_back(std::move(trials));
-    sections.push_back(paths_section(columns));
-    sections.push_back(policy_section(columns));
-    return format == CapsFormat::markdown ? as_markdown(sections) : as_text(sections);
+    const bool matrix = style.detail == CapsDetail::screen && style.format == CapsFormat::text;
+    return matrix ? machines_matrix(views, style) : printed(comparison_sections(views), style);
 }
 
 }  // namespace isthmus::tools

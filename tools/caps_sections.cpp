@@ -7,22 +7,14 @@
 #include <launch_path.hpp>
 #include <litmus_rules.hpp>
 
+#include <algorithm>
+
 namespace isthmus::tools {
 
 namespace {
 
 std::string text(std::string_view view) {
     return std::string(view);
-}
-
-bool same(const Capabilities& a, const Capabilities& b) {
-    if (a.model != b.model || a.compute_major != b.compute_major || a.compute_minor != b.compute_minor) return false;
-    for (std::size_t i = 0; i < a.features.size(); ++i) {
-        if (a.features[i].state != b.features[i].state || a.features[i].origin != b.features[i].origin) return false;
-    }
-    return a.translation == b.translation && a.memory == b.memory && a.managed == b.managed &&
-           a.link_atomics == b.link_atomics && a.disordered_kinds == b.disordered_kinds &&
-           a.torn_kinds == b.torn_kinds && a.lossy_kinds == b.lossy_kinds;
 }
 
 std::vector<std::string> header(std::string_view first, const std::vector<Column>& columns) {
@@ -72,6 +64,16 @@ std::string plan_text(const Capabilities& c, const SharedUse& use) {
 
 }  // namespace
 
+bool behave_alike(const Capabilities& a, const Capabilities& b) {
+    if (a.model != b.model || a.compute_major != b.compute_major || a.compute_minor != b.compute_minor) return false;
+    for (std::size_t i = 0; i < a.features.size(); ++i) {
+        if (a.features[i].state != b.features[i].state || a.features[i].origin != b.features[i].origin) return false;
+    }
+    return a.translation == b.translation && a.memory == b.memory && a.managed == b.managed &&
+           a.link_atomics == b.link_atomics && a.disordered_kinds == b.disordered_kinds &&
+           a.torn_kinds == b.torn_kinds && a.lossy_kinds == b.lossy_kinds;
+}
+
 std::vector<Column> columns_of(const std::vector<MachineView>& views) {
     std::vector<Column> columns;
     for (const MachineView& view : views) {
@@ -82,7 +84,7 @@ std::vector<Column> columns_of(const std::vector<MachineView>& views) {
                 if (columns.empty() || !columns.front().device->facts.is_cpu()) {
                     columns.insert(columns.begin(), {"cpu", &view, &device});
                 }
-            } else if (last == nullptr || !same(last->capabilities, device.capabilities)) {
+            } else if (last == nullptr || !behave_alike(last->capabilities, device.capabilities)) {
                 mine.push_back({view.name + " " + std::to_string(device.facts.ordinal), &view, &device});
                 last = &device;
             }
@@ -141,6 +143,7 @@ Section trials_section(const std::vector<Column>& columns) {
         "What trials took away",
         "Findings of `isthmus litmus` on these very devices. What the other tables grant is what they left.",
         {"memory", "device", "refused", "because", "what works instead"}};
+    section.keys = 2;
     for (const MemoryKind kind : listed_kinds) {
         for (const Column& column : columns) {
             for (const Narrowing& each : narrowings(column.device->capabilities, kind)) {
@@ -202,11 +205,20 @@ Section paths_section(const std::vector<Column>& columns) {
 }
 
 Section path_reasons_section(const std::vector<Column>& columns) {
-    Section section{"Why a launch does so", "", {"memory", "device", "path", "reason"}};
-    for (const MemoryKind kind : listed_kinds) {
-        for (const Column& column : columns) {
-            const Capabilities& c = column.device->capabilities;
-            section.rows.push_back({text(name(kind)), column.title, path(c, kind), path_reason(c, kind)});
+    Section section{"Why a launch does so", "", {"device", "path", "memory", "reason"}};
+    section.keys = 2;
+    for (const Column& column : columns) {
+        const Capabilities& c = column.device->capabilities;
+        const std::size_t first = section.rows.size();  // of this device
+        for (const MemoryKind kind : listed_kinds) {
+            const auto alike = std::find_if(section.rows.begin() + first, section.rows.end(), [&](const auto& row) {
+                return row[1] == path(c, kind) && row[3] == path_reason(c, kind);
+            });
+            if (alike != section.rows.end()) {
+                (*alike)[2] += ", " + text(name(kind));
+            } else {
+                section.rows.push_back({column.title, path(c, kind), text(name(kind)), path_reason(c, kind)});
+            }
         }
     }
     return section;

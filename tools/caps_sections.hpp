@@ -21,6 +21,9 @@ std::vector<Column> columns_of(const std::vector<MachineView>& views);
 // One machine for each way of behaving: the rows, and discrete once more where managed memory is phase-guarded.
 std::vector<Column> representatives(const std::vector<Column>& columns);
 
+// Whether two devices of one machine answer every question alike.
+bool behave_alike(const Capabilities& a, const Capabilities& b);
+
 // The kinds that the tables list: how a user can come by memory.
 inline constexpr std::array<MemoryKind, 8> listed_kinds = {
     MemoryKind::host,    MemoryKind::pinned, MemoryKind::registered, MemoryKind::write_combined,

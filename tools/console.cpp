@@ -42,39 +42,8 @@ bool stdout_has_colour() {
     return ::isatty(STDOUT_FILENO) == 1;
 }
 
-std::string coloured(std::string_view text, Colour colour, bool has_colour) {
-    if (!has_colour || colour == Colour::plain) return std::string(text);
-    const char* begin = "";
-    switch (colour) {
-        case Colour::bold: begin = "\033[1m"; break;
-        case Colour::red: begin = "\033[1;31m"; break;
-        case Colour::yellow: begin = "\033[33m"; break;
-        case Colour::green: begin = "\033[32m"; break;
-        case Colour::dim: begin = "\033[2m"; break;
-        case Colour::plain: break;
-    }
-    return fmt::format("{}{}\033[0m", begin, text);
-}
-
-std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
-    std::string out;
-    std::size_t column = indent;
-    while (!text.empty()) {
-        const std::size_t end = std::min(text.find(' '), text.size());
-        const std::string_view word = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
-        if (word.empty()) continue;
-        if (column > indent && column + 1 + word.size() > width) {
-            out.append("\n").append(indent, ' ');
-            column = indent;
-        } else if (column > indent) {
-            out += ' ';
-            ++column;
-        }
-        out.append(word);
-        column += word.size();
-    }
-    return out;
+bool stdout_has_symbols() {
+    return stdout_has_colour() && is_utf8_locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG"));
 }
 
 std::size_t stdout_columns() {

@@ -1,6 +1,8 @@
 // What the command says to people: plain where nobody watches, coloured on a terminal.
 #pragma once
 
+#include "terminal_text.hpp"
+
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,13 +21,10 @@ private:
 [[noreturn]] void bad_input(const std::string& line);  // exit code 2
 [[noreturn]] void cannot(const std::string& line);     // exit code 3
 
-enum class Colour { plain, bold, red, yellow, green, dim };
 // Whether stdout is a terminal that may be coloured (NO_COLOR and TERM=dumb are respected).
 bool stdout_has_colour();
-std::string coloured(std::string_view text, Colour colour, bool has_colour);
-
-// Breaks text at blanks into lines of at most `width` columns; later lines begin with `indent` blanks.
-std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+// … and shows characters beyond ASCII: a terminal in a UTF-8 locale.
+bool stdout_has_symbols();
 std::size_t stdout_columns();  // 100 where stdout is no terminal
 
 // Writes all of it to stdout and makes sure that it arrived. Control characters in it, which names and records may

@@ -137,7 +137,7 @@ int run_litmus(const CommandContext& context, const LitmusOptions& options) {
     // A child that crashed before it said what machine this is leaves nothing to save; the report says so.
     camera::OutputFiles files;
     if (!options.save.empty() && report.applicable && !report.record.empty()) save(report, options.save, files);
-    print(context.json ? litmus::as_json(report) : litmus::as_text(report, stdout_columns()));
+    print(context.json ? litmus::as_json(report) : litmus::as_text(report, {stdout_columns(), stdout_has_colour()}));
     commit(files);
     return litmus::exit_code(report);
 }

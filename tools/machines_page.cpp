@@ -162,7 +162,8 @@ std::string access_page() {
         if (row.title == "discrete (h200)") sections.push_back(peers_section(row));
     }
     return "# Access\n\n"
-           "Who may touch which memory, and what a launch does with an argument of each kind. `isthmus caps` shows the "
+           "Who may touch which memory, and what a launch does with an argument of each kind. `isthmus caps --why` "
+           "shows the "
            "same for\n"
            "your machine, `Device::can_access` answers for one buffer or address, and `Stream::explain` for one launch "
            "([launches](launches.md)).\n"

@@ -47,6 +47,7 @@ public:
             if (!all_are_read_.load(std::memory_order_relaxed)) {
                 all_facts_ = facts_;
                 all_facts_.attributes = read_all_attributes(context_.api(), context_.device());
+                all_facts_.pci = read_pci(*library_, all_facts_);
                 all_are_read_.store(true, std::memory_order_release);
             }
         }

@@ -2,6 +2,7 @@
 #include "cuda_device.hpp"
 
 #include <isthmus/facts.hpp>
+#include <platform/os.hpp>
 
 #include <cstring>
 
@@ -73,6 +74,15 @@ DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device, std::span<c
     for (const int id : attributes) (void)read_attribute(api, device, id, facts.attributes);
     facts.host_atomics = read_host_atomics(api, device);
     return facts;
+}
+
+std::optional<PciPlace> read_pci(const Library& library, const DeviceFacts& facts) {
+    if (library.simulated_fact) return read_simulated_pci(library.simulated_fact, facts.ordinal);
+    constexpr int pci_bus_id = 33, pci_device_id = 34, pci_domain_id = 50;  // CU_DEVICE_ATTRIBUTE_PCI_…
+    const std::optional<int> bus = facts.attribute(pci_bus_id);
+    const std::optional<int> device = facts.attribute(pci_device_id);
+    if (!bus || !device) return std::nullopt;
+    return os::pci_place(facts.attribute(pci_domain_id).value_or(0), *bus, *device);
 }
 
 }  // namespace isthmus::platform::cuda

@@ -126,7 +126,9 @@ Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts
         if (code == result::success) {
             std::unique_ptr<DeviceContext>& context = library->contexts[static_cast<std::size_t>(ordinal)];
             context = std::make_unique<DeviceContext>(*library, device);
-            opened.drivers.push_back(make_device(library, read_facts(api, ordinal, device, attributes), *context));
+            DeviceFacts facts = read_facts(api, ordinal, device, attributes);
+            if (attributes.empty()) facts.pci = read_pci(*library, facts);
+            opened.drivers.push_back(make_device(library, std::move(facts), *context));
             opened.found.push_back(find_fault(*library, device));
         } else if (!opened.absence) {
             opened.absence = explain_init(code, init_facts(*library)).from_call("cuDeviceGet", code);

@@ -73,6 +73,22 @@ void read_simulated_machine(isthmus_sim_fact_fn fact, MachineFacts& machine) {
     if (auto value = ask(fact, "kernel_release")) machine.kernel_release = std::move(*value);
     if (auto value = ask(fact, "cpu_name")) machine.cpu_name = std::move(*value);
     if (const auto value = ask(fact, "numa_nodes")) machine.numa_nodes = parse_nodes(*value);
+    for (NumaNode& node : machine.numa_nodes) {
+        if (auto cpus = ask(fact, ("numa_cpus." + std::to_string(node.id)).c_str())) node.cpus = std::move(*cpus);
+    }
+}
+
+std::optional<PciPlace> read_simulated_pci(isthmus_sim_fact_fn fact, int ordinal) {
+    const std::optional<std::string> value = ask(fact, ("pci." + std::to_string(ordinal)).c_str());
+    if (!value) return std::nullopt;
+    std::string_view rest = *value;
+    PciPlace place;
+    const bool whole = parse(take(rest, ':'), place.speed_mt_per_s) && parse(take(rest, ':'), place.lanes) &&
+                       parse(take(rest, ':'), place.most_speed_mt_per_s) && parse(take(rest, ':'), place.most_lanes) &&
+                       parse(take(rest, ':'), place.numa_node);
+    if (!whole) return std::nullopt;
+    place.near_cpus = std::string(rest);
+    return place;
 }
 
 }  // namespace isthmus::platform::cuda

@@ -15,7 +15,7 @@ inline constexpr std::array<Name, 13> machine_fields = {"init_code",       "driv
                                                         "nvidia_params",   "imex_channels_major", "imex_channel_files",
                                                         "addressing_mode", "memory_limit_bytes",  "memlock_limit_bytes",
                                                         "evidence"};
-inline constexpr std::array<Name, 15> device_fields = {"ordinal",
+inline constexpr std::array<Name, 16> device_fields = {"ordinal",
                                                        "name",
                                                        "uuid",
                                                        "total_memory_bytes",
@@ -27,10 +27,13 @@ inline constexpr std::array<Name, 15> device_fields = {"ordinal",
                                                        "pinned_gpu_cached",
                                                        "peers",
                                                        "host_atomic_capabilities",
+                                                       "pci",
                                                        "litmus",
                                                        "attributes",
                                                        "evidence"};
-inline constexpr std::array<Name, 3> node_fields = {"id", "cpus", "memory_bytes"};
+inline constexpr std::array<Name, 4> node_fields = {"id", "cpus", "memory_bytes", "cpu_list"};
+inline constexpr std::array<Name, 6> pci_fields = {"speed_mt_per_s", "lanes",     "most_speed_mt_per_s",
+                                                   "most_lanes",     "numa_node", "near_cpus"};
 inline constexpr std::array<Name, 4> peer_fields = {"ordinal", "access", "native_atomics", "performance_rank"};
 inline constexpr std::array<Name, 3> litmus_fields = {"driver_version", "simulated", "results"};
 inline constexpr std::array<Name, 6> litmus_result_fields = {

@@ -60,7 +60,7 @@ MachineRecord record_of(std::string name, const MachineFacts& machine, const std
         DeviceRecord& device = record.devices.emplace_back();
         device.facts = facts;
         device.evidence = {
-            {Evidence::observed, "read on this machine with cuDeviceGetAttribute", {}},
+            {Evidence::observed, "read on this machine: cuDeviceGetAttribute, /sys/bus/pci", {}},
             {Evidence::assumed,
              "not asked when the record was made",
              {"fabric_usable", "legacy_ipc_usable", "prefetch_code", "host_reads_device_memory", "peers"}}};

@@ -129,6 +129,26 @@ void read_evidence(Reader& reader, const Place& place, const Names& fields, std:
     if (place && defaults != 1) reader.fail(place.path, "must have exactly one source without \"of\"");
 }
 
+// "0-15,32-47": what sysfs writes, and nothing else.
+void read_cpu_list(Reader& reader, const Place& place, std::string& out) {
+    reader.read(place, out);
+    if (out.find_first_not_of("0123456789-,") != std::string::npos || out.size() > 2048) {
+        reader.fail(place.path, "must be a list of CPU numbers and ranges");
+        out.clear();
+    }
+}
+
+void read_pci(Reader& reader, const Place& place, std::optional<PciPlace>& out) {
+    if (!place || !reader.object(place, pci_fields)) return;
+    PciPlace& pci = out.emplace();
+    reader.read(Reader::optional(place, "speed_mt_per_s"), pci.speed_mt_per_s, 0, 1'000'000);
+    reader.read(Reader::optional(place, "lanes"), pci.lanes, 0, 32);
+    reader.read(Reader::optional(place, "most_speed_mt_per_s"), pci.most_speed_mt_per_s, 0, 1'000'000);
+    reader.read(Reader::optional(place, "most_lanes"), pci.most_lanes, 0, 32);
+    reader.read(Reader::optional(place, "numa_node"), pci.numa_node, -1, 1023);
+    read_cpu_list(reader, Reader::optional(place, "near_cpus"), pci.near_cpus);
+}
+
 void read_nodes(Reader& reader, const Place& place, std::vector<NumaNode>& out) {
     reader.array(place, [&](const Place& item) {
         if (!reader.object(item, node_fields)) return;
@@ -136,6 +156,7 @@ void read_nodes(Reader& reader, const Place& place, std::vector<NumaNode>& out) 
         reader.read(reader.required(item, "id"), node.id, 0, 1023);
         reader.read(reader.required(item, "cpus"), node.cpu_count, 0, int_max);
         reader.read(reader.required(item, "memory_bytes"), node.memory_bytes, 0, u64_max);
+        read_cpu_list(reader, Reader::optional(item, "cpu_list"), node.cpus);
         if (!out.empty() && node.id <= out.back().id)
             reader.fail(item.path + ".id", "must be larger than the one before");
         out.push_back(node);
@@ -286,6 +307,7 @@ void read_device(Reader& reader, const Place& place, std::size_t index, DeviceRe
         reader.read(Reader::optional(item, "performance_rank"), peer.performance_rank, 0, int_max);
     });
     read_host_atomics(reader, Reader::optional(place, "host_atomic_capabilities"), facts.host_atomics);
+    read_pci(reader, Reader::optional(place, "pci"), facts.pci);
     read_litmus(reader, Reader::optional(place, "litmus"), device);
     read_attributes(reader, reader.required(place, "attributes"), facts.attributes);
     read_evidence(reader, reader.required(place, "evidence"), device_fields, device.evidence);

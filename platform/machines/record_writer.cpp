@@ -36,6 +36,7 @@ Json machine_json(const MachineRecord& record) {
     Json nodes = Json::array();
     for (const NumaNode& node : facts.numa_nodes) {
         nodes.push_back({{"id", node.id}, {"cpus", node.cpu_count}, {"memory_bytes", node.memory_bytes}});
+        if (!node.cpus.empty()) nodes.back()["cpu_list"] = node.cpus;
     }
     nlohmann::json params = nlohmann::json::object();  // sorted, as the reader sorts them
     for (const auto& [key, value] : facts.nvidia_params) params[key] = value;
@@ -90,6 +91,18 @@ Json peers_json(const std::vector<PeerRecord>& peers) {
     return list;
 }
 
+// What the system did not state is left out.
+Json pci_json(const PciPlace& pci) {
+    Json out = Json::object();
+    if (pci.speed_mt_per_s != 0) out["speed_mt_per_s"] = pci.speed_mt_per_s;
+    if (pci.lanes != 0) out["lanes"] = pci.lanes;
+    if (pci.most_speed_mt_per_s != 0) out["most_speed_mt_per_s"] = pci.most_speed_mt_per_s;
+    if (pci.most_lanes != 0) out["most_lanes"] = pci.most_lanes;
+    if (pci.numa_node >= 0) out["numa_node"] = pci.numa_node;
+    if (!pci.near_cpus.empty()) out["near_cpus"] = pci.near_cpus;
+    return out;
+}
+
 Json litmus_json(const LitmusFinding& finding) {
     Json results = Json::array();
     for (const LitmusResult& result : finding.results) {
@@ -117,6 +130,7 @@ Json device_json(const DeviceRecord& device) {
     if (device.pinned_gpu_cached) out["pinned_gpu_cached"] = *device.pinned_gpu_cached;
     if (!device.peers.empty()) out["peers"] = peers_json(device.peers);
     if (facts.host_atomics) out["host_atomic_capabilities"] = *facts.host_atomics;
+    if (facts.pci) out["pci"] = pci_json(*facts.pci);
     if (device.litmus) out["litmus"] = litmus_json(*device.litmus);
     out["attributes"] = attributes_json(facts.attributes);
     out["evidence"] = evidence_json(device.evidence);

@@ -72,6 +72,44 @@ std::vector<int> parse_id_list(std::string_view text) {
     return ids;
 }
 
+std::string one_line(std::string_view text) {
+    return std::string(trim(next(text, '\n')));
+}
+
+namespace {
+
+// "32.0 GT/s PCIe" → 32000, "2.5 GT/s" → 2500; 0 where the text says no speed.
+int parse_link_speed(std::string_view text) {
+    text = trim(text);
+    std::string_view amount = next(text, ' ');
+    if (text.substr(0, 4) != "GT/s") return 0;
+    const std::optional<int> whole = number<int>(next(amount, '.'));
+    const std::optional<int> tenths = amount.empty() ? 0 : number<int>(amount.substr(0, 1));
+    if (!whole || !tenths || *whole < 0 || *whole > 10000) return 0;
+    return *whole * 1000 + *tenths * 100;
+}
+
+int parse_lanes(std::string_view text) {
+    const std::optional<int> lanes = number<int>(trim(text));
+    return lanes && *lanes > 0 && *lanes <= 32 ? *lanes : 0;  // 63 and 255: the link's width is not known
+}
+
+}  // namespace
+
+std::optional<PciPlace> parse_pci_place(const PciTexts& texts) {
+    const bool none = texts.speed.empty() && texts.lanes.empty() && texts.most_speed.empty() &&
+                      texts.most_lanes.empty() && texts.numa_node.empty() && texts.near_cpus.empty();
+    if (none) return std::nullopt;
+    PciPlace place;
+    place.speed_mt_per_s = parse_link_speed(texts.speed);
+    place.lanes = parse_lanes(texts.lanes);
+    place.most_speed_mt_per_s = parse_link_speed(texts.most_speed);
+    place.most_lanes = parse_lanes(texts.most_lanes);
+    place.numa_node = std::max(-1, number<int>(trim(texts.numa_node)).value_or(-1));
+    place.near_cpus = one_line(texts.near_cpus);
+    return place;
+}
+
 std::vector<std::pair<std::string, std::string>> parse_parameters(std::string_view text) {
     std::vector<std::pair<std::string, std::string>> parameters;
     while (!text.empty()) {

@@ -17,6 +17,20 @@ namespace isthmus::platform::os {
 // "0-1,10" → 0 1 10. Malformed parts are left out.
 std::vector<int> parse_id_list(std::string_view text);
 
+// A file of one line without its end.
+std::string one_line(std::string_view text);
+
+// The files of a PCI device's directory in sysfs, as read; empty: absent. Nothing where all are absent.
+struct PciTexts {
+    std::string speed;  // current_link_speed: "32.0 GT/s PCIe", "Unknown"
+    std::string lanes;  // current_link_width: "16"; 0 or 255 where the link has none
+    std::string most_speed;
+    std::string most_lanes;
+    std::string numa_node;  // "-1": none
+    std::string near_cpus;  // local_cpulist
+};
+std::optional<PciPlace> parse_pci_place(const PciTexts& texts);
+
 // "key: value" lines in order, both trimmed, quotes around the value removed (/proc/driver/nvidia/params).
 std::vector<std::pair<std::string, std::string>> parse_parameters(std::string_view text);
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <limits>
 
 namespace isthmus::platform::os {
@@ -27,7 +28,8 @@ std::vector<NumaNode> numa_nodes() {
         const std::string directory = node_directory(id);
         NumaNode node;
         node.id = id;
-        node.cpu_count = static_cast<int>(parse_id_list(read_text(directory + "cpulist")).size());
+        node.cpus = one_line(read_text(directory + "cpulist"));
+        node.cpu_count = static_cast<int>(parse_id_list(node.cpus).size());
         node.memory_bytes = parse_meminfo(read_text(directory + "meminfo"), "MemTotal").value_or(0);
         nodes.push_back(node);
     }
@@ -122,6 +124,16 @@ MachineFacts machine_facts() {
     facts.memory_limit_bytes = memory_limit_bytes();
     facts.memlock_limit_bytes = memlock_limit_bytes();
     return facts;
+}
+
+std::optional<PciPlace> pci_place(int domain, int bus, int device) {
+    char id[32];
+    std::snprintf(id, sizeof id, "%04x:%02x:%02x.0", static_cast<unsigned>(domain), static_cast<unsigned>(bus),
+                  static_cast<unsigned>(device));
+    const std::string directory = "/sys/bus/pci/devices/" + std::string(id) + "/";
+    const auto file = [&](const char* name) { return read_text(directory + name); };
+    return parse_pci_place({file("current_link_speed"), file("current_link_width"), file("max_link_speed"),
+                            file("max_link_width"), file("numa_node"), file("local_cpulist")});
 }
 
 HostMemory host_memory() {

@@ -3,9 +3,11 @@
 
 #include <platform/sim_registration.h>
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 namespace isthmus::sim {
@@ -60,10 +62,47 @@ const Machine& machine() {
 
 namespace {
 
-bool fact(std::string_view key, const MachineFacts& facts, const std::string& machine_name, std::string& value) {
+// The number behind the prefix; nothing where the key does not begin with it.
+std::optional<int> number_behind(std::string_view prefix, std::string_view key) {
+    if (key.substr(0, prefix.size()) != prefix) return std::nullopt;
+    key.remove_prefix(prefix.size());
+    int number = 0;
+    const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), number);
+    if (problem != std::errc() || end != key.data() + key.size()) return std::nullopt;
+    return number;
+}
+
+std::string cpus_of(const std::vector<NumaNode>& nodes, int id) {
+    for (const NumaNode& node : nodes) {
+        if (node.id == id) return node.cpus;
+    }
+    return {};
+}
+
+// "speed:lanes:most speed:most lanes:node:cpus"
+std::string pci_of(const platform::machines::MachineRecord& record, int ordinal) {
+    for (const platform::machines::DeviceRecord& device : record.devices) {
+        if (device.facts.ordinal != ordinal || !device.facts.pci) continue;
+        const PciPlace& pci = *device.facts.pci;
+        std::string text;
+        for (const int number :
+             {pci.speed_mt_per_s, pci.lanes, pci.most_speed_mt_per_s, pci.most_lanes, pci.numa_node}) {
+            text += std::to_string(number) + ':';
+        }
+        return text + pci.near_cpus;
+    }
+    return {};
+}
+
+bool fact(std::string_view key, const platform::machines::MachineRecord& record, std::string& value) {
     constexpr std::string_view params = "nvidia_params.";
+    const MachineFacts& facts = record.facts;
     if (key == "machine") {
-        value = machine_name;
+        value = record.name;
+    } else if (const std::optional<int> node_id = number_behind("numa_cpus.", key)) {
+        value = cpus_of(facts.numa_nodes, *node_id);
+    } else if (const std::optional<int> ordinal = number_behind("pci.", key)) {
+        value = pci_of(record, *ordinal);
     } else if (key.substr(0, params.size()) == params) {
         for (const auto& [name, text] : facts.nvidia_params) {
             if (name == key.substr(params.size())) {
@@ -103,7 +142,7 @@ extern "C" __attribute__((visibility("default"))) int isthmus_sim_fact(const cha
                                                                        size_t value_bytes) {
     const isthmus::sim::Machine& machine = isthmus::sim::machine();
     std::string text;
-    if (!key || !machine.found() || !isthmus::sim::fact(key, machine.record().facts, machine.record().name, text)) {
+    if (!key || !machine.found() || !isthmus::sim::fact(key, machine.record(), text)) {
         return -1;
     }
     if (value && value_bytes > 0) std::snprintf(value, value_bytes, "%s", text.c_str());

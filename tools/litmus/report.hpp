@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plan.hpp"
+#include "table_text.hpp"
 
 #include <string>
 #include <string_view>
@@ -33,7 +34,7 @@ std::string row_line(std::size_t index, const Row& row);
 // What the lines said; a line that was cut off counts for nothing. Rows that were not finished are not_run.
 Report report_of_lines(std::string_view lines);
 
-std::string as_text(const Report& report, std::size_t width);
+std::string as_text(const Report& report, const TextStyle& style = {});
 std::string as_json(const Report& report);
 // "passes", "no power", …: the weightiest of the rows'; "not applicable", "simulated" where they are not to be weighed.
 std::string_view summary(const Report& report);

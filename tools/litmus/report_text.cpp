@@ -1,11 +1,7 @@
 // What a run of trials found, for people: a table with a line per row, and what follows from it.
 #include "report.hpp"
 
-#include "table_text.hpp"
-
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace isthmus::tools::litmus {
 namespace {
@@ -34,52 +30,74 @@ std::string answer_text(const Row& row) {
     return text;
 }
 
-Section table_of(const std::vector<Row>& rows) {
+Colour colour_of(Answer answer) {
+    if (is_problem(answer)) return Colour::red;
+    return answer == Answer::no_power ? Colour::yellow : answer == Answer::passes ? Colour::green : Colour::plain;
+}
+
+// Speeds of a simulated machine mean nothing.
+Section table_of(const std::vector<Row>& rows, bool has_speed) {
     Section table;
     table.title = "Trials";
-    table.header = {"memory", "shape", "answer", "instances", "weak", "rate below", "interleaved", "control", "speed"};
+    table.keys = 2;
+    table.paint = [&rows](std::size_t row, std::size_t column) {
+        return column == 2 ? colour_of(answer_of(rows[row])) : Colour::plain;
+    };
+    table.header = {"memory", "shape", "answer", "instances", "weak", "rate below", "interleaved", "control"};
+    if (has_speed) table.header.emplace_back("speed");
     for (const Row& row : rows) {
         const std::uint64_t tried = total(row.seen);
         const std::uint64_t weak = count(row.shape, row.seen, Outcome::weak);
         table.rows.push_back({std::string(name(row.kind)), std::string(name(row.shape)), answer_text(row),
                               count_text(tried), count_text(weak), fmt::format("{:.2g}", upper_bound(weak, tried)),
                               rate_text(count(row.shape, row.seen, Outcome::interleaved), tried),
-                              rate_text(count(row.shape, row.control, Outcome::weak), total(row.control)),
-                              speed_text(row)});
+                              rate_text(count(row.shape, row.control, Outcome::weak), total(row.control))});
+        if (has_speed) table.rows.back().push_back(speed_text(row));
     }
     return table;
 }
 
-void add_remarks(const Report& report, std::string& text) {
+void add_remarks(const Report& report, std::size_t width, std::string& text) {
+    const auto add = [&](std::string_view line) { text += wrapped(line, width, 0) + "\n"; };
     for (const Row& row : report.rows) {
         if (answer_of(row) == Answer::forbidden_seen) {
-            text += fmt::format("{}, {}: {}; the guards of this machine grant too much\n", name(row.kind),
-                                name(row.shape), weak_means(row.shape));
+            add(fmt::format("{}, {}: {}; the guards of this machine grant too much", name(row.kind), name(row.shape),
+                            weak_means(row.shape)));
         }
-        if (!row.trouble.empty()) text += fmt::format("{}, {}: {}\n", name(row.kind), name(row.shape), row.trouble);
+        if (!row.trouble.empty()) add(fmt::format("{}, {}: {}", name(row.kind), name(row.shape), row.trouble));
     }
-    for (const std::string& kind : report.left_out) text += "left out: " + kind + "\n";
-    if (!report.end.empty()) text += "the trials " + report.end + "; rows that were not played are incomplete\n";
+    for (const std::string& kind : report.left_out) add("left out: " + kind);
+    if (!report.end.empty()) add("the trials " + report.end + "; rows that were not played are incomplete");
+}
+
+// "CUDA 13.0 (simulated)"; a machine without a driver has no version of one.
+std::string driver_text(const Report& report) {
+    if (report.device.empty()) return "not known";  // the child ended before it said
+    if (report.driver_version == 0) return "none";
+    return fmt::format("CUDA {}.{}{}", report.driver_version / 1000, report.driver_version % 1000 / 10,
+                       report.simulated ? " (simulated)" : "");
 }
 
 }  // namespace
 
-std::string as_text(const Report& report, std::size_t width) {
-    std::string text = fmt::format("device   {}\ndriver   CUDA {}.{}{}\n", report.device, report.driver_version / 1000,
-                                   report.driver_version % 1000 / 10, report.simulated ? " (simulated)" : "");
+std::string as_text(const Report& report, const TextStyle& style) {
+    const auto line = [&](std::string_view words) { return wrapped(words, style.width, 0) + "\n"; };
+    std::string text = fmt::format("device   {}\ndriver   {}\n", report.device, driver_text(report));
     if (!report.applicable) {
-        return text +
-               "\nnot applicable: on a CPU device both sides are threads of the CPU, and launches are over when "
-               "they return\n";
+        text += "\n" + line(
+                           "not applicable: on a CPU device both sides are threads of the CPU, and launches are over "
+                           "when they return");
+        if (!report.simulated) text += line("isthmus litmus --machine orin plays the trials on a simulated machine");
+        return text;
     }
     if (!report.mutant.empty()) text += fmt::format("mutant   {}\n", report.mutant);
     text += fmt::format("threads  {} of the CPU\nseed     {}\n\n", report.threads, report.seed);
-    text += tools::as_text({table_of(report.rows)}, std::max<std::size_t>(width, 120));
+    text += tools::as_text({table_of(report.rows, !report.simulated)}, style);
     text += fmt::format("\n{}\n", summary(report));
     if (report.simulated) {
-        text += "a simulated machine proves nothing about order: both sides are threads of this CPU\n";
+        text += line("a simulated machine proves nothing about order: both sides are threads of this CPU");
     }
-    add_remarks(report, text);
+    add_remarks(report, style.width, text);
     return text;
 }
 

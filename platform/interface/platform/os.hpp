@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ std::size_t page_size_bytes() noexcept;
 
 // What the system states about this machine; reads /proc and /sys, never fails (absent facts stay at their default).
 MachineFacts machine_facts();
+
+// What the system states of the PCI device with this bus id (function 0); nothing where it does not list the device.
+// Reads six files of /sys; never fails.
+std::optional<PciPlace> pci_place(int domain, int bus, int device);
 
 // The truth about ordinary host memory now: what /proc/meminfo calls available, without what lies on nodes that have no
 // CPUs (the memory of GPUs), and the smaller of it and what the memory cgroup and its ancestors leave. 0 and 0 where

@@ -53,6 +53,17 @@ inline constexpr std::uint32_t vector_32x4 = 1u << 6;
 }  // namespace atomic_bits
 using HostAtomics = std::array<std::uint32_t, atomic_operation_count>;
 
+// What the operating system states of a device's place on the PCI bus (sysfs). The bus id itself stands in the
+// attributes PCI_DOMAIN_ID (50), PCI_BUS_ID (33) and PCI_DEVICE_ID (34).
+struct PciPlace {
+    int speed_mt_per_s = 0;       // of each lane now, in megatransfers per second; idle GPUs lower it; 0: not stated
+    int lanes = 0;                // in use; 0: not stated
+    int most_speed_mt_per_s = 0;  // that the device is capable of; 0: not stated
+    int most_lanes = 0;           // … likewise
+    int numa_node = -1;           // -1: not stated
+    std::string near_cpus{};      // as the system lists them, "0-15,32-47"; empty: not stated
+};
+
 struct ISTHMUS_API DeviceFacts {
     int ordinal = -1;  // of the driver; -1: the CPU device
     std::string name;  // for people; nothing is keyed on it
@@ -60,6 +71,7 @@ struct ISTHMUS_API DeviceFacts {
     std::uint64_t total_memory_bytes = 0;
     std::vector<AttributeFact> attributes;    // ascending by id
     std::optional<HostAtomics> host_atomics;  // absent: the driver is older than CUDA 13.0
+    std::optional<PciPlace> pci;              // absent: the system does not list the device
 
     bool is_cpu() const noexcept { return ordinal < 0; }
     // The value of an attribute, or nothing where the driver does not know it or refused it.
@@ -70,6 +82,7 @@ struct NumaNode {
     int id = 0;         // not dense: 0, 1, 2, 10, 18, 26 exist
     int cpu_count = 0;  // 0: a node of memory only (GPU memory, CXL)
     std::uint64_t memory_bytes = 0;
+    std::string cpus{};  // as the system lists them, "0-15,32-47"; empty: none, or not stated
 };
 
 // What the operating system says, and what the driver says of the whole machine.

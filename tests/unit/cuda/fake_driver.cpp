@@ -203,6 +203,9 @@ EXPORT int isthmus_sim_fact(const char* key, char* value, size_t value_bytes) {
                                                              {"addressing_mode", "ATS"},
                                                              {"page_size_bytes", "65536"},
                                                              {"numa_nodes", "0:72:1024,1:0:2048,10:x:1"},
+                                                             {"numa_cpus.0", "0-71"},
+                                                             {"pci.0", "2500:8:32000:16:1:0-3,8"},
+                                                             {"pci.1", "not a place"},
                                                              {"cpu_name", "a simulated one"}};
     const auto found = facts.find(key);
     if (found == facts.end()) return -1;

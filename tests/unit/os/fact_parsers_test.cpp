@@ -25,6 +25,30 @@ TEST(IdLists, EmptyAndDamagedTextsGiveWhatIsReadable) {
     EXPECT_EQ(parse_id_list("3,x,5-,7-6,-2,9999999999999,0-4000000000"), (std::vector<int>{3, 5}));
 }
 
+TEST(PciPlace, IsReadFromTheFilesOfADevice) {
+    const auto place = parse_pci_place({"2.5 GT/s PCIe\n", "8\n", "32.0 GT/s PCIe\n", "16\n", "1\n", "0-15,32-47\n"});
+    ASSERT_TRUE(place);
+    EXPECT_EQ(place->speed_mt_per_s, 2500);
+    EXPECT_EQ(place->lanes, 8);
+    EXPECT_EQ(place->most_speed_mt_per_s, 32000);
+    EXPECT_EQ(place->most_lanes, 16);
+    EXPECT_EQ(place->numa_node, 1);
+    EXPECT_EQ(place->near_cpus, "0-15,32-47");
+    EXPECT_EQ(parse_pci_place({"8 GT/s", "", "", "", "", ""})->speed_mt_per_s, 8000) << "as older kernels write it";
+}
+
+TEST(PciPlace, SaysNothingOfWhatTheSystemDoesNotKnow) {
+    EXPECT_FALSE(parse_pci_place({}));
+    const auto place = parse_pci_place({"Unknown\n", "63\n", "fast GT/s\n", "0\n", "-1\n", "\n"});
+    ASSERT_TRUE(place);
+    EXPECT_EQ(place->speed_mt_per_s, 0);
+    EXPECT_EQ(place->lanes, 0);
+    EXPECT_EQ(place->most_speed_mt_per_s, 0);
+    EXPECT_EQ(place->most_lanes, 0);
+    EXPECT_EQ(place->numa_node, -1);
+    EXPECT_EQ(place->near_cpus, "");
+}
+
 TEST(Parameters, AreReadWithAndWithoutQuotes) {
     const auto read = parse_parameters("ResmanDebugLevel: 4294967295\nCoherentGPUMemoryMode: \"driver\"\nEmpty:\n");
     ASSERT_EQ(read.size(), 3u);

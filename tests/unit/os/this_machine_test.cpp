@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <dirent.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -29,6 +31,30 @@ TEST(ThisMachine, StatesItsKernelAndItsMemory) {
     EXPECT_EQ(host_total_bytes(facts.memory_limit_bytes), memory.total_bytes);
     EXPECT_EQ(host_total_bytes(4096), 4096u) << "a limit below what there is";
     EXPECT_GE(host_total_bytes(0), memory.total_bytes);
+}
+
+TEST(ThisMachine, StatesTheCpusOfItsNodesAsTheSystemListsThem) {
+    for (const NumaNode& node : machine_facts().numa_nodes) {
+        EXPECT_EQ(node.cpus.empty(), node.cpu_count == 0) << node.id;
+        EXPECT_EQ(node.cpus.find('\n'), std::string::npos);
+    }
+}
+
+TEST(ThisMachine, StatesThePlaceOfEachPciDeviceAndOfNoOther) {
+    EXPECT_FALSE(pci_place(0xffff, 0xff, 0x1f));
+    int found = 0;
+    if (DIR* directory = ::opendir("/sys/bus/pci/devices")) {
+        while (const dirent* entry = ::readdir(directory)) {
+            unsigned domain = 0, bus = 0, device = 0, function = 1;
+            const int read = std::sscanf(entry->d_name, "%x:%x:%x.%u", &domain, &bus, &device, &function);
+            if (read != 4 || function != 0) continue;
+            EXPECT_TRUE(pci_place(static_cast<int>(domain), static_cast<int>(bus), static_cast<int>(device)))
+                << entry->d_name;
+            ++found;
+        }
+        ::closedir(directory);
+    }
+    if (found == 0) GTEST_SKIP() << "the system lists no PCI devices";
 }
 
 TEST(ThisMachine, GivesWritableZeroedPagesThatStartOnAPage) {

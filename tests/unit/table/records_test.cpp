@@ -271,6 +271,24 @@ TEST(Records, RefusedAndUnnamedAttributesTravel) {
     EXPECT_NE(write_record(record).find("\"ATTRIBUTE_160\": 3"), std::string::npos);
 }
 
+TEST(Records, PlacesOnThePciBusAndListsOfCpusTravel) {  // keeps D12
+    MachineRecord record = known("h200-x2");
+    record.facts.numa_nodes.front().cpus = "0-15,32-47";
+    record.devices[1].facts.pci = PciPlace{2500, 8, 32000, 16, 0, "0-15"};
+    const Result<MachineRecord> again = read_record(write_record(record));
+    ASSERT_TRUE(again) << again.error().text();
+    EXPECT_EQ(again->facts.numa_nodes.front().cpus, "0-15,32-47");
+    EXPECT_FALSE(again->devices[0].facts.pci) << "not stated stays not stated";
+    ASSERT_TRUE(again->devices[1].facts.pci);
+    EXPECT_EQ(again->devices[1].facts.pci->speed_mt_per_s, 2500);
+    EXPECT_EQ(again->devices[1].facts.pci->lanes, 8);
+    EXPECT_EQ(again->devices[1].facts.pci->most_speed_mt_per_s, 32000);
+    EXPECT_EQ(again->devices[1].facts.pci->most_lanes, 16);
+    EXPECT_EQ(again->devices[1].facts.pci->numa_node, 0);
+    EXPECT_EQ(again->devices[1].facts.pci->near_cpus, "0-15");
+    EXPECT_EQ(write_record(*again), write_record(record));
+}
+
 // `thor` with one piece of its text replaced.
 std::string altered(const std::string& what, const std::string& with) {
     std::string text(known_record("thor"));
@@ -298,6 +316,9 @@ TEST(Records, MalformedRecordsAreRefusedWithTheirPlace) {
         {altered("\"page_size_bytes\": 4096", "\"page_size_bytes\": 5000"), "machine.page_size_bytes"},
         {altered("\"page_size_bytes\": 4096", "\"page_size_bytes\": 4096.5"), "machine.page_size_bytes"},
         {altered("\"id\": 0", "\"id\": -1"), "machine.numa_nodes[0].id"},
+        {altered("\"id\": 0", "\"id\": 0, \"cpu_list\": \"0-3 and more\""), "machine.numa_nodes[0].cpu_list"},
+        {altered("\"row\"", "\"pci\": {\"lanes\": 33}, \"row\""), "devices[0].pci.lanes"},
+        {altered("\"row\"", "\"pci\": {\"near_cpus\": \"\\u001b[2J\"}, \"row\""), "devices[0].pci.near_cpus"},
         {altered("\"ordinal\": 0", "\"ordinal\": 1"), "devices[0].ordinal"},
         {altered("\"row\": \"ats\"", "\"row\": \"cpu\""), "devices[0].row"},
         {altered("\"fabric_usable\": false", "\"fabric_usable\": 0"), "devices[0].fabric_usable"},

@@ -3,15 +3,18 @@
 
 usage: command_test.py ISTHMUS KNOWN_RECORDS_FOLDER [MACHINE...]
 """
+import fcntl
 import json
 import os
 import pathlib
 import pty
 import re
 import shlex
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 COMMAND = []  # under emulation: the wrapper that Meson names, then the program
@@ -24,6 +27,30 @@ def run(*arguments, **environment):
     clean.update(environment)
     return subprocess.run([*COMMAND, *arguments], env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=120)
+
+
+def on_terminal(*arguments, columns=80, **environment):
+    """What the command prints on a terminal of so many columns."""
+    clean = {key: value for key, value in os.environ.items()
+             if not key.startswith(("ISTHMUS_", "LC_")) and key not in ("NO_COLOR", "LANG")}
+    clean.update(environment)
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    process = subprocess.Popen([*COMMAND, *arguments], env=clean, stdin=subprocess.DEVNULL, stdout=slave,
+                               stderr=subprocess.DEVNULL)
+    os.close(slave)
+    printed = b""
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not piece:
+            break
+        printed += piece
+    os.close(master)
+    process.wait(timeout=120)
+    return printed.decode().replace("\r\n", "\n")
 
 
 class BadInput(unittest.TestCase):
@@ -43,6 +70,8 @@ class BadInput(unittest.TestCase):
         self.refused("doctor", "--deadline", "soon")
         self.refused("doctor", "--deadline", "-1")
         self.refused("caps", "--all", "--machine", "orin", says="--all")
+        self.refused("caps", "--topology", "--why", says="--topology")
+        self.refused("caps", "--topology", "--all", says="--topology")
 
     def test_an_unknown_command_names_the_nearest(self):
         for word, near in (("cap", "caps"), ("docter", "doctor"), ("litmsu", "litmus"), ("rnu", "run"),
@@ -180,6 +209,29 @@ class ThisMachine(unittest.TestCase):
     def test_without_a_terminal_there_are_no_colours(self):
         for arguments in (("caps",), ("caps", "--all"), ("doctor",)):
             self.assertNotIn("\033", run(*arguments, TERM="xterm").stdout)
+
+    def test_a_terminal_decides_colours_and_circles(self):
+        for environment, circles, colour in (({"LANG": "C.UTF-8"}, True, True), ({"LANG": "C"}, False, True),
+                                             ({"LANG": "C.UTF-8", "NO_COLOR": "1"}, False, False),
+                                             ({"LANG": "C.UTF-8", "TERM": "dumb"}, False, False)):
+            with self.subTest(environment=environment):
+                printed = on_terminal("caps", "--all", **{"TERM": "xterm", **environment})
+                self.assertEqual("\033[32m" in printed, colour, printed)
+                machine = on_terminal("caps", "--machine", "orin", **{"TERM": "xterm", **environment})
+                if "pinned" in machine:  # this build has the simulator
+                    self.assertEqual("●" in machine, circles, machine)
+                    self.assertEqual(" yes " in machine or "myes\033" in machine, not circles, machine)
+
+    def test_lines_fit_the_terminal(self):
+        for arguments in (("caps",), ("caps", "--all"), ("caps", "--all", "--why"), ("caps", "--topology"), ("litmus",)):
+            for line in on_terminal(*arguments, TERM="xterm", LANG="C.UTF-8", columns=60).splitlines():
+                self.assertLessEqual(len(re.sub(r"\033\[[0-9;]*m", "", line)), 60, line)
+
+    def test_litmus_names_no_driver_where_there_is_none(self):
+        done = run("litmus", "--device", "cpu", ISTHMUS_CUDA_LIBRARY="/no/such/libcuda.so.1")
+        self.assertEqual(done.returncode, 3, done)
+        self.assertNotIn("CUDA 0.0", done.stdout)
+        self.assertIn("driver   none", done.stdout)
 
     def test_all_known_machines_stand_side_by_side(self):
         done = run("caps", "--all")
@@ -420,6 +472,25 @@ class PlayedMachines(unittest.TestCase):
                     json.loads(done.stdout)
             document = json.loads(self.play(path, "caps", "--json").stdout)
             self.assertEqual(document["devices"][0]["name"], "Orin\033[2J\r")
+
+    def test_places_on_the_bus_are_played_and_recorded(self):
+        record = json.loads((RECORDS / "h200-x2.json").read_text())
+        place = {"speed_mt_per_s": 2500, "lanes": 8, "most_speed_mt_per_s": 32000, "most_lanes": 16, "numa_node": 0,
+                 "near_cpus": "0-15"}
+        record["devices"][1]["pci"] = place
+        record["machine"]["numa_nodes"][0]["cpu_list"] = "0-31"
+        with tempfile.TemporaryDirectory() as folder:
+            path, again = os.path.join(folder, "placed.json"), os.path.join(folder, "again.json")
+            pathlib.Path(path).write_text(json.dumps(record))
+            done = self.play(path, "caps", "--topology", "--record", again)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("PCIe 32 GT/s x16, now 2.5 GT/s x8", " ".join(done.stdout.split()))
+            kept = json.loads(pathlib.Path(again).read_text())
+            self.assertNotIn("pci", kept["devices"][0], "what the record does not say is not the host's")
+            self.assertEqual(kept["devices"][1]["pci"], place)
+            self.assertEqual(kept["machine"]["numa_nodes"][0]["cpu_list"], "0-31")
+            shown = json.loads(self.play(again, "caps", "--json").stdout)
+            self.assertEqual(shown["devices"][1]["pci"], place)
 
     def test_one_device_can_be_asked_for(self):
         for machine in MACHINES:

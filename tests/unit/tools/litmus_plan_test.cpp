@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <string>
 
 namespace {
@@ -189,12 +190,45 @@ TEST(LitmusReport, TheTextNamesWhatWasSeenAndWhatItMeans) {  // keeps G13
     Report report = some_report();
     report.rows = {some_row(S::message_to_host, Ending::finished)};
     report.rows[0].seen[outcome(1, 0)] = 2;
-    const std::string text = litmus::as_text(report, 200);
+    const std::string text = litmus::as_text(report, {200});
     for (const std::string_view part :
          {std::string_view("pinned"), std::string_view("message_to_host"), std::string_view("forbidden seen"),
           weak_means(S::message_to_host), std::string_view("left out: managed: no"), std::string_view("a device")}) {
         EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
     }
+}
+
+TEST(LitmusReport, EveryLineOfATableTooWideNamesMemoryAndShapeWithinTheWidth) {
+    Report report = some_report();
+    for (const S shape : {S::message_to_host, S::coherence_to_host}) {
+        report.rows.push_back(some_row(shape, Ending::finished));
+        report.rows.back().seconds = 1.5;
+    }
+    for (const std::size_t width : {std::size_t{60}, std::size_t{80}, std::size_t{100}}) {
+        const std::string text = litmus::as_text(report, {width, true});
+        std::istringstream lines(text);
+        for (std::string line; std::getline(lines, line);) {
+            EXPECT_LE(display_columns(line), width) << line;
+            if (line.find("pinned") == std::string::npos) continue;
+            EXPECT_TRUE(line.find("message") != std::string::npos || line.find("coherence") != std::string::npos)
+                << width << ": " << line;
+        }
+    }
+}
+
+TEST(LitmusReport, ACpuDeviceHasNoDriverVersionThatNobodyMade) {
+    Report report = some_report();
+    report.device = "CPU";
+    report.driver_version = 0;
+    report.applicable = false;
+    const std::string text = litmus::as_text(report, {80});
+    EXPECT_EQ(text.find("CUDA 0.0"), std::string::npos) << text;
+    EXPECT_NE(text.find("driver   none\n"), std::string::npos);
+    EXPECT_NE(text.find("--machine orin"), std::string::npos) << "where the trials can be seen";
+    report.driver_version = 13000;
+    EXPECT_NE(litmus::as_text(report, {80}).find("CUDA 13.0"), std::string::npos);
+    report.device.clear();
+    EXPECT_NE(litmus::as_text(report, {80}).find("driver   not known\n"), std::string::npos) << "it crashed before";
 }
 
 }  // namespace
