@@ -30,7 +30,7 @@ struct Taking {
     ~Taking() {
         if (!piece.adopted) return;
         piece.adopted->forget();
-        (void)free_piece(device, std::move(piece), nullptr);  // a service that runs keeps it registered until its end
+        free_or_keep(device, std::move(piece), "whose adoption failed");  // a service keeps it registered until its end
     }
     DeviceState& device;
     Piece piece;
@@ -116,6 +116,7 @@ Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan)
         taking.address = address;
         return plan.registered;
     }
+    part.registered = address == 0;
     // Pages that cannot be pinned, or that somebody registered already; anything that lasts comes up again.
     Error why = taking.device.failure(status, "registering the adopted memory");
     if (plan.insists || taking.device.is_lost()) return why;
@@ -197,6 +198,7 @@ Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, 
     MemoryBlock range;
     range.host = pointer;
     range.bytes = bytes;
+    return_unreturned(*device);
     if (Result<void> free = device->books->ledger.refuse_overlap(range); !free) return std::move(free).error();
     platform::PointerFacts known;
     rules::ForeignMemory ordinary;  // and of the runtime's own nobody has to be asked

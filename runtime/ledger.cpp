@@ -230,8 +230,28 @@ Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
     }
     unmap(entry.block);
     Piece piece = std::move(entry.piece);
+    piece.block = entry.block;
     entries_.erase(found);
     return piece;
+}
+
+void Ledger::put_back(std::size_t device, Piece& piece) {
+    const std::lock_guard lock(mutex_);
+    const MemoryBlock block = piece.block;
+    (void)map(block, device);  // where the map cannot grow, the identity alone gives it back
+    entries_.emplace(block.id, Entry{block, device, std::move(piece)});
+}
+
+void Ledger::enter_unreturned(std::size_t device, Piece& piece) {
+    const std::lock_guard lock(mutex_);
+    piece.block = {next_id(), piece.adopted->pointer, 0, piece.adopted->bytes, MemoryKind::host};
+    (void)map(piece.block, device);
+    entries_.emplace(piece.block.id, Entry{piece.block, device, {}});
+}
+
+void Ledger::forget_foreign(const void* address) {
+    const provenance::Record known = addresses_.find(address_of(address));
+    if (known && (known.flags & provenance::record_flags::foreign) != 0) (void)addresses_.erase(known.base, known.id);
 }
 
 std::vector<Piece> Ledger::take_all(std::size_t device) {

@@ -64,6 +64,7 @@ struct Piece {
     std::shared_ptr<PoolState> pool;       // that the allocation came from
     std::unique_ptr<HostPart> host_part;   // of the system
     std::unique_ptr<AdoptedPart> adopted;  // somebody else's
+    MemoryBlock block;                     // as it stood in the books; set by take()
 };
 
 // Thread-safe. Every live piece stands in the address map too, with both of its ranges where the device finds it
@@ -94,6 +95,13 @@ public:
     // Takes the piece out: from now on it is the caller's to free, and every other release is refused. Errors, which
     // change nothing: unknown_pointer, interior_pointer, already_released, wrong_device (K8).
     Result<Piece> take(const MemoryBlock& block, std::size_t device);
+    // Enters again what take() took out and what could not be freed, with the identity that it had.
+    void put_back(std::size_t device, Piece& piece);
+    // Lets the address map call adopted memory plain host memory, because the driver counts it as registered still
+    // although no buffer has it: copies from and to it then wait as for pageable memory. Until leave(piece.block.id).
+    void enter_unreturned(std::size_t device, Piece& piece);
+    // Takes what the driver told of this address out of the map: it is not so any more.
+    void forget_foreign(const void* address);
     // Takes out whatever a device has left, when it closes.
     std::vector<Piece> take_all(std::size_t device);
 
