@@ -61,6 +61,8 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
     rules::ForeignMemory memory;
     const platform::Status asked = device.driver->memory().pointer_facts(address, known);
     if (!asked.ok()) return device.failure(asked, "asking what the adopted memory is");
+    // Its registration is a lost device's: by now it is whatever lies there.
+    if (device.books->ledger.left_registered(address, bytes)) known = {};
     memory.kind = known.kind;
     memory.own_device = known.ordinal == device.driver->facts().ordinal;
     if (known.kind != MemoryKind::unknown) {

@@ -12,6 +12,7 @@
 #include "address_map.hpp"
 #include "host_slabs.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -102,6 +103,10 @@ public:
     void enter_unreturned(std::size_t device, Piece& piece);
     // Takes what the driver told of this address out of the map: it is not so any more.
     void forget_foreign(const void* address);
+    // Adopted memory that went back to its owner although a lost device's driver has it registered for good: other
+    // devices' drivers take for pinned what lies there next.
+    void leave_registered(const void* address, std::size_t bytes);
+    bool left_registered(std::uint64_t address, std::size_t bytes) const;  // does any of it meet such memory?
     // Takes out whatever a device has left, when it closes.
     std::vector<Piece> take_all(std::size_t device);
 
@@ -135,7 +140,9 @@ private:
     mutable std::mutex mutex_;
     std::unordered_map<std::uint64_t, Entry> entries_;
     std::vector<Range> ours_;  // identities that are this ledger's, ascending
-    std::uint64_t next_ = 1;   // beyond last_: a further range is needed
+    std::vector<Range> left_;  // addresses, first and last
+    std::atomic<bool> any_left_{false};
+    std::uint64_t next_ = 1;  // beyond last_: a further range is needed
     std::uint64_t last_ = 0;
 };
 

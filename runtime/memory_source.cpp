@@ -49,8 +49,8 @@ Result<platform::StreamHandle> own_order(DeviceState& device, PoolState& pool, S
     return order;
 }
 
-// Frees in the order of `after`, or, where that is another device's or does not take it, in the pool's own behind it. An
-// error: what `after` was given still runs. Otherwise the piece may be freed at any time from then on.
+// Frees in the order of `after`, or, where that is another device's or does not take it, in the pool's own behind it.
+// An error: what `after` was given still runs. Otherwise the piece may be freed at any time from then on.
 Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece, StreamState* after) {
     platform::Memory& memory = device.driver->memory();
     if (after != nullptr && after->device.get() == &device) {
@@ -390,33 +390,38 @@ Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece,
         if (piece.pool) return release_pooled(device, piece, after);
         return memory.release(piece.allocation, platform::StreamHandle::none);
     }
-    if (device.context_gone()) return platform::Status{};
-    platform::Status status;
-    if (piece.allocation.bytes > 0) {
-        status = memory.release(piece.allocation, platform::StreamHandle::none);
-    } else if (piece.host_part && piece.host_part->registered) {
-        status = memory.unregister_host(piece.host_part->pages.data());
-    }
-    if (status.ok() && piece.adopted && piece.adopted->registered) {
-        status = memory.unregister_host(piece.adopted->pointer);
-    }
-    return status;
+    void* registered = nullptr;
+    if (piece.host_part && piece.host_part->registered) registered = piece.host_part->pages.data();
+    if (piece.adopted && piece.adopted->registered) registered = piece.adopted->pointer;
+    if ((piece.allocation.bytes == 0 && registered == nullptr) || device.context_gone()) return platform::Status{};
+    return registered != nullptr ? memory.unregister_host(registered)
+                                 : memory.release(piece.allocation, platform::StreamHandle::none);
 }
 
-// The driver has let go of it. Ends the pages, and tells the owner of adopted memory.
+// After this answer, does the driver still have the memory? What it does not know, other code has given back.
+bool still_has(const platform::Status& status) noexcept {
+    return !status.ok() && status.code != Code::invalid_argument && status.code != Code::invalid_handle &&
+           status.code != Code::unsupported;
+}
+
+// The driver has let go of it, or is lost. Ends the pages, and tells the owner of adopted memory.
 Result<void> finish(DeviceState& device, Piece& piece) {
     if (piece.pool) piece.pool->live_bytes.fetch_sub(piece.allocation.bytes, std::memory_order_relaxed);
     Result<void> cut_back;
     if (piece.host_part && piece.host_part->slabs)
         cut_back = piece.host_part->slabs->release(piece.host_part->cut.data);
-    // Another thread may have asked the driver about it meanwhile.
-    if (piece.adopted && piece.adopted->registered) device.books->ledger.forget_foreign(piece.adopted->pointer);
+    if (piece.adopted && piece.adopted->registered) {
+        Ledger& ledger = device.books->ledger;
+        ledger.forget_foreign(piece.adopted->pointer);  // another thread may have asked the driver meanwhile
+        const bool for_good = device.is_lost() && !device.driver->context_died();
+        if (for_good) ledger.leave_registered(piece.adopted->pointer, piece.adopted->bytes);
+    }
     piece = {};
     return cut_back;
 }
 
-// A call that failed with a fault: the driver lets go of nothing any more. The place of what the runtime mapped must not
-// go to somebody else; the memory of others is theirs again, because a lost device uses nothing.
+// A call that failed with a fault: the driver lets go of nothing any more. The place of what the runtime mapped must
+// not go to somebody else; the memory of others is theirs again, because a lost device uses nothing.
 void keep_mappings(Piece& piece) {
     if (piece.host_part && piece.host_part->registered) {
         process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.host_part)));
@@ -448,11 +453,15 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
     if (!given) return given.error();
     if (!given->ok()) {
         const Error why = device.failure(*given, "releasing memory");
-        if (!device.is_lost()) {
+        if (device.is_lost()) {
+            keep_mappings(piece);
+        } else if (!still_has(*given)) {
+            device.config->say(Severity::warning, "released memory was gone already: " + why.text());
+        } else {
             if (piece.adopted && piece.adopted->registered) {
                 return Error(why.code(),
                              std::string(why.message()) +
-                                 "; the driver still has the memory registered, and the buffer keeps its memory",
+                                 "; the driver still has the memory registered, and nothing has changed",
                              "release it again, or let the buffer go: the runtime then tries again, and tells the "
                              "memory's owner when the driver has let go")
                     .from_call(why.call(), why.driver_code());
@@ -461,7 +470,6 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
             device.unreturned.add(std::exchange(piece, {}));
             return {};
         }
-        keep_mappings(piece);
     }
     return finish(device, piece);
 }
@@ -487,7 +495,7 @@ void return_unreturned(DeviceState& device) {
         const Result<platform::Status> given = give_to_driver(device, *piece, nullptr);
         call->leave();
         if (given && !given->ok()) (void)device.failure(*given, "releasing memory again");
-        if (!given || !given->ok()) {
+        if (!given || still_has(*given)) {
             if (!device.is_lost()) return device.unreturned.add(*std::move(piece));
             keep_mappings(*piece);
         }
@@ -501,18 +509,19 @@ void free_at_end(DeviceState& device, Piece piece) {
     Result<platform::Status> given = platform::Status{};
     for (int attempt = 0; attempt < tries; ++attempt) {
         given = give_to_driver(device, piece, nullptr);
-        if (given && given->ok()) break;
+        if (given && !still_has(*given)) break;
     }
     if (!given || !given->ok()) {
         const Error why = given ? device.failure(*given, "releasing memory") : given.error();
         device.config->say(Severity::warning, "closing a device: " + why.text());
-        if (!device.is_lost() && piece.adopted && piece.adopted->registered) {
+        const bool still = !given || still_has(*given);
+        if (still && !device.is_lost() && piece.adopted && piece.adopted->registered) {
             device.config->say(Severity::error,
                                "closing a device: the driver still has adopted memory registered. Its owner is not "
                                "told, and the memory must stay as it is until the process ends");
             return process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
         }
-        keep_mappings(piece);
+        if (still) keep_mappings(piece);
     }
     if (Result<void> done = finish(device, piece); !done) {
         device.config->say(Severity::warning, "closing a device: " + done.error().text());

@@ -63,8 +63,9 @@ inline bool host_finds(MemoryKind kind) noexcept {
 
 // Frees what was taken from the ledger, behind the work of `after` where it is pooled (nullptr: nothing uses it any
 // more). Success says that the caller has released it: while a capture is open it is put off, and memory of the runtime
-// that the driver does not take back now is kept and tried again (ADR 78). On an error nothing has changed and the piece
-// is whole: the driver still has adopted memory registered, or work still runs that pooled memory cannot be freed behind.
+// that the driver does not take back now is kept and tried again (ADR 78). On an error nothing has changed and the
+// piece is whole: the driver still has adopted memory registered, or work still runs that pooled memory cannot be freed
+// behind.
 Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after);
 // Now, whatever is open. `call`: what keeps a service from starting meanwhile.
 Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call = {});

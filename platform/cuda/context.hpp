@@ -27,7 +27,8 @@ class CaptureCare {
 public:
     explicit CaptureCare(const Library& library) noexcept {
         if (library.maybe_captured.load(std::memory_order_relaxed) == 0) return;
-        if (library.api.thread_exchange_capture_mode(&mode_) == result::success) library_ = &library;
+        const auto exchange = [&] { return library.api.thread_exchange_capture_mode(&mode_); };
+        if (insist(exchange) == result::success) library_ = &library;
     }
     ~CaptureCare() {
         if (library_) (void)insist([this] { return library_->api.thread_exchange_capture_mode(&mode_); });

@@ -156,7 +156,7 @@ TEST_F(FailedReleases, AdoptedMemoryThatStaysRegisteredIsItsBuffersStill) {
         const Result<void> refused = buffer.release();
         works();
         ASSERT_EQ(refused.code(), Code::out_of_memory);
-        EXPECT_NE(refused.error().message().find("the buffer keeps its memory"), std::string_view::npos)
+        EXPECT_NE(refused.error().message().find("nothing has changed"), std::string_view::npos)
             << refused.error().text();
         EXPECT_EQ(memory.told(), 0);
         ASSERT_TRUE(buffer);
@@ -338,6 +338,31 @@ TEST_F(FailedReleases, TheCallersContextIsRestoredWhereAPopFailsOnce) {  // keep
     void* after = &after;
     ASSERT_EQ(current(&after), 0);
     EXPECT_EQ(after, before);
+}
+
+TEST_F(FailedReleases, MemoryThatALostDeviceHasRegisteredIsOrdinaryMemoryToTheOthers) {  // keeps R2, K22
+    std::vector<Device*> gpus;
+    for (std::size_t at = 0; at < runtime().device_count(); ++at) {
+        Device* const each = runtime().device(at).value();
+        if (!each->is_cpu()) gpus.push_back(each);
+    }
+    if (gpus.size() < 2) GTEST_SKIP() << "there is one GPU";
+    Device& lost = *gpus[1];
+    Owned memory;
+    Buffer<std::int32_t> buffer = lost.adopt<std::int32_t>(memory.numbers(), count, memory.options()).value();
+    const View<std::int32_t> nowhere{reinterpret_cast<std::int32_t*>(std::uintptr_t{0x10}), count};
+    (void)lost.stream().launch(add_one, count, nowhere);
+    EXPECT_FALSE(lost.synchronize().ok());
+    ASSERT_FALSE(lost.healthy());
+    EXPECT_TRUE(buffer.release().ok());
+    EXPECT_EQ(memory.told(), 1) << "a lost device uses nothing any more";
+    EXPECT_EQ(wrong_after_copy(*gpus[0], memory.numbers()), 0u);
+    for (std::size_t i = 0; i < count; ++i) memory.numbers()[i] = 3;
+    Buffer<std::int32_t> again = gpus[0]->adopt<std::int32_t>(memory.numbers(), count).value();
+    (void)gpus[0]->stream().launch(add_one, count, again).value();
+    EXPECT_EQ(again.read_on_host().value()[9], 4);
+    EXPECT_TRUE(again.release().ok());
+    EXPECT_EQ(wrong_after_copy(*gpus[0], memory.numbers()), 0u);
 }
 
 // An allocator of a user's own, which cannot give back now.
