@@ -251,7 +251,7 @@ TEST_F(FailedReleases, OwnMemoryIsReleasedForItsUserAndGivenBackLater) {
         if (!made(kind)) continue;  // refused here, or its pool was made now
         for (const bool pushes : {false, true}) {
             for (const int way : {0, 1, 2}) {
-                stream.synchronize().value();
+                device().synchronize().value();  // pools free on streams of their own
                 const std::int64_t before = live("allocations");
                 Buffer<std::int32_t> buffer = made(kind).value();
                 const Allocator allocator = device().allocator(kind);
@@ -281,7 +281,7 @@ TEST_F(FailedReleases, OwnMemoryIsReleasedForItsUserAndGivenBackLater) {
                     EXPECT_TRUE(allocator.release(block).ok());
                 }
                 (void)device().allocate<std::int32_t>(count, MemoryKind::device).value();
-                stream.synchronize().value();
+                device().synchronize().value();
                 EXPECT_EQ(live("allocations"), before) << (pushes ? "pushes fail, " : "frees fail, ") << way;
             }
         }
@@ -300,7 +300,7 @@ TEST_F(FailedReleases, StagedBuffersAndTemporariesAreGivenBackLater) {  // keeps
             auto host = device().allocate<std::int32_t>(count, MemoryKind::host).value();
             (void)stream.launch({.mode = LaunchMode::staged}, add_one, count, host).value();
         }
-        stream.synchronize().value();
+        device().synchronize().value();
         const std::int64_t before = live("allocations");
         {
             SharedUse use;
@@ -320,7 +320,7 @@ TEST_F(FailedReleases, StagedBuffersAndTemporariesAreGivenBackLater) {  // keeps
         }
         works();
         (void)device().allocate<std::int32_t>(count).value();
-        stream.synchronize().value();
+        device().synchronize().value();
         EXPECT_EQ(memory.told(), 1);
         EXPECT_EQ(live("allocations"), before);
     }
