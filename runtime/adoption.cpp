@@ -30,7 +30,7 @@ struct Taking {
     ~Taking() {
         if (!piece.adopted) return;
         piece.adopted->forget();
-        (void)free_piece(device, std::move(piece), nullptr);  // a service that runs keeps it registered until its end
+        free_or_keep(device, std::move(piece), "whose adoption failed");  // a service keeps it registered until its end
     }
     DeviceState& device;
     Piece piece;
@@ -61,6 +61,8 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
     rules::ForeignMemory memory;
     const platform::Status asked = device.driver->memory().pointer_facts(address, known);
     if (!asked.ok()) return device.failure(asked, "asking what the adopted memory is");
+    // Its registration is a lost device's: by now it is whatever lies there.
+    if (device.books->ledger.left_registered(address, bytes)) known = {};
     memory.kind = known.kind;
     memory.own_device = known.ordinal == device.driver->facts().ordinal;
     if (known.kind != MemoryKind::unknown) {
@@ -116,6 +118,7 @@ Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan)
         taking.address = address;
         return plan.registered;
     }
+    part.registered = address == 0;
     // Pages that cannot be pinned, or that somebody registered already; anything that lasts comes up again.
     Error why = taking.device.failure(status, "registering the adopted memory");
     if (plan.insists || taking.device.is_lost()) return why;
@@ -197,6 +200,7 @@ Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, 
     MemoryBlock range;
     range.host = pointer;
     range.bytes = bytes;
+    return_unreturned(*device);
     if (Result<void> free = device->books->ledger.refuse_overlap(range); !free) return std::move(free).error();
     platform::PointerFacts known;
     rules::ForeignMemory ordinary;  // and of the runtime's own nobody has to be asked

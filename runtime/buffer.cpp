@@ -114,7 +114,11 @@ Result<void> BufferBase::release(Wait wait) {
         return {};
     }
     Result<void> freed = buffer.free_memory(after ? *after : nullptr);
-    state_.reset();
+    if (freed) {
+        state_.reset();
+    } else {
+        buffer.releasing.store(false, std::memory_order_release);  // still ours: try again
+    }
     return freed;
 }
 

@@ -19,7 +19,10 @@ public:
         return Error(Code::unsupported, "this allocator has one block, which its buffer holds",
                      "allocate from the device, or grow the buffer");
     }
-    Result<void> release(const MemoryBlock&, Stream*) { return guard_->memory->end(); }
+    Result<void> release(const MemoryBlock&, Stream*) {
+        guard_->memory->end();
+        return {};
+    }
 
 private:
     struct Guard {

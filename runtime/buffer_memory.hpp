@@ -20,8 +20,8 @@ public:
     BufferMemory(const BufferMemory&) = delete;
     BufferMemory& operator=(const BufferMemory&) = delete;
 
-    // Everything, which nobody uses any more. Tries all, and answers with the first failure.
-    virtual Result<void> end() = 0;
+    // Gives everything back, which nobody uses any more. What fails is tried again and logged by what holds it.
+    virtual void end() = 0;
     virtual MemoryBlock block() const = 0;  // all of the addresses
 
     MemoryKind kind = MemoryKind::unknown;

@@ -92,6 +92,8 @@ std::vector<std::shared_ptr<StreamState>> BufferState::end() {
         device->config->say(Severity::error, "memory was given up: " + after.error().text());
     } else if (Result<void> freed = free_memory(*after); !freed) {
         device->config->say(Severity::warning, "releasing a buffer: " + freed.error().text());
+        if (users_id != 0) device->books->ledger.leave(std::exchange(users_id, 0));  // its allocator keeps it
+        if (adopted) release_later(*device, adopted_block ? adopted_block : block);
     }
     return standing;
 }
@@ -415,15 +417,25 @@ Result<void> BufferState::free_memory(const std::shared_ptr<StreamState>& after)
     if (device->config->forked()) return device->unusable("releasing a buffer");
     // The process ends, and nobody says what still runs: a kernel might reach host memory that is unmapped here (R4).
     if (driver_ended(*device)) return {};
-    if (users_id != 0) device->books->ledger.leave(std::exchange(users_id, 0));
     std::optional<Stream> behind;
     if (after) behind.emplace(after);
-    Result<void> first = allocator.release(std::exchange(block, {}), behind ? &*behind : nullptr);
-    Result<void> second = host_allocator.release(std::exchange(host_block, {}), nullptr);
-    Result<void> third = allocator.release(std::exchange(adopted_block, {}), nullptr);
-    // The addresses stay: who has a part may be reading them, and is refused when he says what he does with them.
-    if (!first) return first;
-    return second ? third : second;
+    // Only releases of others' memory, of a user's allocator and behind work that hangs can fail: they come first.
+    const bool staged_for_others = static_cast<bool>(adopted_block);
+    if (Result<void> freed = allocator.release(adopted_block, nullptr); !freed) return freed;
+    adopted_block = {};
+    // A user's memory is unknown before it is released: it may be somebody else's right after.
+    const bool users = users_id != 0;
+    if (users) device->books->ledger.leave(std::exchange(users_id, 0));
+    Result<void> freed = allocator.release(block, behind ? &*behind : nullptr);
+    if (!freed && !staged_for_others) {
+        if (users) users_id = device->books->ledger.enter_users(block, device->index);
+        return freed;
+    }
+    // The addresses stay: a BufferPart may still read them; its next use is refused.
+    block = {};
+    if (freed) freed = host_allocator.release(std::exchange(host_block, {}), nullptr);
+    if (!freed) device->config->say(Severity::warning, "releasing one side of a buffer: " + freed.error().text());
+    return {};
 }
 
 }  // namespace isthmus::inline v0::detail

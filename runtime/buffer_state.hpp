@@ -200,7 +200,7 @@ public:
     // Nothing uses the memory any more, or, where it is pooled, nothing will behind the stream that is returned
     // (nullptr: all uses were waited for). Waits for the device only where the kind of memory needs it.
     Result<std::shared_ptr<StreamState>> part_with_uses(Wait wait);
-    // Gives everything back. Tries all parts and reports the first failure.
+    // Gives everything back. On an error nothing has changed.
     Result<void> free_memory(const std::shared_ptr<StreamState>& after);
 
 private:

@@ -30,7 +30,10 @@ Result<void> CopyBounce::make(DeviceState& device) {
     platform::Allocation made;
     const platform::Status status = device.driver->memory().allocate(
         MemoryKind::pinned, piece_bytes * pieces, platform::Attachment::global, platform::StreamHandle::none, made);
-    if (!status.ok()) return device.failure(status, "pinned memory for copies from and to pageable memory");
+    if (!status.ok()) {
+        if (made.bytes != 0) abandoned_.push_back(made);  // a step failed, and the one before could not be undone
+        return device.failure(status, "pinned memory for copies from and to pageable memory");
+    }
     memory_ = made;
     slots_ = {};
     return {};
@@ -121,9 +124,12 @@ bool CopyBounce::trim(DeviceState& device) {
     if (!note_finished(device, true).ok()) return false;
     if (!std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) { return idle(slot); })) return false;
     const platform::Status status = device.driver->memory().release(memory_, platform::StreamHandle::none);
-    if (!status.ok()) (void)device.failure(status, "giving back pinned memory for copies");
+    if (!status.ok()) {  // kept, and used as before
+        (void)device.failure(status, "giving back pinned memory for copies");
+        return false;
+    }
     memory_ = {};
-    return status.ok();
+    return true;
 }
 
 std::size_t CopyBounce::memory_bytes() const {
@@ -134,7 +140,9 @@ std::size_t CopyBounce::memory_bytes() const {
 void CopyBounce::close(DeviceState& device) {
     if (memory_.bytes != 0) abandoned_.push_back(memory_);
     for (const platform::Allocation& memory : abandoned_) {
-        (void)device.driver->memory().release(memory, platform::StreamHandle::none);  // nobody is left to be told
+        const platform::Status status = device.driver->memory().release(memory, platform::StreamHandle::none);
+        if (status.ok() || device.is_lost()) continue;
+        device.config->say(Severity::warning, "closing a device: " + device.failure(status, "releasing memory").text());
     }
     abandoned_.clear();
     memory_ = {};

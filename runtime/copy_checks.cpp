@@ -149,6 +149,7 @@ MemoryKind kind_of_span(DeviceState& device, std::uintptr_t address, std::size_t
     }
     platform::PointerFacts facts;
     if (!device.driver->memory().pointer_facts(address, facts).ok() || !pinned(facts.kind)) return MemoryKind::host;
+    if (device.books->ledger.left_registered(address, bytes)) return MemoryKind::host;
     if (facts.base > address || facts.bytes < bytes || address - facts.base > facts.bytes - bytes) {
         return MemoryKind::host;
     }

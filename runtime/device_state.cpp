@@ -69,6 +69,9 @@ DeviceState::~DeviceState() {
         orphaned_calls_.drop_all();  // the driver may call them yet, and finds them empty
         process::keep_until_exit(driver);
         process::keep_until_exit(books);  // and with them the memory that the kernel may write
+        while (std::optional<Piece> piece = unreturned.next()) {
+            process::keep_until_exit(std::make_shared<Piece>(*std::move(piece)));
+        }
         return;
     }
     orphaned_calls_.drop_all();  // those that no fence could be recorded behind; all others have run
@@ -77,13 +80,11 @@ DeviceState::~DeviceState() {
     events.close(execution);
 }
 
-// What users never gave back, and what was given up while a kernel hung that has ended since.
+// What users never gave back, what was given up while a kernel hung that has ended since, and what the driver did not
+// take back so far.
 void DeviceState::free_leftovers() {
-    for (Piece& piece : books->ledger.take_all(index)) {
-        if (Result<void> freed = free_now(*this, piece, nullptr); !freed) {
-            config->say(Severity::warning, "closing a device: " + freed.error().text());
-        }
-    }
+    for (Piece& piece : books->ledger.take_all(index)) free_at_end(*this, std::move(piece));
+    while (std::optional<Piece> piece = unreturned.next()) free_at_end(*this, *std::move(piece));
 }
 
 void DeviceState::set_out_of_memory_handler(OutOfMemoryHandler handler) {
@@ -196,6 +197,7 @@ void DeviceState::end_host_functions(HostCalls& calls) {
     calls.reap();
     orphaned_calls_.reap();
     books->after_host_functions.drain();
+    return_unreturned(*this);
 }
 
 void DeviceState::settle_host_functions() {

@@ -22,6 +22,7 @@
 #include "memory_pool_state.hpp"
 #include "process.hpp"
 #include "running_services.hpp"
+#include "unreturned_pieces.hpp"
 
 #include <array>
 #include <atomic>
@@ -99,6 +100,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
     };
     Copies copies;
     RunningServices services;
+    UnreturnedPieces unreturned;
     std::mutex wrapping;  // external streams, one after the other; taken before a stream's mutex
     std::atomic<std::uint64_t> put_off_bytes{0};        // released while a capture was open
     std::atomic<std::uint64_t> budget_credit_bytes{0};  // may be allocated before the system is asked again

@@ -34,7 +34,7 @@ public:
         reserved_bytes = reservation_->bytes;
         granularity = reservation_->granularity;
     }
-    ~MappedGrowable() override { (void)end(); }
+    ~MappedGrowable() override { end(); }
 
     // Of each handle it is created and mapped; one call lets all in. What a step that fails has mapped goes back at
     // once, also beside captures: nobody knows the address, and the next attempt needs it.
@@ -70,18 +70,12 @@ public:
 
     MemoryPlace place(std::size_t handle) const noexcept override { return mappings_[handle]->memory->place; }
 
-    Result<void> end() override {
-        Result<void> first;
-        while (!mappings_.empty()) {
-            Result<void> undone = mappings_.back()->unmap();
-            // Beside a service it is put off behind that by its own end, which also tries again what failed.
-            if (!undone && undone.code() != Code::in_use && first) first = std::move(undone);
-            mappings_.pop_back();
-        }
+    // Each mapping by its own end, which tries again what failed, and beside a service is put off behind that.
+    void end() override {
+        while (!mappings_.empty()) mappings_.pop_back();
         handles.clear();
         reservation_.reset();
         ended = true;
-        return first;
     }
 
     MemoryBlock block() const override {
@@ -148,7 +142,7 @@ public:
         reserved_bytes = pages_.bytes();
         granularity = host_granularity;
     }
-    ~HostGrowable() override { (void)end(); }
+    ~HostGrowable() override { end(); }
 
     Result<void> extend(std::size_t bytes) override {
         Result<void> made = with_room(*device_, kind, bytes, [&]() -> Result<void> {
@@ -180,11 +174,10 @@ public:
 
     MemoryPlace place(std::size_t) const noexcept override { return {MemoryPlace::Where::host, 0}; }
 
-    Result<void> end() override {
+    void end() override {
         handles.clear();
         if (!std::exchange(ended, true) && !device_->config->forked()) (void)known_as(0);
         pages_ = {};
-        return {};
     }
 
     MemoryBlock block() const override {

@@ -132,8 +132,11 @@ Result<void> Ledger::refuse_overlap(const MemoryBlock& block) const {
         taken = taken || (ours && (meets(address_of(block.host)) || meets(block.device)));
     });
     if (!taken) return {};
-    return Error(Code::in_use, "memory was to be adopted that overlaps a buffer of this runtime",
-                 "use that buffer, also on other devices; memory is adopted once, and as a whole");
+    return Error(
+        Code::in_use,
+        "memory was to be adopted that overlaps a buffer of this runtime, or memory that was released and that "
+        "the driver still has registered",
+        "use that buffer, also on other devices; memory is adopted once, and as a whole");
 }
 
 Result<std::uint64_t> Ledger::enter_adopted(const MemoryBlock& fresh, std::size_t device, Piece& piece) {
@@ -230,8 +233,41 @@ Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
     }
     unmap(entry.block);
     Piece piece = std::move(entry.piece);
+    piece.block = entry.block;
     entries_.erase(found);
     return piece;
+}
+
+void Ledger::put_back(std::size_t device, Piece& piece) {
+    const std::lock_guard lock(mutex_);
+    const MemoryBlock block = piece.block;
+    (void)map(block, device);  // where the map cannot grow, the identity alone gives it back
+    entries_.emplace(block.id, Entry{block, device, std::move(piece)});
+}
+
+void Ledger::enter_unreturned(std::size_t device, Piece& piece) {
+    const std::lock_guard lock(mutex_);
+    piece.block = {next_id(), piece.adopted->pointer, 0, piece.adopted->bytes, MemoryKind::host};
+    (void)map(piece.block, device);
+    entries_.emplace(piece.block.id, Entry{piece.block, device, {}});
+}
+
+void Ledger::leave_registered(const void* address, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    left_.push_back({address_of(address), address_of(address) + bytes - 1});
+    any_left_.store(true, std::memory_order_release);
+}
+
+bool Ledger::left_registered(std::uint64_t address, std::size_t bytes) const {
+    if (!any_left_.load(std::memory_order_acquire)) return false;
+    const std::lock_guard lock(mutex_);
+    return std::any_of(left_.begin(), left_.end(),
+                       [&](const Range& one) { return address <= one.last && one.first < address + bytes; });
+}
+
+void Ledger::forget_foreign(const void* address) {
+    const provenance::Record known = addresses_.find(address_of(address));
+    if (known && (known.flags & provenance::record_flags::foreign) != 0) (void)addresses_.erase(known.base, known.id);
 }
 
 std::vector<Piece> Ledger::take_all(std::size_t device) {

@@ -12,6 +12,7 @@
 #include "address_map.hpp"
 #include "host_slabs.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -64,6 +65,7 @@ struct Piece {
     std::shared_ptr<PoolState> pool;       // that the allocation came from
     std::unique_ptr<HostPart> host_part;   // of the system
     std::unique_ptr<AdoptedPart> adopted;  // somebody else's
+    MemoryBlock block;                     // as it stood in the books; set by take()
 };
 
 // Thread-safe. Every live piece stands in the address map too, with both of its ranges where the device finds it
@@ -94,6 +96,17 @@ public:
     // Takes the piece out: from now on it is the caller's to free, and every other release is refused. Errors, which
     // change nothing: unknown_pointer, interior_pointer, already_released, wrong_device (K8).
     Result<Piece> take(const MemoryBlock& block, std::size_t device);
+    // Enters again what take() took out and what could not be freed, with the identity that it had.
+    void put_back(std::size_t device, Piece& piece);
+    // Lets the address map call adopted memory plain host memory, because the driver counts it as registered still
+    // although no buffer has it: copies from and to it then wait as for pageable memory. Until leave(piece.block.id).
+    void enter_unreturned(std::size_t device, Piece& piece);
+    // Takes what the driver told of this address out of the map: it is not so any more.
+    void forget_foreign(const void* address);
+    // Adopted memory that went back to its owner although a lost device's driver has it registered for good: other
+    // devices' drivers take for pinned what lies there next.
+    void leave_registered(const void* address, std::size_t bytes);
+    bool left_registered(std::uint64_t address, std::size_t bytes) const;  // does any of it meet such memory?
     // Takes out whatever a device has left, when it closes.
     std::vector<Piece> take_all(std::size_t device);
 
@@ -127,7 +140,9 @@ private:
     mutable std::mutex mutex_;
     std::unordered_map<std::uint64_t, Entry> entries_;
     std::vector<Range> ours_;  // identities that are this ledger's, ascending
-    std::uint64_t next_ = 1;   // beyond last_: a further range is needed
+    std::vector<Range> left_;  // addresses, first and last
+    std::atomic<bool> any_left_{false};
+    std::uint64_t next_ = 1;  // beyond last_: a further range is needed
     std::uint64_t last_ = 0;
 };
 

@@ -42,7 +42,7 @@ Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, con
     const DevicePools::Amounts amounts = device.usable() ? device.pools.amounts(device) : DevicePools::Amounts{};
     platform::Status asked;  // unanswered, it is 0
     const rules::MemoryNow now = memory_now(device, !shared && device.usable(), asked);
-    const std::uint64_t put_off = device.put_off_bytes.load(std::memory_order_relaxed);
+    const std::uint64_t put_off = device.put_off_bytes.load(std::memory_order_relaxed) + device.unreturned.bytes();
     // A refusal by the budget, which calls no driver, knows what works better.
     const std::string asking =
         last.call().empty() && !last.remedy().empty() ? std::string(last.remedy()) : "release memory, ask for less";

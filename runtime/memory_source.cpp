@@ -49,7 +49,8 @@ Result<platform::StreamHandle> own_order(DeviceState& device, PoolState& pool, S
     return order;
 }
 
-// Frees in the order of `after`, or, where that is another device's, in the pool's own behind it.
+// Frees in the order of `after`, or, where that is another device's or does not take it, in the pool's own behind it.
+// An error: what `after` was given still runs. Otherwise the piece may be freed at any time from then on.
 Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece, StreamState* after) {
     platform::Memory& memory = device.driver->memory();
     if (after != nullptr && after->device.get() == &device) {
@@ -59,8 +60,10 @@ Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece,
         const Result<std::unique_lock<std::mutex>> lock = after->lock_within(wait, "releasing memory behind a stream");
         if (!lock) return lock.error();
         const Result<HeldCapture> captured = after->capture();
-        if (captured && !*captured && after->open_handle() && !after->captured_elsewhere())
-            return memory.release(piece.allocation, after->handle);
+        if (captured && !*captured && after->open_handle() && !after->captured_elsewhere()) {
+            const platform::Status status = memory.release(piece.allocation, after->handle);
+            if (status.ok()) return status;
+        }
     }
     const Result<platform::StreamHandle> order = own_order(device, *piece.pool, after);
     if (!order) return order.error();
@@ -169,6 +172,7 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
 
 Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     if (Result<void> fine = allowed(request); !fine) return std::move(fine).error();
+    return_unreturned(*device_);
     MemoryBlock block;
     block.bytes = request.bytes;
     block.kind = kind_;
@@ -181,8 +185,8 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     if (!made) return std::move(made).error();
     Result<std::uint64_t> id = device_->books->ledger.enter(block, device_->index, piece);
     if (!id) {
-        (void)free_piece(*device_, std::move(piece),
-                         request.stream != nullptr ? request.stream->state()->shared_from_this() : nullptr);
+        const auto after = request.stream != nullptr ? request.stream->state()->shared_from_this() : nullptr;
+        if (!free_piece(*device_, piece, after)) process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
         return std::move(id).error();
     }
     block.id = *id;
@@ -210,7 +214,8 @@ Result<void> MemorySource::from_driver(std::size_t bytes, Piece& piece) {
     const platform::Status status =
         device.driver->memory().allocate(asked_, bytes, attachment, platform::StreamHandle::none, piece.allocation);
     if (status.ok()) return {};
-    piece.allocation = {};
+    // Of two steps the second one failed, and the first could not be undone.
+    if (piece.allocation.bytes != 0) device.unreturned.add(std::exchange(piece, {}));
     return device.failure(status, allocating(bytes, asked_));
 }
 
@@ -270,10 +275,7 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
     if (request.stream != nullptr) return {};
     // Usable everywhere at return. What the pool reuses may have to wait for the work that it was freed behind.
     Result<void> settled = piece.pool->settle(device);
-    if (!settled) {
-        (void)free_now(device, piece, nullptr);
-        piece = {};
-    }
+    if (!settled) free_or_keep(device, std::exchange(piece, {}), "after an allocation that failed");
     return settled;
 }
 
@@ -292,15 +294,18 @@ Result<void> MemorySource::from_system(std::size_t bytes, MemoryBlock& block, Pi
     if (registers) {
         const platform::Status status =
             device.driver->memory().register_host(part->pages.data(), bytes, false, address);
-        if (!status.ok()) return device.failure(status, "registering host memory");
-        part->registered = true;
-        if (device.capabilities.has(Feature::host_page_tables)) {
-            if (Result<void> verified = part->pages.verify_again(); !verified) {
-                Piece undone;
-                undone.host_part = std::move(part);
-                (void)free_now(device, undone, nullptr);
-                return verified;
-            }
+        part->registered = status.ok() || address == 0;
+        Result<void> verified;
+        if (!status.ok()) {
+            verified = device.failure(status, "registering host memory");
+        } else if (device.capabilities.has(Feature::host_page_tables)) {
+            verified = part->pages.verify_again();
+        }
+        if (!verified) {
+            Piece undone;
+            undone.host_part = std::move(part);
+            free_or_keep(device, std::move(undone), "after an allocation that failed");
+            return verified;
         }
     }
     block.host = part->pages.data();
@@ -324,11 +329,13 @@ Result<void> MemorySource::from_slabs(std::size_t bytes, MemoryBlock& block, Pie
 Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
     DeviceState& device = *device_;
     if (device.barred()) return device.unusable("releasing memory");
+    return_unreturned(device);
     Result<Piece> piece = device.books->ledger.take(block, device.index);
     if (!piece) return std::move(piece).error();
     // The state itself: what a user of an external stream holds would keep that in use.
-    return free_piece(device, std::move(piece).value(),
-                      after != nullptr ? after->state()->shared_from_this() : nullptr);
+    Result<void> freed = free_piece(device, *piece, after != nullptr ? after->state()->shared_from_this() : nullptr);
+    if (!freed) device.books->ledger.put_back(device.index, *piece);
+    return freed;
 }
 
 namespace {
@@ -340,8 +347,20 @@ rules::DriverUse free_use(const Piece& piece) {
     return piece.host_part->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
 }
 
+// What a caller that has gone was to be told.
+void keep(DeviceState& device, Piece piece, const Error& why, std::string_view when) {
+    device.config->say(Severity::warning, "releasing memory " + std::string(when) + ": " + why.text());
+    if (piece.pool) {
+        // Work still runs that it cannot be freed behind: the books keep it until the device closes (R5).
+        if (piece.block.id != 0) return device.books->ledger.put_back(device.index, piece);
+        return process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
+    }
+    if (piece.adopted) device.books->ledger.enter_unreturned(device.index, piece);
+    device.unreturned.add(std::move(piece));
+}
+
 // Now, where no service runs, or when the last one has stopped.
-Result<void> free_beside_services(DeviceState& device, Piece piece, const std::shared_ptr<StreamState>& after) {
+Result<void> free_beside_services(DeviceState& device, Piece& piece, const std::shared_ptr<StreamState>& after) {
     const rules::DriverUse use = free_use(piece);
     CallInFlight call;
     if (rules::while_serving(use).waits && !device.is_lost()) {
@@ -349,8 +368,8 @@ Result<void> free_beside_services(DeviceState& device, Piece piece, const std::s
         while (!entered) {
             const auto kept = std::make_shared<Piece>(std::move(piece));
             const auto later = [owner = device.shared_from_this(), kept, after] {
-                if (Result<void> freed = free_piece(*owner, std::move(*kept), after); !freed) {
-                    owner->config->say(Severity::warning, "releasing memory after a service: " + freed.error().text());
+                if (Result<void> freed = free_piece(*owner, *kept, after); !freed) {
+                    keep(*owner, std::move(*kept), freed.error(), "after a service");
                 }
             };
             if (device.services.put_off(use, later)) return {};
@@ -361,63 +380,152 @@ Result<void> free_beside_services(DeviceState& device, Piece piece, const std::s
     }
     return free_now(device, piece, after.get(), std::move(call));
 }
+
+// One attempt, which leaves the piece as it is. A context that died took its memory with it, and a fault takes every
+// answer: there only the books are left (K11). Pool memory survives its context.
+Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece, StreamState* after) {
+    platform::Memory& memory = device.driver->memory();
+    if (piece.pool || is_pooled(piece.allocation.kind)) {
+        if (device.is_lost() && !device.driver->context_died()) return platform::Status{};
+        if (piece.pool) return release_pooled(device, piece, after);
+        return memory.release(piece.allocation, platform::StreamHandle::none);
+    }
+    void* registered = nullptr;
+    if (piece.host_part && piece.host_part->registered) registered = piece.host_part->pages.data();
+    if (piece.adopted && piece.adopted->registered) registered = piece.adopted->pointer;
+    if ((piece.allocation.bytes == 0 && registered == nullptr) || device.context_gone()) return platform::Status{};
+    return registered != nullptr ? memory.unregister_host(registered)
+                                 : memory.release(piece.allocation, platform::StreamHandle::none);
+}
+
+// After this answer, does the driver still have the memory? What it does not know, other code has given back.
+bool still_has(const platform::Status& status) noexcept {
+    return !status.ok() && status.code != Code::invalid_argument && status.code != Code::invalid_handle &&
+           status.code != Code::unsupported;
+}
+
+// The driver has let go of it, or is lost. Ends the pages, and tells the owner of adopted memory.
+Result<void> finish(DeviceState& device, Piece& piece) {
+    if (piece.pool) piece.pool->live_bytes.fetch_sub(piece.allocation.bytes, std::memory_order_relaxed);
+    Result<void> cut_back;
+    if (piece.host_part && piece.host_part->slabs)
+        cut_back = piece.host_part->slabs->release(piece.host_part->cut.data);
+    if (piece.adopted && piece.adopted->registered) {
+        Ledger& ledger = device.books->ledger;
+        ledger.forget_foreign(piece.adopted->pointer);  // another thread may have asked the driver meanwhile
+        const bool for_good = device.is_lost() && !device.driver->context_died();
+        if (for_good) ledger.leave_registered(piece.adopted->pointer, piece.adopted->bytes);
+    }
+    piece = {};
+    return cut_back;
+}
+
+// A call that failed with a fault: the driver lets go of nothing any more. The place of what the runtime mapped must
+// not go to somebody else; the memory of others is theirs again, because a lost device uses nothing.
+void keep_mappings(Piece& piece) {
+    if (piece.host_part && piece.host_part->registered) {
+        process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.host_part)));
+    }
+    if (piece.adopted && piece.adopted->own_mapping) process::keep_until_exit(piece.adopted->own_mapping);
+}
 }  // namespace
 
-Result<void> free_piece(DeviceState& device, Piece piece, std::shared_ptr<StreamState> after) {
+Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after) {
     OpenCaptures& captures = device.books->captures;
-    if (!captures.any()) return free_beside_services(device, std::move(piece), after);
+    if (!captures.any()) return free_beside_services(device, piece, after);
     // The driver would accept some of these frees, and a graph may be about to use the memory (K10).
     const auto kept = std::make_shared<Piece>(std::move(piece));
     const std::uint64_t bytes = kept->host_part ? kept->host_part->bytes() : kept->allocation.bytes;  // adopted: none
     device.put_off_bytes.fetch_add(bytes, std::memory_order_relaxed);
     captures.when_none_is_open([owner = device.shared_from_this(), kept, after = std::move(after), bytes] {
         owner->put_off_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-        if (Result<void> freed = free_beside_services(*owner, std::move(*kept), after); !freed) {
-            owner->config->say(Severity::warning, "releasing memory after a capture: " + freed.error().text());
+        if (Result<void> freed = free_beside_services(*owner, *kept, after); !freed) {
+            keep(*owner, std::move(*kept), freed.error(), "after a capture");
         }
     });
     return {};
 }
 
-// A context that died took its memory with it, and a fault takes every answer: there only the books are left (K11).
-// Pool memory survives its context.
 Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call) {
     if (device.config->forked()) return device.unusable("releasing memory");
-    platform::Memory& memory = device.driver->memory();
-    platform::Status status;
-    if (piece.pool) {
-        const std::uint64_t bytes = piece.allocation.bytes;
-        if (!device.is_lost() || device.driver->context_died()) {
-            Result<platform::Status> released = release_pooled(device, piece, after);
-            if (!released) {
-                // It would be somebody else's while work still writes to it (R5).
-                process::keep_until_exit(std::make_shared<Piece>(std::exchange(piece, {})));
-                return Error(released.code(), "memory was given up: " + std::string(released.error().message()),
-                             std::string(released.error().remedy()));
-            }
-            status = *released;
-        }
-        piece.pool->live_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    } else if (piece.allocation.bytes > 0 && !device.context_gone()) {
-        status = memory.release(piece.allocation, platform::StreamHandle::none);
-    } else if (piece.host_part && piece.host_part->registered && !device.context_gone()) {
-        status = memory.unregister_host(piece.host_part->pages.data());
-        // The device may still reach them: their place in the address space must not go to somebody else.
-        if (!status.ok()) process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.host_part)));
-    }
-    if (piece.adopted && piece.adopted->registered && !device.context_gone()) {
-        // Where it fails the pages stay pinned, and are their owner's all the same: every use was waited for.
-        status = memory.unregister_host(piece.adopted->pointer);
-        // … or the runtime's, whose place in the address space must not go to somebody else.
-        if (!status.ok() && piece.adopted->own_mapping) process::keep_until_exit(piece.adopted->own_mapping);
-    }
-    Result<void> cut_back;
-    if (piece.host_part && piece.host_part->slabs)
-        cut_back = piece.host_part->slabs->release(piece.host_part->cut.data);
+    const Result<platform::Status> given = give_to_driver(device, piece, after);
     call.leave();  // the end of an adopted piece tells its owner, who may start a service
-    piece = {};
-    if (!status.ok()) return device.failure(status, "releasing memory");
-    return cut_back;
+    if (!given) return given.error();
+    if (!given->ok()) {
+        const Error why = device.failure(*given, "releasing memory");
+        if (device.is_lost()) {
+            keep_mappings(piece);
+        } else if (!still_has(*given)) {
+            device.config->say(Severity::warning, "released memory was gone already: " + why.text());
+        } else {
+            if (piece.adopted && piece.adopted->registered) {
+                return Error(why.code(),
+                             std::string(why.message()) +
+                                 "; the driver still has the memory registered, and nothing has changed",
+                             "release it again, or let the buffer go: the runtime then tries again, and tells the "
+                             "memory's owner when the driver has let go")
+                    .from_call(why.call(), why.driver_code());
+            }
+            device.config->say(Severity::warning, "released memory is kept until the driver takes it: " + why.text());
+            device.unreturned.add(std::exchange(piece, {}));
+            return {};
+        }
+    }
+    return finish(device, piece);
+}
+
+void free_or_keep(DeviceState& device, Piece piece, std::string_view when) {
+    if (Result<void> freed = free_piece(device, piece, nullptr); !freed) {
+        keep(device, std::move(piece), freed.error(), when);
+    }
+}
+
+void release_later(DeviceState& device, const MemoryBlock& block) {
+    Result<Piece> piece = device.books->ledger.take(block, device.index);
+    if (piece) free_or_keep(device, *std::move(piece), "of a buffer that is gone");
+}
+
+void return_unreturned(DeviceState& device) {
+    if (!device.unreturned.any() || device.barred() || device.books->captures.any()) return;
+    while (std::optional<Piece> piece = device.unreturned.next()) {
+        const rules::DriverUse use = free_use(*piece);
+        std::optional<CallInFlight> call{std::in_place};
+        if (rules::while_serving(use).waits && !device.is_lost()) call = device.services.enter(use);
+        if (!call) return device.unreturned.add(*std::move(piece));
+        const Result<platform::Status> given = give_to_driver(device, *piece, nullptr);
+        call->leave();
+        if (given && !given->ok()) (void)device.failure(*given, "releasing memory again");
+        if (!given || still_has(*given)) {
+            if (!device.is_lost()) return device.unreturned.add(*std::move(piece));
+            keep_mappings(*piece);
+        }
+        if (piece->adopted) device.books->ledger.leave(piece->block.id);
+        (void)finish(device, *piece);
+    }
+}
+
+void free_at_end(DeviceState& device, Piece piece) {
+    constexpr int tries = 3;
+    Result<platform::Status> given = platform::Status{};
+    for (int attempt = 0; attempt < tries; ++attempt) {
+        given = give_to_driver(device, piece, nullptr);
+        if (given && !still_has(*given)) break;
+    }
+    if (!given || !given->ok()) {
+        const Error why = given ? device.failure(*given, "releasing memory") : given.error();
+        device.config->say(Severity::warning, "closing a device: " + why.text());
+        const bool still = !given || still_has(*given);
+        if (still && !device.is_lost() && piece.adopted && piece.adopted->registered) {
+            device.config->say(Severity::error,
+                               "closing a device: the driver still has adopted memory registered. Its owner is not "
+                               "told, and the memory must stay as it is until the process ends");
+            return process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
+        }
+        if (still) keep_mappings(piece);
+    }
+    if (Result<void> done = finish(device, piece); !done) {
+        device.config->say(Severity::warning, "closing a device: " + done.error().text());
+    }
 }
 
 }  // namespace isthmus::inline v0::detail

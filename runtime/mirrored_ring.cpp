@@ -28,7 +28,7 @@ public:
         : reservation_(std::move(where)), on_host_(on_host) {
         kind = MemoryKind::vmm;
     }
-    ~MappedTwice() override { (void)end(); }
+    ~MappedTwice() override { end(); }
 
     Result<void> map(const std::shared_ptr<PhysicalState>& memory,
                      const std::vector<std::shared_ptr<DeviceState>>& let_in) {
@@ -41,18 +41,11 @@ public:
         return {};
     }
 
-    Result<void> end() override {
-        Result<void> first;
-        for (std::shared_ptr<MappingState>& mapping : mappings_) {
-            if (!mapping) continue;
-            Result<void> undone = mapping->unmap();
-            // Beside a service it is put off behind that by its own end, which also tries again what failed.
-            if (!undone && undone.code() != Code::in_use && first) first = std::move(undone);
-            mapping.reset();
-        }
+    // Each mapping by its own end, which tries again what failed, and beside a service is put off behind that.
+    void end() override {
+        for (std::shared_ptr<MappingState>& mapping : mappings_) mapping.reset();
         reservation_.reset();
         ended = true;
-        return first;
     }
 
     MemoryBlock block() const override {
@@ -77,7 +70,7 @@ public:
         : device_(std::move(owner)), pages_(std::move(pages)) {
         kind = MemoryKind::host;
     }
-    ~MirroredHost() override { (void)end(); }
+    ~MirroredHost() override { end(); }
 
     Result<void> enter() {
         Piece none;
@@ -86,11 +79,10 @@ public:
         id_ = *id;
         return {};
     }
-    Result<void> end() override {
+    void end() override {
         if (id_ != 0 && !device_->config->forked()) device_->books->ledger.leave(std::exchange(id_, 0));
         pages_ = {};
         ended = true;
-        return {};
     }
     MemoryBlock block() const override {
         MemoryBlock block;

@@ -47,7 +47,7 @@ struct Opened {
     Opened(const Opened&) = delete;
     Opened& operator=(const Opened&) = delete;
     ~Opened() {
-        if (piece.allocation.bytes > 0) (void)free_piece(device, std::move(piece), nullptr);
+        if (piece.allocation.bytes > 0) free_or_keep(device, std::move(piece), "whose import failed");
     }
     DeviceState& device;
     Piece piece;

@@ -48,15 +48,12 @@ public:
         kind = mapping_->reservation->kind;
         reason = why;
     }
-    ~SharedMapping() override { (void)end(); }
+    ~SharedMapping() override { end(); }
 
-    // Unmapped, released, its addresses freed; beside a service behind that, by its own end.
-    Result<void> end() override {
-        Result<void> undone = mapping_ ? mapping_->unmap() : Result<void>();
+    // Unmapped, released, its addresses freed, by the mapping's own end; beside a service behind that.
+    void end() override {
         mapping_.reset();
         ended = true;
-        if (!undone && undone.code() == Code::in_use) return {};
-        return undone;
     }
     Result<SharedMemoryDescriptor> describe() const override;
 

@@ -4,6 +4,7 @@
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
+#include "memory_source.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
 #include "uncaptured_scope.hpp"
@@ -132,17 +133,13 @@ platform::Status StagedLaunch::copy_out(bool host) {
     return {};
 }
 
-// A failure that may pass is tried again here.
 platform::Status StagedLaunch::release(platform::StreamHandle order) {
-    platform::Status status;
-    for (int attempt = 0; attempt < tries; ++attempt) {
-        status = device_.driver->memory().release(temporary_, order);
-        if (status.ok() || status.code == Code::device_lost) break;
-    }
-    temporary_ = {};
+    const platform::Status status = device_.driver->memory().release(temporary_, order);
+    if (status.ok() || status.code == Code::device_lost) temporary_ = {};
     return status;
 }
 
+// Where it fails the destructor tries again.
 void StagedLaunch::release_on_stream() {
     if (!pooled_ || temporary_.bytes == 0) return;
     if (const platform::Status status = release(stream_.handle); !status.ok()) {
@@ -151,45 +148,32 @@ void StagedLaunch::release_on_stream() {
     }
 }
 
-// When a service has stopped; another one may have started since.
-void release_later(const std::shared_ptr<DeviceState>& owner, const platform::Allocation& memory) {
-    const std::optional<CallInFlight> freeing = owner->services.enter_or_put_off(
-        rules::DriverUse::free_device, [owner, memory] { release_later(owner, memory); });
-    if (freeing) (void)owner->driver->memory().release(memory, platform::StreamHandle::none);
-}
-
-// Without pools the memory is freed when the stream no longer uses it; a kernel that hangs keeps it (R5).
+// Memory that the stream no longer uses is freed behind services, and kept where the driver does not take it back. A
+// kernel that hangs keeps it (R5).
 void StagedLaunch::give_back() {
     Result<void> waited;
     if (pooled_) {
         Wait wait;
         const auto lock = stream_.lock_within(wait, "releasing a staged launch's temporary");
-        if (lock) return release_on_stream();
-        waited = lock.error();
+        if (lock) {
+            release_on_stream();
+            if (temporary_.bytes == 0) return;
+        } else {
+            waited = lock.error();
+        }
     }
     const std::uint64_t last = stream_.issued;
-    for (int attempt = 0; !pooled_ && attempt < tries && device_.usable(); ++attempt) {
+    for (int attempt = 0; waited.code() != Code::timed_out && attempt < tries && device_.usable(); ++attempt) {
         waited = stream_.wait_until(last, Wait{});
-        if (waited || waited.code() == Code::timed_out) break;
+        if (waited) break;
     }
     if (!waited && !device_.is_lost()) {
         device_.config->say(Severity::error, "a staged launch's temporary was given up: " + waited.error().text());
         return;
     }
-    // Freeing it would wait for a service, whatever stream that runs on.
-    std::optional<CallInFlight> freeing;
-    if (!device_.is_lost()) {
-        const auto later = [owner = device_.shared_from_this(), memory = temporary_] { release_later(owner, memory); };
-        freeing = device_.services.enter_or_put_off(rules::DriverUse::free_device, later);
-        if (!freeing) {
-            temporary_ = {};
-            return;
-        }
-    }
-    if (const platform::Status status = release(platform::StreamHandle::none); !status.ok()) {
-        device_.config->say(Severity::warning, "releasing a staged launch's temporary: " +
-                                                   device_.failure(status, "releasing a temporary").text());
-    }
+    Piece piece;
+    piece.allocation = std::exchange(temporary_, {});
+    free_or_keep(device_, std::move(piece), "of a staged launch");
 }
 
 Result<void> StagedLaunch::wait_for_upload() {

@@ -33,7 +33,7 @@ DeviceContext::~DeviceContext() {
     if (!used || library_.forked()) return;
     // Also of a dead context: a reset leaves the references (observed), and one that is not given back would keep the
     // next context alive for good. At process exit the driver may be gone already and answers 4: nothing depends on it.
-    (void)api().primary_context_release(device_);
+    (void)insist([this] { return api().primary_context_release(device_); });
 }
 
 Status DeviceContext::retain(CUcontext& context) {
@@ -48,7 +48,7 @@ Status DeviceContext::retain(CUcontext& context) {
     if (code == result::success) {
         context_.store(context, std::memory_order_release);
     } else {
-        (void)api().primary_context_release(device_);
+        (void)insist([this] { return api().primary_context_release(device_); });
     }
     return library_.status(code, "cuCtxGetId");
 }
@@ -102,13 +102,13 @@ Status DeviceContext::enter_anew() {
     CUresult code = api().primary_context_retain(&context, device_);
     if (code != result::success) return library_.status(code, "cuDevicePrimaryCtxRetain");
     code = api().context_push(context);
-    if (code != result::success) (void)api().primary_context_release(device_);
+    if (code != result::success) (void)insist([this] { return api().primary_context_release(device_); });
     return library_.status(code, "cuCtxPushCurrent_v2");
 }
 
 void DeviceContext::leave() noexcept {
     CUcontext ours = nullptr;
-    (void)api().context_pop(&ours);
+    (void)insist([&] { return api().context_pop(&ours); });
 }
 
 }  // namespace isthmus::platform::cuda

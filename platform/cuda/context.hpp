@@ -8,6 +8,17 @@
 
 namespace isthmus::platform::cuda {
 
+// Calls `f`, which answers with a result code or a Status, again where it failed in a way that may pass. For calls that
+// give something back or restore something, whose caller has nobody to tell. Leaned on: a driver that answers so has
+// done nothing.
+template <class F>
+auto insist(F f) {
+    constexpr int tries = 3;
+    auto answer = f();
+    for (int attempt = 1; attempt < tries && may_pass(answer); ++attempt) answer = f();
+    return answer;
+}
+
 // While captures are open, the calling thread's capture mode is RELAXED for as long as this lives. Observed on driver
 // 580: allocations, frees, registrations, queries and waits for other streams, pool and module calls then leave a
 // THREAD_LOCAL capture alone, on its own thread, too; without it they answer 900 and the capture is lost. No driver
@@ -16,10 +27,11 @@ class CaptureCare {
 public:
     explicit CaptureCare(const Library& library) noexcept {
         if (library.maybe_captured.load(std::memory_order_relaxed) == 0) return;
-        if (library.api.thread_exchange_capture_mode(&mode_) == result::success) library_ = &library;
+        const auto exchange = [&] { return library.api.thread_exchange_capture_mode(&mode_); };
+        if (insist(exchange) == result::success) library_ = &library;
     }
     ~CaptureCare() {
-        if (library_) (void)library_->api.thread_exchange_capture_mode(&mode_);
+        if (library_) (void)insist([this] { return library_->api.thread_exchange_capture_mode(&mode_); });
     }
     CaptureCare(const CaptureCare&) = delete;
     CaptureCare& operator=(const CaptureCare&) = delete;
@@ -63,6 +75,12 @@ public:
         return library_.status(code, call);
     }
 
+    // … for what gives something back: with the way into the context again where that failed.
+    template <class F>
+    Status give_back(const char* call, F f) {
+        return insist([&] { return inside(call, f); });
+    }
+
     // Calls f() directly: a stream or event brings its own context (observed on driver 580: launches, records,
     // queries, waits, copies, fills, pool allocation work with no context or another's current). Only where the
     // driver answers 201, or 709 (which may be the caller's current context), or where the stream is the default one,
@@ -96,7 +114,8 @@ public:
     // Destroys a handle: what of a dead context is not touched, because its value may stand for another's by now.
     template <class F>
     Status destroy(const char* call, F f) {
-        return died() ? destroyed(call) : anywhere(call, f);
+        if (died()) return destroyed(call);
+        return anywhere(call, [&] { return insist(f); });
     }
     // Pool memory survives its context; freeing it then needs a context again (observed: cuMemFreeAsync on stream 0
     // of a newly retained one answers 0), which is retained for this call only.
@@ -104,9 +123,9 @@ public:
     Status release_after_death(const char* call, F f) {
         const CaptureCare care(library_);
         if (Status entered = enter_anew(); !entered.ok()) return entered;
-        const CUresult code = f();
+        const CUresult code = insist(f);
         leave();
-        (void)api().primary_context_release(device_);
+        (void)insist([this] { return api().primary_context_release(device_); });
         return library_.status(code, call);
     }
     // Virtual memory survives its context (observed), so it is undone in any state: without a context where the driver
@@ -114,11 +133,11 @@ public:
     template <class F>
     Status undo(const char* call, F f) {
         if (!known_dead()) {
-            const Status status = anywhere(call, f);
+            const Status status = anywhere(call, [&] { return insist(f); });
             if (status.ok() || !known_dead()) return status;
         }
         const CaptureCare care(library_);
-        const CUresult code = f();
+        const CUresult code = insist(f);
         const bool without_context = code == result::invalid_context || code == result::context_is_destroyed;
         return without_context ? release_after_death(call, f) : library_.status(code, call);
     }

@@ -51,7 +51,7 @@ Status CudaMemory::allocate_managed(std::size_t bytes, Attachment attachment, St
     if (attachment == Attachment::stream) {
         status = attach(made, attachment, stream);
         if (!status.ok()) {
-            (void)release(made, stream);
+            if (!release(made, stream).ok()) out = made;
             return status;
         }
     }
@@ -72,7 +72,8 @@ Status CudaMemory::allocate_host(MemoryKind kind, std::size_t bytes, Allocation&
     status = context_.inside("cuMemHostGetDevicePointer_v2",
                              [&] { return api.mem_host_get_device_pointer(&address, host, 0); });
     if (!status.ok()) {
-        (void)context_.inside("cuMemFreeHost", [&] { return api.mem_free_host(host); });
+        const Allocation made{kind, host, 0, bytes};
+        if (!release(made, StreamHandle::none).ok()) out = made;
         return status;
     }
     out = {kind, host, address, bytes};
@@ -84,15 +85,16 @@ Status CudaMemory::release(const Allocation& allocation, StreamHandle stream) {
     switch (allocation.kind) {
         case MemoryKind::device:
         case MemoryKind::managed:
-            return context_.inside("cuMemFree_v2", [&] { return api.mem_free(allocation.device); });
+            return context_.give_back("cuMemFree_v2", [&] { return api.mem_free(allocation.device); });
         case MemoryKind::pool:
         case MemoryKind::managed_pool: return release_to_pool(allocation.device, stream);
         case MemoryKind::imported:
-            return context_.inside("cuIpcCloseMemHandle", [&] { return api.ipc_close_mem_handle(allocation.device); });
+            return context_.give_back("cuIpcCloseMemHandle",
+                                      [&] { return api.ipc_close_mem_handle(allocation.device); });
         case MemoryKind::pinned:
         case MemoryKind::write_combined:
-            return context_.inside("cuMemFreeHost", [&] { return api.mem_free_host(allocation.host); });
-        default: return {Code::unsupported, 0, "allocate"};
+            return context_.give_back("cuMemFreeHost", [&] { return api.mem_free_host(allocation.host); });
+        default: return {Code::unsupported, 0, "release"};
     }
 }
 
@@ -100,8 +102,8 @@ Status CudaMemory::release(const Allocation& allocation, StreamHandle stream) {
 Status CudaMemory::release_to_pool(CUdeviceptr address, StreamHandle stream) {
     const Api& api = context_.api();
     if (!api.mem_free_async) return {Code::unsupported, 0, "cuMemFreeAsync"};
-    const Status status = context_.beside_captures("cuMemFreeAsync", stream,
-                                                   [&] { return api.mem_free_async(address, stream_of(stream)); });
+    const auto free = [&] { return api.mem_free_async(address, stream_of(stream)); };
+    const Status status = insist([&] { return context_.beside_captures("cuMemFreeAsync", stream, free); });
     if (status.ok() || !context_.known_dead()) return status;
     return context_.release_after_death("cuMemFreeAsync", [&] { return api.mem_free_async(address, nullptr); });
 }
@@ -116,7 +118,7 @@ Status CudaMemory::register_host(void* host, std::size_t bytes, bool read_only, 
     status = context_.inside("cuMemHostGetDevicePointer_v2",
                              [&] { return api.mem_host_get_device_pointer(&address, host, 0); });
     if (!status.ok()) {
-        (void)unregister_host(host);
+        if (!unregister_host(host).ok()) device = 0;
         return status;
     }
     device = address;
@@ -124,7 +126,7 @@ Status CudaMemory::register_host(void* host, std::size_t bytes, bool read_only, 
 }
 
 Status CudaMemory::unregister_host(void* host) {
-    return context_.inside("cuMemHostUnregister", [&] { return context_.api().mem_host_unregister(host); });
+    return context_.give_back("cuMemHostUnregister", [&] { return context_.api().mem_host_unregister(host); });
 }
 
 Status CudaMemory::share(std::uint64_t address, SharedHandle& out) {

@@ -59,7 +59,8 @@ Status CudaPools::create(const PoolRequest& request, PoolHandle& out) {
 // A pool needs no context and survives all of them (observed: 0 in any state), so it is destroyed in any.
 Status CudaPools::destroy(PoolHandle pool) {
     const CaptureCare care(context_.library());
-    return context_.library().status(context_.api().pool_destroy(pool_of(pool)), "cuMemPoolDestroy");
+    const CUresult code = insist([&] { return context_.api().pool_destroy(pool_of(pool)); });
+    return context_.library().status(code, "cuMemPoolDestroy");
 }
 
 Status CudaPools::allocate(PoolHandle pool, std::size_t bytes, StreamHandle stream, Allocation& out) {

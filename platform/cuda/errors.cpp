@@ -173,6 +173,16 @@ bool is_sticky(int cu_result) noexcept {
     return row && row->sticky;
 }
 
+bool may_pass(int cu_result) noexcept {
+    switch (code_of(cu_result)) {
+        case Code::out_of_memory:
+        case Code::system_limit:
+        case Code::system_error: return true;
+        case Code::driver_error: return cu_result != result::not_initialized;
+        default: return false;
+    }
+}
+
 std::string_view result_name(int cu_result) noexcept {
     switch (cu_result) {
 #define ISTHMUS_CUDA_RESULT(name, spelling, value) \
@@ -204,6 +214,10 @@ Explanation explain_refusal(Code code, std::string_view call) noexcept {
                     "isthmus-kernel-image with "
                     "--nvcc; docs/kernels.md), or launch it on the CPU device"};
         case Code::unsupported:
+            if (call == "release") {
+                return {"the CUDA backend handed out no memory of this kind",
+                        "release the block as its allocator handed it out"};
+            }
             if (call == "allocate") {
                 return {"the CUDA backend does not allocate this kind of memory",
                         "ask for device, pool, managed, pinned or write_combined memory"};

@@ -15,6 +15,12 @@ namespace isthmus::platform::cuda {
 Code code_of(int cu_result) noexcept;
 // After such a code every later call of the process on that device answers the same (observed: 700, 716, 719).
 bool is_sticky(int cu_result) noexcept;
+// May the same call succeed when it is made again at once or later? Not after a fault, nor where the answer is about
+// the arguments, the machine or an open capture.
+bool may_pass(int cu_result) noexcept;
+inline bool may_pass(const Status& status) noexcept {
+    return may_pass(status.driver_code);
+}
 // "CUDA_ERROR_INVALID_VALUE"; empty for a number that this version does not know.
 std::string_view result_name(int cu_result) noexcept;
 

@@ -58,10 +58,10 @@ KernelModules::~KernelModules() {
     if (context_.library().forked()) return;
     for (const auto& loaded : libraries_) {  // of no context: they outlive one that died
         const CaptureCare care(context_.library());
-        (void)context_.api().library_unload(loaded.second);
+        (void)insist([&] { return context_.api().library_unload(loaded.second); });
     }
     for (const auto& loaded : modules_) {
-        (void)context_.inside("cuModuleUnload", [&] { return context_.api().module_unload(loaded.second); });
+        (void)context_.give_back("cuModuleUnload", [&] { return context_.api().module_unload(loaded.second); });
     }
 }
 

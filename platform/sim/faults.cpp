@@ -46,7 +46,17 @@ struct Plan {
     Result code = 0;
     bool persistent = false, sticky = false, stands = false;
     std::uint64_t delay_ms = 0;
+    std::uint64_t one_in = 0;  // 0: not at random
+    std::uint64_t draws = 0;   // state of the random numbers; begins as the seed
     std::uint64_t seen = 0;
+
+    // Of splitmix64.
+    bool drawn() noexcept {
+        draws += 0x9E3779B97F4A7C15u;
+        std::uint64_t mixed = (draws ^ (draws >> 30)) * 0xBF58476D1CE4E5B9u;
+        mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
+        return (mixed ^ (mixed >> 31)) % one_in == 0;
+    }
 };
 
 struct Faults {
@@ -88,6 +98,10 @@ std::optional<Plan> parse_plan(std::string_view text) {
             plan.code = static_cast<Result>(value);
         } else if (key == "delay_ms" && is_number) {
             plan.delay_ms = value;
+        } else if (key == "one_in" && is_number && value > 0) {
+            plan.one_in = value;
+        } else if (key == "seed" && is_number) {
+            plan.draws = value;
         } else if (key == "persistent") {
             plan.persistent = true;
         } else if (key == "sticky") {
@@ -148,6 +162,7 @@ Result play_plans(Faults& state, CallId id) {
             if (!means(plan.function, id)) continue;
             const std::uint64_t seen = ++plan.seen;
             if (plan.nth != 0 && seen != plan.nth && !(plan.persistent && seen > plan.nth)) continue;
+            if (plan.one_in != 0 && !plan.drawn()) continue;
             delay_ms += plan.delay_ms;
             stands |= plan.stands;
             if (code != 0 || plan.code == 0) continue;

@@ -15,6 +15,7 @@ extern "C" {
  *   n=3  or  nth=3       at the third matching call, counted from here; without it, at every one
  *   code=2               answer this CUresult instead of doing anything
  *   persistent           from the n-th matching call on
+ *   one_in=40            at matching calls drawn at random, one in so many; with it  seed=7  names the draw
  *   sticky               the code also becomes the device's sticky error (the current context's device)
  *   delay_ms=5           wait before going on (alone: the call then works as usual)
  *   stands               wait until the plans are replaced, as a call does whose queue is full, then go on

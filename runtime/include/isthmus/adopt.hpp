@@ -24,9 +24,12 @@ struct AdoptOptions {
     // registered, or device (copied). Memory that may not be written has to be declared as read by both sides.
     SharedUse use{};
     // Called exactly once, from whichever thread lets go last, when no use of the memory is left: behind release(), the
-    // buffer's end, a graph's that holds it, or the runtime's; also on a lost device, whose work has ended. Not called:
-    // where adopt() fails (the memory was never taken); in the child of a fork(), whose parent still has it; and while
-    // a kernel hangs that uses it, until that ends. It must be noexcept and calls nothing of this library.
+    // buffer's end, a graph's that holds it, or the runtime's; also on a lost device, whose work has ended. Where the
+    // driver does not let go of registered memory at once, from a later call on the device that tried again. Not
+    // called: where adopt() fails (the memory was never taken); in the child of a fork(), whose parent still has it;
+    // while a kernel hangs that uses it, until that ends; and where the driver has it registered even when the device
+    // closes (the log says so): then the memory must stay as it is until the process ends. It must be noexcept and
+    // calls nothing of this library.
     std::function<void(void* pointer, std::size_t bytes)> release{};
     isthmus_adopt_callbacks c_release{};  // the same in C; called behind `release` where both are given
     // The first use, on whichever side, waits for these: an event of any device (of code beside the runtime: record it

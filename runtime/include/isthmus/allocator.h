@@ -21,7 +21,8 @@ typedef struct isthmus_memory_block {
 } isthmus_memory_block;
 
 /* Called from any thread, possibly from several at once; never for 0 bytes. Both answer 0, or a number of
- * isthmus::Code (6: out of memory); a failed allocate has handed out nothing. `stream` is isthmus::Stream::id(),
+ * isthmus::Code (6: out of memory); a failed allocate has handed out nothing, a failed release has taken nothing and
+ * may be called again. `stream` is isthmus::Stream::id(),
  * 0 for none. `destroy` (may be NULL) is called once, after the last use. */
 typedef struct isthmus_allocator_callbacks {
     void* context;

@@ -40,7 +40,8 @@ struct MemoryBlock {
 //   allocate()  is never called for 0 bytes. An Error is handed on as it is.
 //   release()   gives back what this allocator handed out. `after`: stream-ordered allocators free behind the work of
 //               that stream; nullptr: the caller has waited for every use. Blocks of the kinds pool and managed_pool
-//               come with a stream while work still uses them; blocks of other kinds never do.
+//               come with a stream while work still uses them; blocks of other kinds never do. An Error says that the
+//               block was not taken and may be released again: Buffer::release() hands it on and keeps the block.
 // Both may be called from several threads at once.
 template <class A>
 concept MemoryAllocator = requires(A& allocator, const AllocationRequest& request, const MemoryBlock& block,

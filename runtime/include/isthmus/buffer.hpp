@@ -47,8 +47,11 @@ public:
     // May another process be given this memory? Says what stands against it (K15). What is made for that, and how it is
     // given: ExportableBuffer (shared_memory.hpp).
     AccessAnswer can_export() const noexcept;
-    // Gives the memory back now and says whether that worked; afterwards the buffer is empty. While it waits, parts of
-    // the buffer answer Code::invalid_handle; where the wait runs out, they and the buffer work on.
+    // Gives the memory back now; the buffer is empty then. On an error nothing has changed: the buffer keeps its
+    // memory, and can be used and released again. Errors: in_use (a view, a graph or a service uses it), timed_out,
+    // not_ready, what a user's allocator answers, and what the driver answers where it does not let go of adopted
+    // memory. Memory of the runtime that the driver does not take at once counts as released; the runtime tries again,
+    // and logs it. While it waits, parts of the buffer answer Code::invalid_handle.
     Result<void> release(Wait wait = {});
 
     const std::shared_ptr<detail::BufferState>& state() const noexcept { return state_; }

@@ -170,6 +170,38 @@ TEST_F(CudaCalls, HostMemoryWithoutADeviceAddressIsGivenBack) {
     EXPECT_NE(std::string(fake().calls()).find("cuMemHostUnregister"), std::string::npos);
 }
 
+// keeps K12, R6
+TEST_F(CudaCalls, AFirstStepThatCannotBeUndoneIsSaid) {
+    make_stream();
+    Allocation allocation;
+    for (int twice = 0; twice < 2; ++twice) fake().fail("cuMemHostGetDevicePointer_v2", 1);
+    for (int tries = 0; tries < 3; ++tries) fake().fail("cuMemFreeHost", 2);
+    for (int tries = 0; tries < 3; ++tries) fake().fail("cuMemHostUnregister", 2);
+    fake().clear();
+    EXPECT_EQ(memory().allocate(MemoryKind::pinned, 64, Attachment::global, {}, allocation).code,
+              Code::invalid_argument);
+    EXPECT_NE(allocation.host, nullptr);
+    EXPECT_EQ(allocation.bytes, 64u);
+    char page[64];
+    std::uint64_t device = 1;
+    EXPECT_FALSE(memory().register_host(page, sizeof page, false, device).ok());
+    EXPECT_EQ(device, 0u) << "it is registered still";
+    const std::string calls = fake().calls();
+    const auto times = [&](std::string_view call) {
+        int found = 0;
+        for (std::size_t at = calls.find(call); at != std::string::npos; at = calls.find(call, at + 1)) ++found;
+        return found;
+    };
+    EXPECT_EQ(times("cuMemFreeHost"), 3) << "what may pass is tried again";
+    EXPECT_EQ(times("cuMemHostUnregister"), 3);
+    fake().fail("cuMemHostUnregister", 713);
+    fake().clear();
+    EXPECT_FALSE(memory().unregister_host(page).ok());
+    EXPECT_EQ(std::string(fake().calls()).find("cuMemHostUnregister"),
+              std::string(fake().calls()).rfind("cuMemHostUnregister"))
+        << "what is not registered is not asked for twice";
+}
+
 // keeps K6
 TEST_F(CudaCalls, ManagedMemoryIsAttachedAsAsked) {
     const StreamHandle stream = make_stream();

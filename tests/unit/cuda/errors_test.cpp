@@ -98,6 +98,22 @@ TEST(CudaErrors, NoRemedyNamesAnOptionOfThisBuild) {
     EXPECT_GT(remedies, 20);
 }
 
+// keeps R1
+TEST(CudaErrors, AReleaseThatIsRefusedSpeaksOfReleasing) {
+    const Error release = explain_status({Code::unsupported, 0, "release"}, "releasing memory", "");
+    EXPECT_FALSE(says(release.message(), "allocate")) << release.text();
+    EXPECT_TRUE(says(release.remedy(), "release"));
+    const Error allocate = explain_status({Code::unsupported, 0, "allocate"}, "allocating", "");
+    EXPECT_TRUE(says(allocate.message(), "allocate"));
+}
+
+TEST(CudaErrors, OnlyFailuresThatMayPassAreTriedAgain) {  // keeps R6
+    for (const int code : {2, 304, 802, 999}) EXPECT_TRUE(isthmus::platform::cuda::may_pass(code)) << code;
+    for (const int code : {0, 1, 3, 4, 201, 400, 700, 709, 713, 801, 900}) {
+        EXPECT_FALSE(isthmus::platform::cuda::may_pass(code)) << code;
+    }
+}
+
 // keeps R3
 TEST(CudaErrors, AForkedChildIsToldAboutTheForkAndNotAboutInitialisation) {
     const Error error = explain_status({Code::forked, 3, "cuMemAlloc_v2"}, "allocating 64 bytes", "not initialized");

@@ -49,8 +49,8 @@ constexpr std::uintptr_t first_context = 0xC0;
 
 struct State {
     std::string calls;
-    std::map<std::string, CUresult, std::less<>> planned;
-    std::vector<CUcontext> stack;  // of the one thread that calls
+    std::map<std::string, std::vector<CUresult>, std::less<>> planned;  // one answer after the other
+    std::vector<CUcontext> stack;                                       // of the one thread that calls
     bool streams_need_context = false;
     std::uintptr_t last_handle = 0x1000;
     CUdeviceptr last_address = 0x70000000;
@@ -122,8 +122,10 @@ extern "C" CUresult fake_answer(const char* function) {
 #else
     state().calls.append(function).append(" ");
     if (const auto planned = state().planned.find(function); planned != state().planned.end()) {
-        const CUresult code = planned->second;
-        state().planned.erase(planned);
+        std::vector<CUresult>& answers = planned->second;
+        const CUresult code = answers.front();
+        answers.erase(answers.begin());
+        if (answers.empty()) state().planned.erase(planned);
         return code;
     }
     if (meets_a_dead_context(function)) return result::context_is_destroyed;
@@ -141,7 +143,7 @@ EXPORT void fake_clear() {
     state().calls.clear();
 }
 EXPORT void fake_fail(const char* function, int code) {
-    state().planned[function] = code;
+    state().planned[function].push_back(code);
 }
 EXPORT void fake_streams_need_context(int needed) {
     state().streams_need_context = needed != 0;

@@ -147,6 +147,7 @@ public:
             return {Code::driver_error, 999, "release"};
         }
         const platform::Status status = world_.call("release " + std::string(name(allocation.kind)), "release");
+        if (!status.ok()) return status;
         if (world_.memory.erase(allocation.device) == 1) {
             const std::shared_ptr<void> freed(reinterpret_cast<void*>(allocation.device), std::free);
             const bool ordered = allocation.kind == MemoryKind::pool || allocation.kind == MemoryKind::managed_pool;
@@ -167,8 +168,9 @@ public:
         return {};
     }
     platform::Status unregister_host(void* host) override {
-        world_.registrations.erase(host);
-        return world_.call("unregister", "unregister");
+        const platform::Status status = world_.call("unregister", "unregister");
+        if (status.ok()) world_.registrations.erase(host);
+        return status;
     }
     platform::Status copy(std::uint64_t to, std::uint64_t from, std::size_t bytes, platform::CopyDirection direction,
                           platform::StreamHandle stream) override {

@@ -32,6 +32,27 @@ TEST(SimFaults, ANameWithoutVersionAndPersistenceAreUnderstood) {
     });
 }
 
+TEST(SimFaults, FaultsDrawnFromOneSeedAreTheSame) {
+    in_own_process([] {
+        open_device();
+        std::string first, again, other;
+        for (std::string* const drawn : {&first, &again, &other}) {
+            const std::string seed = drawn == &other ? "2" : "1";
+            REQUIRE_CODE(isthmus_sim_fault_plan(("call=cuCtxGetDevice:one_in=4:seed=" + seed + ":code=999").c_str()),
+                         0);
+            for (int call = 0; call < 400; ++call) {
+                int device = 0;
+                drawn->push_back(cuCtxGetDevice(&device) == 999 ? 'x' : '.');
+            }
+        }
+        REQUIRE_THAT(first == again);
+        REQUIRE_THAT(first != other);
+        long failed = 0;
+        for (const char one : first) failed += one == 'x';
+        REQUIRE_THAT(failed > 50 && failed < 150);
+    });
+}
+
 TEST(SimFaults, AStickyFaultLosesTheDevice) {  // keeps R2's ground
     in_own_process([] {
         open_device();
