@@ -82,11 +82,18 @@ TEST(Access, SeveralBuffersAreAccessibleOnlyTogether) {  // keeps A13
 }
 
 TEST(Access, ViewsAnswerAsTheirOwner) {  // keeps A13
-    on_every_device([](Device& device) {
-        Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(count).value();
-        const auto open = buffer.read_on_host().value();
-        EXPECT_EQ(device.can_access(open).verdict, device.can_access(buffer).verdict);
-        EXPECT_EQ(runtime().cpu().can_access(open).verdict, runtime().cpu().can_access(buffer).verdict);
+    on_every_device([](Device& owner) {
+        for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::device, MemoryKind::managed}) {  // device: staged
+            SCOPED_TRACE(isthmus::name(kind));
+            if (kind == MemoryKind::managed && !owner.capabilities().has(Feature::managed)) continue;
+            isthmus::SharedUse use;
+            use.kind = kind;
+            Buffer<std::int32_t> buffer = owner.allocate_shared<std::int32_t>(count, use).value();
+            const auto open = buffer.read_on_host().value();
+            on_every_device([&](Device& asking) {
+                EXPECT_EQ(asking.can_access(open).verdict, asking.can_access(buffer).verdict) << asking.index();
+            });
+        }
     });
 }
 

@@ -119,7 +119,7 @@ TEST(Conditional, ABranchRunsOnceOrNotAtAll) {  // keeps S14
     });
 }
 
-TEST(Conditional, WhatABodyWouldWriteStaysWhereItDoesNotRun) {  // keeps S14, C5
+TEST(Conditional, WhatABodyWouldWriteStaysWhereItDoesNotRun) {  // keeps S14
     where_graphs_decide([](Device& device) {
         SharedUse use;
         use.kind = MemoryKind::device;  // of two sides, the host's being the newer one here

@@ -133,6 +133,15 @@ TEST(Current, AStreamThatIsNamedWinsOverTheCurrentDevice) {
         EXPECT_TRUE(worked(named.synchronize()));
         EXPECT_TRUE(scoped.finished().value()) << "nothing was given to it";
         EXPECT_EQ(copied.read_on_host().value()[count - 1], 5);
+        if (device.is_cpu()) return;  // its copies are done at once, on whichever stream
+        Buffer<std::int32_t> from = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> to = device.allocate<std::int32_t>(count).value();
+        EXPECT_TRUE(worked(named.fill_bytes(from, 0)));
+        const std::uint64_t before = named.launch(add_one, count, from).value().position;
+        EXPECT_TRUE(worked(isthmus::copy(to, from, named)));
+        const std::uint64_t behind = named.launch(add_one, count, from).value().position;
+        EXPECT_TRUE(unless_fault(behind == before + 2)) << before << " and " << behind;
+        EXPECT_TRUE(worked(named.synchronize()));
     });
 }
 

@@ -78,6 +78,8 @@ TEST(External, TheSameStreamHasTheSameStateAndALaterOneAtItsAddressHasNot) {
             Stream second = device.wrap_stream(foreign.get()).value();
             before = first.id();
             EXPECT_EQ(second.id(), before);
+            ForeignStream beside(device);
+            EXPECT_NE(device.wrap_stream(beside.get()).value().id(), before);
             (void)first.launch(add_one, count, pinned(device, 0)).value();
         }
         ForeignStream later(device);  // drivers use the handle again at once

@@ -405,6 +405,7 @@ TEST(Graphs, WhatIsFreedWhileACaptureIsOpenIsFreedWhenItEnds) {
     on_every_device([](Device& device) {
         Stream stream = device.create_stream().value();
         Buffer<std::int32_t> released = device.allocate<std::int32_t>(count).value();
+        Buffer<std::int32_t> elsewhere = device.allocate<std::int32_t>(count).value();
         Buffer<std::int32_t> result = shared(device, MemoryKind::pinned);
         write(result, 0);
         Capture capture = stream.begin_capture().value();
@@ -412,6 +413,8 @@ TEST(Graphs, WhatIsFreedWhileACaptureIsOpenIsFreedWhenItEnds) {
         const long before = conformance::driver_calls();
         EXPECT_TRUE(worked(released.release()));
         { Buffer<std::int32_t> passing = std::move(released); }
+        // On another thread, too: a graph may be about to use it.
+        conformance::Thread([&] { EXPECT_TRUE(worked(elsewhere.release())); }).join();
         EXPECT_TRUE(unless_fault(conformance::driver_calls() == before)) << "the driver was asked";
         const GraphInstance instance = capture.end().value().instantiate().value();
         stream.launch(instance).value();

@@ -333,7 +333,7 @@ TEST_F(Services, WhatTheServiceUsesAndGoesOutOfScopeIsFreedWhenItStops) {
     });
 }
 
-// keeps G10, N1
+// keeps G10
 TEST_F(Services, AMachineThatPinsMakesRoomForMemoryOfSomebodyElseOnlyWithoutAService) {
     on_every_server([](Device& device) {
         alignas(4096) static std::uint64_t memory[512];

@@ -126,10 +126,13 @@ Past Model::wholly(const Past& nodes) const {
 
 Past Model::past_of(const Stream& stream, const Work& work) const {
     Past past = stream.past | host_;
+    const bool by_host = is_copy(work.act) && copied_by_host(work);
     for (const Use& use : work.uses) {
         past |= use.buffer->made;
-        if (is_copy(work.act) && use.buffer->device != stream.device)
-            past |= closure(conflicts(*use.buffer, use.writes));
+        if (!is_copy(work.act) || use.buffer->device == stream.device) continue;
+        // The host waits for what uses the bytes, streams for all that uses the buffer.
+        const unsigned halves = by_host || use.buffer->facts.pageable ? use.halves : both_halves;
+        past |= closure(conflicts(*use.buffer, use.writes, halves));
     }
     return past;
 }
@@ -216,7 +219,9 @@ Model::Node Model::happen(const std::shared_ptr<Stream>& stream, const Work& wor
                          });
     for (const Use& use : work.uses) {
         happened.early |= !happened.kernel && !use.buffer->facts.plain;
-        use.buffer->accesses.push_back({node, use.writes, use.halves, stream, between});
+        // Pageable memory of another device has been read or written when the call returns.
+        const bool over = is_copy(work.act) && use.buffer->facts.pageable && use.buffer->device != stream->device;
+        if (!over) use.buffer->accesses.push_back({node, use.writes, use.halves, stream, between});
         stream->works_unasked |= use.buffer->facts.turns || use.buffer->facts.pooled;
         if (use.buffer->facts.turns) use.buffer->turn_of = stream;
     }
@@ -744,6 +749,13 @@ void Model::apply_capture(const Step& step, const Answer& answer) {
     }
 }
 
+// By the calling thread, which then has no stream behind the copy: it is over at return.
+bool Model::copied_by_host(const Work& work) {
+    const auto is = [&](bool KindFacts::*fact) { return [fact](const Use& use) { return use.buffer->facts.*fact; }; };
+    return std::all_of(work.uses.begin(), work.uses.end(), is(&KindFacts::on_host)) &&
+           std::any_of(work.uses.begin(), work.uses.end(), is(&KindFacts::pageable));
+}
+
 void Model::apply_work(const Step& step) {
     const Work work = *work_of(step);
     const std::shared_ptr<Stream>& stream = streams_[step.at];
@@ -758,9 +770,9 @@ void Model::apply_work(const Step& step) {
     const Node node = happen(stream, work, before);
     stream->past = before;
     stream->past.set(node);
-    if (!is_copy(work.act)) return;
+    if (!is_copy(work.act) || copied_by_host(work)) return;
     for (const Use& use : work.uses) {
-        if (use.buffer->device == stream->device) continue;
+        if (use.buffer->device == stream->device || use.buffer->facts.pageable) continue;
         for (const Access& access : use.buffer->accesses) {
             if (access.stream->device == use.buffer->device && !access.between) access.stream->past |= stream->past;
         }

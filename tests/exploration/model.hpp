@@ -7,7 +7,8 @@
 //   * the host has a past: what it waited for, or was told to be over. What is issued later comes after it;
 //   * memory that a stream allocated in its order is there before anybody's use of it;
 //   * a copy that meets memory of another device comes behind what uses it there, and what that device's streams, as
-//     far as they used it for work of their own device, are given later comes behind the copy;
+//     far as they used it for work of their own device, are given later comes behind the copy; not so where that memory
+//     is pageable, which has been read or written at return, nor where the calling thread copies;
 //   * a launch of a graph comes after its stream's past and after the instance's last launch; inside it, operations
 //     are ordered as the pasts of the captured streams were. A stream that waits for an event of a capture joins it;
 //     what it was given before stays outside, and what joined streams record has to be in the past of the first one
@@ -42,6 +43,8 @@ struct KindFacts {
     bool moves = false;     // its pages are brought to the device before a use, which counts as one of their own
     bool pooled = false;    // given back in the order of a stream
     bool plain = false;     // used in place, and copied by the driver: the host takes no part
+    bool on_host = false;   // host memory that is used in place
+    bool pageable = false;  // and that is not locked: the calling thread copies between it and other host memory
 };
 struct MachineFacts {
     std::size_t gpus = 1;
@@ -222,6 +225,7 @@ private:
     void apply_memory(const Step& step);
     void apply_view(const Step& step);
     void apply_capture(const Step& step, const Answer& answer);
+    static bool copied_by_host(const Work& work);
     void apply_work(const Step& step);
     void apply_graph_launch(const Step& step);
     void close(const std::shared_ptr<Capture>& capture);

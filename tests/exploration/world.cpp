@@ -261,7 +261,10 @@ MachineFacts learn(Runtime& runtime) {
             known.whole = known.turns || buffer->path() == LaunchPath::stage;
             known.shares = buffer->concurrent_on_host().ok();
             const bool in_place = buffer->path() == LaunchPath::pass || buffer->path() == LaunchPath::prefetch;
-            known.plain = in_place && buffer->kind() != MemoryKind::host && buffer->kind() != MemoryKind::host_numa;
+            const MemoryKind made = buffer->kind();
+            known.pageable = in_place && (made == MemoryKind::host || made == MemoryKind::host_numa);
+            known.on_host = known.pageable || (in_place && made == MemoryKind::pinned);
+            known.plain = in_place && !known.pageable;
         }
     }
     return facts;

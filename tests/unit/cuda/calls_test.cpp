@@ -54,6 +54,20 @@ TEST_F(CudaCalls, AFailedCreationLeavesTheCallersContextAsItWas) {
     EXPECT_EQ(fake().current(), foreign);
 }
 
+// keeps K9
+TEST_F(CudaCalls, AFreeEntersTheContextOfItsDeviceWhicheverIsCurrent) {
+    fake().set_current(foreign);
+    for (const MemoryKind kind : {MemoryKind::device, MemoryKind::managed, MemoryKind::pinned}) {
+        Allocation allocation;
+        ASSERT_TRUE(memory().allocate(kind, 64, Attachment::global, {}, allocation).ok());
+        fake().clear();
+        EXPECT_TRUE(memory().release(allocation, {}).ok());
+        const std::string free = kind == MemoryKind::pinned ? "cuMemFreeHost" : "cuMemFree_v2";
+        EXPECT_EQ(std::string(fake().calls()), "cuCtxPushCurrent_v2 cuCtxGetId " + free + " cuCtxPopCurrent_v2 ");
+        EXPECT_EQ(fake().current(), foreign);
+    }
+}
+
 TEST_F(CudaCalls, ThePrimaryContextIsRetainedOnceAndGivenBackAtTheEnd) {
     make_stream();
     drivers_[0]->memory();

@@ -32,6 +32,12 @@ TEST(ExportRules, ManagedMemoryViewsAndForeignMemoryAreRefusedEachForItsOwnReaso
         reasons.insert(answer.reason);
     }
     EXPECT_EQ(reasons.size(), 4u);
+    // Not the reason of another kind, either.
+    for (const MemoryKind kind : {MemoryKind::managed, MemoryKind::managed_pool}) {
+        const std::string_view reason = exportable(kind, ExportOrigin::own).reason;
+        EXPECT_NE(reason.find("managed memory"), std::string_view::npos) << reason;
+        EXPECT_NE(reason, exportable(MemoryKind::pool, ExportOrigin::own).reason);
+    }
 }
 
 // keeps K15

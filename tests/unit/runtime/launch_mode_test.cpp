@@ -575,6 +575,16 @@ TEST(Peers, AccessIsSwitchedPerDirectionAndRecorded) {  // keeps A4, A14, A15, L
     EXPECT_EQ(machine[0].can_access(there).verdict, Verdict::no);
 }
 
+TEST(Peers, TheCoarseQueryFollowsTheAllocatorThatIsCurrentNow) {  // keeps A14
+    Machine machine({gpu(0), gpu(1)});
+    machine.world.reachable = {0, 1};
+    ASSERT_TRUE(machine[0].enable_peer_access(machine[1]).ok());
+    EXPECT_TRUE(machine[0].can_access(machine[1]));
+    const isthmus::ScopedAllocator scope(machine[1], machine[1].allocator(MemoryKind::pool));
+    EXPECT_FALSE(machine[0].can_access(machine[1])) << "peer access opens no pool, which it allocates from now";
+    EXPECT_TRUE(machine[0].can_access(machine[0]));
+}
+
 TEST(Peers, ImpossibleSwitchesAreTypedRefusals) {  // keeps A4
     Machine machine({gpu(0), gpu(1)});
     Machine stranger({gpu(0), gpu(1)});
