@@ -13,6 +13,7 @@
 #include <platform/os.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -100,6 +101,12 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
     return memory;
 }
 
+// False: a service runs, for whose end the call would wait, or the driver did not do it.
+bool unregister_beside_services(DeviceState& device, void* pointer) {
+    const std::optional<CallInFlight> call = device.services.try_enter(rules::DriverUse::unregister_host);
+    return call && device.driver->memory().unregister_host(pointer).ok();
+}
+
 // What is used in the end: as registered memory where that worked.
 Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan) {
     if (!plan.registers) return plan.otherwise;
@@ -118,7 +125,7 @@ Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan)
         taking.address = address;
         return plan.registered;
     }
-    part.registered = address == 0;
+    part.registered = address == 0 && !unregister_beside_services(taking.device, part.pointer);
     // Pages that cannot be pinned, or that somebody registered already; anything that lasts comes up again.
     Error why = taking.device.failure(status, "registering the adopted memory");
     if (plan.insists || taking.device.is_lost()) return why;

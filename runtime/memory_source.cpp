@@ -214,9 +214,12 @@ Result<void> MemorySource::from_driver(std::size_t bytes, Piece& piece) {
     const platform::Status status =
         device.driver->memory().allocate(asked_, bytes, attachment, platform::StreamHandle::none, piece.allocation);
     if (status.ok()) return {};
-    // Of two steps the second one failed, and the first could not be undone.
-    if (piece.allocation.bytes != 0) device.unreturned.add(std::exchange(piece, {}));
-    return device.failure(status, allocating(bytes, asked_));
+    Error why = device.failure(status, allocating(bytes, asked_));
+    if (piece.allocation.bytes != 0) {  // of two steps the second one failed: undone now, or when no service runs
+        device.unreturned.add(std::exchange(piece, {}));
+        return_unreturned(device);
+    }
+    return why;
 }
 
 Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& piece) {

@@ -48,13 +48,7 @@ Status CudaMemory::allocate_managed(std::size_t bytes, Attachment attachment, St
         context_.inside("cuMemAllocManaged", [&] { return context_.api().mem_alloc_managed(&address, bytes, flag); });
     if (!status.ok()) return status;
     const Allocation made{MemoryKind::managed, host_pointer(address), address, bytes};
-    if (attachment == Attachment::stream) {
-        status = attach(made, attachment, stream);
-        if (!status.ok()) {
-            if (!release(made, stream).ok()) out = made;
-            return status;
-        }
-    }
+    if (attachment == Attachment::stream) status = attach(made, attachment, stream);
     out = made;
     return status;
 }
@@ -71,11 +65,6 @@ Status CudaMemory::allocate_host(MemoryKind kind, std::size_t bytes, Allocation&
     CUdeviceptr address = 0;
     status = context_.inside("cuMemHostGetDevicePointer_v2",
                              [&] { return api.mem_host_get_device_pointer(&address, host, 0); });
-    if (!status.ok()) {
-        const Allocation made{kind, host, 0, bytes};
-        if (!release(made, StreamHandle::none).ok()) out = made;
-        return status;
-    }
     out = {kind, host, address, bytes};
     return status;
 }
@@ -117,11 +106,7 @@ Status CudaMemory::register_host(void* host, std::size_t bytes, bool read_only, 
     CUdeviceptr address = 0;
     status = context_.inside("cuMemHostGetDevicePointer_v2",
                              [&] { return api.mem_host_get_device_pointer(&address, host, 0); });
-    if (!status.ok()) {
-        if (!unregister_host(host).ok()) device = 0;
-        return status;
-    }
-    device = address;
+    device = status.ok() ? address : 0;
     return status;
 }
 

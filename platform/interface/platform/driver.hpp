@@ -50,14 +50,16 @@ public:
     virtual ~Memory() = default;
     // Kinds: device, pool (ordered on `stream`), managed, pinned, write_combined; the CPU device: all of them as
     // host memory. `attachment` matters for managed only. bytes > 0. On an error `out` is as it was, or what the first
-    // of two steps made and could not be undone: then release() is still to be called.
+    // of two steps made: then release() is still to be called. The caller does, because undoing waits for kernels that
+    // run, and only the caller knows of services.
     virtual Status allocate(MemoryKind kind, std::size_t bytes, Attachment attachment, StreamHandle stream,
                             Allocation& out) = 0;
     // Undoes allocate(). A pool allocation is freed in the order of `stream`; for the other kinds the caller has
     // waited for every use. On an error the memory is still there.
     virtual Status release(const Allocation& allocation, StreamHandle stream) = 0;
     // Makes host memory usable by the device; `device` receives its address there. On an error `device` is 0 where the
-    // memory is registered all the same and unregister_host() is still to be called; else it is as it was.
+    // memory is registered all the same (a second step failed) and unregister_host() is still to be called; else it is
+    // as it was.
     virtual Status register_host(void* host, std::size_t bytes, bool read_only, std::uint64_t& device) = 0;
     virtual Status unregister_host(void* host) = 0;
     // What another process opens memory of kind device by, the older way: the allocation that begins at `address`.
