@@ -97,7 +97,7 @@ Error refusal(const Capabilities& device, const AtomicQuestion& question, const 
 Error of_another_device(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device) {
     return {Code::wrong_device,
             argument_text(kernel, argument) + " is counted by the threads of one device and was given to " +
-                std::string(device.driver->facts().name) + ", which did not make it",
+                named(device) + ", which did not make it",
             "make one for each device, and add up"};
 }
 

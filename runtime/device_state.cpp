@@ -120,7 +120,7 @@ Error DeviceState::unusable(std::string_view what) const {
                 "let the host function tell another thread, which makes the call"};
     }
     return Error(Code::device_lost,
-                 std::string(what) + " was refused: " + std::string(driver->facts().name) +
+                 std::string(what) + " was refused: " + named(*this) +
                      " reported a fault from which the driver does not recover in this process",
                  "read what host memory holds, then end the process and start again; run the failing kernel under "
                  "compute-sanitizer")
@@ -303,6 +303,10 @@ std::vector<std::shared_ptr<StreamState>> DeviceState::live_streams() {
         if (std::shared_ptr<StreamState> stream = known.lock()) live.push_back(std::move(stream));
     }
     return live;
+}
+
+std::string named(const DeviceState& device) {
+    return std::string(device.driver->facts().name) + " (device " + std::to_string(device.index) + ")";
 }
 
 }  // namespace isthmus::inline v0::detail

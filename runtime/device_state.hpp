@@ -157,4 +157,7 @@ private:
     std::weak_ptr<StreamState> download_stream_;
 };
 
+// "NVIDIA H200 (device 1)", for messages: machines often have several devices of one name.
+std::string named(const DeviceState& device);
+
 }  // namespace isthmus::inline v0::detail

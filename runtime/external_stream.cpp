@@ -45,7 +45,7 @@ private:
 constexpr std::uint64_t not_ours = std::uint64_t{1} << 63;
 
 Error not_wrapped(const DeviceState& device, const platform::Status& status) {
-    const std::string name(device.driver->facts().name);
+    const std::string name = named(device);
     if (status.code == Code::wrong_device) {
         return {
             Code::wrong_device, "the stream belongs to another context than the primary one of " + name,

@@ -61,8 +61,7 @@ Result<void> refuse_unshared(const BufferState& buffer) {
         rules::concurrent_view(buffer.device->capabilities, buffer.kind, buffer.path, buffer.io_memory);
     if (answer) return {};
     return Error(Code::not_accessible,
-                 "the CPU may not use this " + std::string(name(buffer.kind)) + " memory of " +
-                     std::string(buffer.device->driver->facts().name) +
+                 "the CPU may not use this " + std::string(name(buffer.kind)) + " memory of " + named(*buffer.device) +
                      " while the device does: " + std::string(answer.reason),
                  std::string(answer.remedy));
 }

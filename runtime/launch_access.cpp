@@ -251,7 +251,7 @@ std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const P
 }
 
 std::string described(const BufferState& buffer) {
-    return std::string(name(buffer.kind)) + " memory of " + std::string(buffer.device->driver->facts().name);
+    return std::string(name(buffer.kind)) + " memory of " + named(*buffer.device);
 }
 
 std::string described(const Provenance& memory) {
@@ -259,7 +259,7 @@ std::string described(const Provenance& memory) {
     if (memory.id == 0) return "ordinary host memory";
     std::string text = memory.foreign ? "foreign " : "";
     text += std::string(name(memory.kind)) + " memory";
-    if (memory.owner) text += " of " + std::string(memory.owner->driver->facts().name);
+    if (memory.owner) text += " of " + named(*memory.owner);
     return text;
 }
 

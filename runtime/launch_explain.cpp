@@ -25,7 +25,7 @@ using detail::StreamState;
 using Doing = JudgedArgument::Doing;
 
 std::string owner_name(const BufferState& buffer) {
-    return std::string(buffer.device->driver->facts().name);
+    return named(*buffer.device);
 }
 
 // The path of a buffer that this launch passes: its own on its own device, plain use on another one.
@@ -59,7 +59,7 @@ public:
     Explainer(StreamState& stream, LaunchMode mode, const KernelInfo& kernel)
         : stream_(stream), device_(*stream.device), kernel_(kernel) {
         out_.mode = mode;
-        out_.device = device_.driver->facts().name;
+        out_.device = named(device_);
     }
 
     void add(std::uint32_t at, const LaunchArgument& argument) {
@@ -111,7 +111,7 @@ private:
         const AccessAnswer answer =
             detail::range_access(device_, reinterpret_cast<std::uintptr_t>(argument.raw), bytes, &memory);
         explained.kind = memory.kind;
-        if (memory.owner) explained.device = memory.owner->driver->facts().name;
+        if (memory.owner) explained.device = named(*memory.owner);
         explained.verdict = answer.verdict;
         settle(at, judged, answer, LaunchPath::pass, {judged.address, bytes, explained.use, judged.ordinal}, explained);
         if (judged.doing == Doing::refuse) refuse(detail::refusal_of_raw(kernel_, at, device_, judged));

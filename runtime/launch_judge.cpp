@@ -76,7 +76,7 @@ bool is_gpu_memory(const Provenance& memory) {
 }
 
 std::string to_device(const DeviceState& device, const JudgedArgument& judged) {
-    return " and was given to " + std::string(device.driver->facts().name) + ": " + std::string(judged.answer.reason);
+    return " and was given to " + named(device) + ": " + std::string(judged.answer.reason);
 }
 
 JudgedArgument judge_known_raw(const DeviceState& device, const LaunchArgument& argument, LaunchMode mode,
@@ -129,7 +129,7 @@ void warn(const DeviceState& device, const KernelInfo& kernel, std::uint32_t arg
         case WarnOnce::Answer::first:
             books.warnings_given.fetch_add(1, std::memory_order_relaxed);
             device.config->say(Severity::warning, "not verified: " + argument_text(kernel, argument) + " is " + what +
-                                                      ", given to " + std::string(device.driver->facts().name) + ": " +
+                                                      ", given to " + named(device) + ": " +
                                                       std::string(answer.reason) +
                                                       ". Try: " + std::string(answer.remedy));
             break;
@@ -245,8 +245,8 @@ Error concurrent_copy(const KernelInfo& kernel, std::uint32_t argument, const De
                       const JudgedArgument& judged) {
     return {Code::not_accessible,
             argument_text(kernel, argument) + " is to be used concurrently and would be copied around the kernel: " +
-                "the host and " + std::string(device.driver->facts().name) +
-                " would each use a side of their own; it is copied because " + std::string(judged.answer.reason),
+                "the host and " + named(device) + " would each use a side of their own; it is copied because " +
+                std::string(judged.answer.reason),
             "pass a buffer of pinned memory, which both sides use in place"};
 }
 

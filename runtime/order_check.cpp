@@ -217,8 +217,7 @@ void OrderChecker::seen_ended_streams(std::size_t device, const OrderClock& ende
 std::string OrderChecker::stream_text(std::uint64_t stream) const {
     const auto found = streams_.find(stream);
     const std::string number = "stream " + std::to_string(stream);
-    return found == streams_.end() ? number
-                                   : number + " of " + std::string(found->second->device->driver->facts().name);
+    return found == streams_.end() ? number : number + " of " + named(*found->second->device);
 }
 
 std::string OrderChecker::text(const OrderUse& use) const {

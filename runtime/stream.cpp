@@ -49,10 +49,8 @@ Result<void> Stream::wait(const Event& event) {
     if (!event.state()->device->usable()) return event.state()->device->unusable("waiting for an event");
     if (event.options().interprocess && event.state()->device != stream.device && !device.synchronous) {
         return Error(Code::wrong_device,
-                     "a stream of " + std::string(device.driver->facts().name) +
-                         " may not wait for an event for other processes of " +
-                         std::string(event.state()->device->driver->facts().name) +
-                         ": drivers were seen to crash in that call",
+                     "a stream of " + named(device) + " may not wait for an event for other processes of " +
+                         named(*event.state()->device) + ": drivers were seen to crash in that call",
                      "let a stream of the event's device wait for it, record an ordinary event behind that, and wait "
                      "for this one");
     }

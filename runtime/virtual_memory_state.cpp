@@ -313,10 +313,6 @@ Result<void> MappingState::undo() {
     return {};
 }
 
-std::string named(const DeviceState& device) {
-    return std::string(device.driver->facts().name) + " (device " + std::to_string(device.index) + ")";
-}
-
 Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace& place, RangeAccess access) {
     rules::Grantee grantee;
     grantee.same_runtime = who.books == owner.books;

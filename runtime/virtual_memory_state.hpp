@@ -29,9 +29,6 @@ Result<void> may_change_memory(const DeviceState& device, std::string_view what)
 platform::PhysicalRequest request_of(const DeviceState& device, std::size_t bytes, const PhysicalOptions& options);
 Result<platform::Granularity> ask_granularity(DeviceState& device, const PhysicalOptions& options);
 
-// "NVIDIA H200 (device 1)".
-std::string named(const DeviceState& device);
-
 using DeviceStates = std::vector<std::shared_ptr<DeviceState>>;
 void add_once(DeviceStates& devices, const std::shared_ptr<DeviceState>& device);
 constexpr std::size_t most_physical_bytes = std::size_t{1} << 46;  // no machine has more
