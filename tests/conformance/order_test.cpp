@@ -430,6 +430,11 @@ TEST(Order, AReportNamesBothUsesAndIsGivenOnce) {  // keeps S7
     Stream later = device.create_stream().value();
     Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
     Buffer<std::int32_t> out = device.allocate<std::int32_t>(count).value();
+    // Until another stream uses the memory, launches without the check would take the shortest way.
+    later.fill(data, 1).value();
+    for (int round = 0; round < 2; ++round) (void)later.launch(scale_into, count, out, data, 2).value();
+    EXPECT_TRUE(worked(later.synchronize()));
+    EXPECT_EQ(checked.violations(), 0U);
     (void)earlier.launch(add_one, count, data).value();
     for (int round = 0; round < 3; ++round) {
         const LaunchReport report = later.launch(scale_into, count, out, data, 2).value();

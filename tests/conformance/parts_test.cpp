@@ -80,6 +80,20 @@ TEST(Parts, KernelsAndViewsSeeTheElementsOfThePart) {  // keeps G8
             ASSERT_TRUE(worked(runtime().cpu().stream().launch(add_one, third, first)));
             EXPECT_EQ(seen.read_on_host().value()[third - 1], 6);
             expect_thirds(buffer, 6, 20, 2);
+            // What is written is a part: the rest stays, also where the other side has its latest content.
+            Buffer<std::int32_t> twos = pinned(device, third, 2);
+            ASSERT_TRUE(worked(stream.launch(scale_into, third, middle, twos, 4)));
+            {
+                auto view = first.write_on_host().value();
+                for (std::int32_t& one : view) one = 7;
+            }
+            expect_thirds(buffer, 7, 8, 2);
+            {
+                auto all = buffer.write_on_host().value();
+                for (std::int32_t& one : all) one = 9;
+            }
+            ASSERT_TRUE(worked(stream.launch(scale_into, third, middle, twos, 5)));
+            expect_thirds(buffer, 9, 10, 9);
         }
     });
 }

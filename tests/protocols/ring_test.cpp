@@ -145,7 +145,7 @@ TEST(Ring, PairsOfWordsLieOnBoundariesOfSixteenBytes) {
         EXPECT_EQ(slot_stride(count) % 2, 0u);
         EXPECT_TRUE(slot_stride(count) == count || slot_stride(count) == count + 1);
     }
-    static_assert(isthmus::detail::MailboxShape{3, 5, 4}.words() == (6 + 1) * 32 + 4 * 6 * 2);
+    EXPECT_EQ((isthmus::detail::MailboxShape{3, 5, 4}.words()), (6u + 1) * 32 + 4 * 6 * 2);
 }
 
 // The counters are relaxed as they are, and so is all that a message's words are stored with: what is left is the

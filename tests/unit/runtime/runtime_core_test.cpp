@@ -131,6 +131,23 @@ TEST(Core, ADepartureFenceIsRecordedOnceWhereAViewableBufferIsLeft) {  // keeps 
     EXPECT_EQ(world.calls, (std::vector<std::string>{"create event", "record", "launch add_one"}));
 }
 
+TEST(Core, ABufferThatIsUsedAgainIsNotLeftWhateverItsPlaceAmongTheArguments) {  // keeps L7, G8
+    FakeWorld world;
+    Device device = open(world);
+    Buffer<int> a = shared(device, 8, MemoryKind::pinned);
+    Buffer<int> b = shared(device, 8, MemoryKind::pinned);
+    number(a, 0);
+    number(b, 0);
+    (void)device.stream().launch(copy_over, 8, a, b).value();  // opens the stream, finds the code
+    world.calls.clear();
+    for (int round = 0; round < 3; ++round) {
+        (void)device.stream().launch(copy_over, 8, b, a).value();
+        (void)device.stream().launch(copy_over, 8, a, b).value();
+        (void)device.stream().launch(copy_over, 8, a, b).value();
+    }
+    EXPECT_EQ(world.calls, std::vector<std::string>(9, "launch copy_over"));
+}
+
 TEST(Core, AViewWaitsForTheLastUseOfItsBufferAndForNothingBehindIt) {  // keeps G8
     FakeWorld world;
     Device device = open(world);
@@ -379,6 +396,28 @@ TEST(Core, ManagedMemoryOfPhaseGuardedMachinesIsAttachedAndGivenBack) {  // keep
     EXPECT_EQ(other.launch(add_one, 8, a).code(), Code::in_use);
     EXPECT_EQ(a.read_on_host().value()[0], 6);
     EXPECT_TRUE(other.launch(add_one, 8, a).ok());
+}
+
+TEST(Core, ManagedMemoryIsTakenOverByAnotherStreamBehindItsReturn) {  // keeps K6, S10
+    FakeWorld world;
+    Device device = open(world, integrated_gpu());
+    Stream other = device.create_stream().value();
+    Buffer<int> a = shared(device, 8, MemoryKind::managed);
+    Buffer<int> b = device.allocate<int>(8).value();
+    number(a, 3);
+    (void)other.launch(add_one, 8, b).value();  // opens the stream
+    (void)device.stream().launch(add_one, 8, a).value();
+    (void)device.stream().launch(add_one, 8, b).value();  // leaves it: its return is queued, and nothing runs yet
+    ASSERT_EQ(world.calls.back(), "launch add_one");
+    ASSERT_EQ(world.count("attach host"), 1u);
+    world.calls.clear();
+    (void)other.launch(add_one, 8, a).value();
+    ASSERT_EQ(world.calls, (std::vector<std::string>{"wait", "attach stream", "launch add_one"}));
+    (void)other.launch(add_one, 8, b).value();
+    world.calls.clear();
+    (void)other.launch(add_one, 8, a).value();  // behind the return on the same stream, whose order suffices
+    EXPECT_EQ(world.calls, (std::vector<std::string>{"attach stream", "launch add_one"}));
+    EXPECT_EQ(a.read_on_host().value()[0], 6);
 }
 
 TEST(Core, ACopyToTheHostThatWasGivenUpNeverLandsOnWhatTheHostWroteSince) {  // keeps G8
