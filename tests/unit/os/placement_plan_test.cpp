@@ -115,7 +115,7 @@ TEST(PlacementPlan, NodeIdsAreNotCounted) {  // keeps H4
 }
 
 // The machine's own word for CDMM decides what its memory is; which nodes there are decides where host memory goes.
-TEST(PlacementPlan, HiddenGpuMemoryIsNoNodeAndAsksForNothing) {  // keeps H4, P1
+TEST(PlacementPlan, HiddenGpuMemoryIsNoNodeAndAsksForNothing) {  // keeps H4
     const machines::MachineRecord hidden = machines::find_record("gh200-cdmm").value();
     const machines::MachineRecord shown = machines::find_record("gh200-numa").value();
     ASSERT_EQ(hidden.facts.nvidia_param("CoherentGPUMemoryMode"), "driver");
