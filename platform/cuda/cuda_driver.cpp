@@ -9,8 +9,12 @@
 #include "cuda_transfers.hpp"
 #include "cuda_virtual_memory.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace isthmus::platform::cuda {
 namespace {
@@ -18,6 +22,19 @@ namespace {
 constexpr int memory_pools_supported = 115;    // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
 constexpr int virtual_memory_supported = 102;  // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 constexpr int multicast_supported = 132;       // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
+
+// What opening read stays as it was read: capabilities follow from it. Ascending.
+std::vector<AttributeFact> joined(std::vector<AttributeFact> first, const std::vector<AttributeFact>& all) {
+    const std::size_t read = first.size();
+    for (const AttributeFact& fact : all) {
+        const auto known = first.begin() + static_cast<std::ptrdiff_t>(read);
+        if (std::none_of(first.begin(), known, [&](const AttributeFact& one) { return one.id == fact.id; })) {
+            first.push_back(fact);
+        }
+    }
+    std::sort(first.begin(), first.end(), [](const auto& one, const auto& other) { return one.id < other.id; });
+    return first;
+}
 
 // Destruction runs upwards: modules are unloaded before the library gives the primary contexts back.
 class CudaDriver final : public Driver {
@@ -46,7 +63,8 @@ public:
             const std::lock_guard lock(reading_);
             if (!all_are_read_.load(std::memory_order_relaxed)) {
                 all_facts_ = facts_;
-                all_facts_.attributes = read_all_attributes(context_.api(), context_.device());
+                all_facts_.attributes =
+                    joined(facts_.attributes, read_all_attributes(context_.api(), context_.device()));
                 all_facts_.pci = read_pci(*library_, all_facts_);
                 all_are_read_.store(true, std::memory_order_release);
             }

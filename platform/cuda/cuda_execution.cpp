@@ -130,8 +130,9 @@ Status CudaExecution::elapsed_ms(EventHandle begin, EventHandle end, float& mill
 Status CudaExecution::share_event(EventHandle event, SharedHandle& out) {
     if (!context_.api().ipc_get_event_handle) return {Code::unsupported, 0, "cuIpcGetEventHandle"};
     CUipcEventHandle made{};
-    const Status status = context_.anywhere(
-        "cuIpcGetEventHandle", [&] { return context_.api().ipc_get_event_handle(&made, event_of(event)); });
+    // Observed on driver 580: a segmentation fault where another context is current.
+    const Status status = context_.inside("cuIpcGetEventHandle",
+                                          [&] { return context_.api().ipc_get_event_handle(&made, event_of(event)); });
     if (status.ok()) std::memcpy(out.data(), made.reserved, sizeof(made.reserved));
     return status;
 }

@@ -32,6 +32,11 @@ Result get_handle(Driver& d, ShareableBytes* handle, Event* event) {
     if (const Result lost = d.engine().device_code(event->context->device)) return lost;
     if (d.fact(event->context->device, attribute::ipc_events) == 0) return result::not_supported;
     if ((event->flags & interprocess) == 0) return result::invalid_handle;  // opened ones have no such flag
+    // Observed on driver 580.159.04 with two H200.
+    const Context* const current = current_context(d);
+    if (current && current->device != event->context->device) {
+        die_like_the_driver("cuIpcGetEventHandle with a context of another device current");
+    }
     *handle = event->shared->handle();
     return result::ok;
 }

@@ -135,7 +135,7 @@ TEST_F(FailedSteps, AMulticastObjectIsUnboundThenUnmappedThenReleased) {
     }
     if (all.size() < 2) GTEST_SKIP() << "no two devices take part";
     const auto failing = [](const char* call, const auto& step) {
-        ASSERT_EQ(plan()((std::string("call=") + call + ":n=1:code=999").c_str()), 0);
+        ASSERT_EQ(plan()((std::string("call=") + call + ":nth=1:code=999:persistent").c_str()), 0);
         EXPECT_EQ(step().code(), Code::driver_error) << call;
         ASSERT_EQ(plan()(nullptr), 0);
     };
@@ -180,7 +180,7 @@ TEST_F(FailedSteps, AddressesThatTheDriverDoesNotTakeBackAreReservedStill) {
     const std::size_t granule = memory_granularity(device()).value().minimum_bytes;
     AddressReservation addresses = AddressReservation::reserve(device(), granule).value();
     const PhysicalMemory memory = PhysicalMemory::create(device(), granule).value();
-    ASSERT_EQ(plan()("call=cuMemAddressFree:n=1:code=999"), 0);
+    ASSERT_EQ(plan()("call=cuMemAddressFree:nth=1:code=999:persistent"), 0);
     EXPECT_EQ(addresses.release().code(), Code::driver_error);
     ASSERT_EQ(plan()(nullptr), 0);
     Mapping mapping = addresses.map(0, memory).value();

@@ -30,6 +30,7 @@ RULES = {
     'tools/': {'platform', 'cuda', 'backend'},
     # They show machines that are not this one, from their records: no runtime has them open.
     'tools/caps_render.cpp': {'cuda', 'backend'},
+    'tools/caps_screen.cpp': {'cuda', 'backend'},
     'tools/machines_page.cpp': {'cuda', 'backend'},
     'examples/': {'platform', 'cuda', 'backend', 'machines'},
     'tests/conformance/': {'platform', 'cuda', 'backend', 'machines'},

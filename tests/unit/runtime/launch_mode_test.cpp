@@ -673,13 +673,13 @@ TEST(Explain, TellsEachArgumentAndTheRefusalWithoutLaunching) {  // keeps L5
     machine.world.calls.clear();
     const isthmus::LaunchExplanation told = machine[0].stream().explain(checked, copy_over, 8, own, there);
     EXPECT_TRUE(machine.world.calls.empty());
-    EXPECT_EQ(told.device, "fake GPU 0");
+    EXPECT_EQ(told.device, "fake GPU 0 (device 0)");
     ASSERT_EQ(told.arguments.size(), 2u);
     EXPECT_EQ(told.arguments[0].name, "out");
     EXPECT_EQ(told.arguments[0].kind, MemoryKind::device);
     EXPECT_EQ(told.arguments[0].verdict, Verdict::yes);
     EXPECT_EQ(told.arguments[1].name, "in");
-    EXPECT_EQ(told.arguments[1].device, "fake GPU 1");
+    EXPECT_EQ(told.arguments[1].device, "fake GPU 1 (device 1)");
     EXPECT_EQ(told.arguments[1].path, LaunchPath::refuse);
     EXPECT_EQ(told.arguments[1].verdict, Verdict::no);
     EXPECT_NE(told.arguments[1].sentence.find("peer access"), std::string::npos);
