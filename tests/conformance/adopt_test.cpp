@@ -417,6 +417,7 @@ TEST(Adopt, TheFirstUseWaitsForEventAndFunction) {  // keeps G8
                     for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<std::int32_t>(i) + 1000;
                 };
                 Stream other = device.create_stream().value();
+                const conformance::Settled settled(device);
                 if (by_event) {
                     (void)other.call_on_host(producer).value();
                     options.after_event = other.record().value();

@@ -81,6 +81,7 @@ TEST(Staged, OverlappingArgumentsAreCopiedOnce) {  // keeps L4
     on_every_device([](Device& device) {
         std::vector<std::int32_t> data = numbered();
         constexpr std::size_t half = count / 2;
+        const conformance::Settled settled(device);
         // Reads [half, count) and writes [0, half); ten elements belong to both arguments.
         const LaunchReport report =
             device.stream()
