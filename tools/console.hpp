@@ -32,8 +32,9 @@ std::size_t stdout_columns();  // 100 where stdout is no terminal
 // reader; 128 + signal where a signal came while the reader let it wait.
 void print(std::string_view text);
 
-// The one way to standard error: writes "isthmus: LINE" there, with control characters escaped. It fails silently and never blocks for long: where
-// nobody reads, lines are dropped, and the next one that is written says how many. Any thread.
+// The one way to standard error: writes "isthmus: LINE" there, with control characters escaped. It fails silently and
+// never blocks for long: where nobody reads, lines are dropped, and the next one that is written says how many. Any
+// thread.
 void complain(std::string_view line) noexcept;
 
 // "1.5 GiB"

@@ -19,7 +19,8 @@ std::vector<AttributeFact> read_all_attributes(const Api& api, CUdevice device);
 void read_simulated_machine(isthmus_sim_fact_fn fact, MachineFacts& machine);
 // Nothing where the played record does not say.
 std::optional<PciPlace> read_simulated_pci(isthmus_sim_fact_fn fact, int ordinal);
-// Where the device is attached: from the PCI attributes among `facts` and the system's files, or from the played record.
+// Where the device is attached: from the PCI attributes among `facts` and the system's files, or from the played
+// record.
 std::optional<PciPlace> read_pci(const Library& library, const DeviceFacts& facts);
 
 // `context` is the library's.

@@ -31,7 +31,7 @@ struct isthmus_sim_update {
 struct isthmus_sim_updates {
     /* 0: in one piece for everybody; else end() follows. Of no word (NULL): an alias fence, 0. */
     int (*begin)(const struct isthmus_sim_update* update);
-    void (*between)(void);                                 /* after its load, before its store */
+    void (*between)(void); /* after its load, before its store */
     void (*end)(void);
 };
 

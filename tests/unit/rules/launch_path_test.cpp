@@ -58,7 +58,8 @@ TEST(LaunchPath, FollowsAccessAndAttachesWherePhasesAreGuarded) {  // keeps K6, 
     }
     EXPECT_EQ(launch_path(cpu(), K::host).path, LaunchPath::pass);
     for (const K kind : {K::managed, K::managed_pool, K::imported}) {
-        EXPECT_EQ(launch_path(cpu(), kind).path, LaunchPath::refuse) << name(kind) << ", which the CPU device never has";
+        EXPECT_EQ(launch_path(cpu(), kind).path, LaunchPath::refuse)
+            << name(kind) << ", which the CPU device never has";
     }
 }
 
