@@ -51,9 +51,12 @@ std::string Error::text() const {
     std::string line(name(code()));
     line.append(": ").append(message());
     if (!call().empty()) {
-        line.append(" (").append(call()).append(" returned ").append(std::to_string(driver_code())).append(")");
+        line.append(" (").append(call());
+        // 0: the call was refused before it was made, or has no code of its own (dlopen).
+        if (driver_code() != 0) line.append(" returned ").append(std::to_string(driver_code()));
+        line.append(")");
     }
-    if (!remedy().empty()) line.append(". Try: ").append(remedy());
+    if (!remedy().empty()) line.append(line.back() == '.' ? " Try: " : ". Try: ").append(remedy());
     return line;
 }
 

@@ -22,6 +22,9 @@ Error refused() {
 TEST(Errors, SayEverythingInOneLine) {  // keeps R1, K16
     EXPECT_EQ(refused().text(), "out_of_memory: 8 GiB were asked for (cuMemAlloc_v2 returned 2). Try: ask for less");
     EXPECT_EQ(Error(Code::timed_out, "too late").text(), "timed_out: too late");
+    EXPECT_EQ(Error(Code::no_driver, "none is here", "install it").from_call("dlopen", 0).text(),
+              "no_driver: none is here (dlopen). Try: install it");
+    EXPECT_EQ(Error(Code::unsupported, "A sentence.", "another").text(), "unsupported: A sentence. Try: another");
 }
 
 TEST(Errors, AreValuesAndSurviveBeingMovedFrom) {
