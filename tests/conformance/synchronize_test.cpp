@@ -11,7 +11,6 @@ namespace {
 using conformance::add_one;
 using conformance::churn;
 using conformance::driver_call;
-using conformance::ForeignContext;
 using conformance::ForeignStream;
 using conformance::on_every_device;
 using conformance::on_every_gpu;
