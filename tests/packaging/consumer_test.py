@@ -57,8 +57,8 @@ def check_headers(prefix):
     installed = {os.path.relpath(path, os.path.join(prefix, 'include/isthmus'))
                  for path in glob.glob(os.path.join(prefix, 'include/isthmus/**/*'), recursive=True) if os.path.isfile(path)}
     expected = {'version.hpp'}
-    for top in ('runtime/include/isthmus', 'runtime/vocabulary/isthmus', 'kernels/include/isthmus'):
-        folder = os.path.join(SOURCE_ROOT, top)
+    rooms = glob.glob(os.path.join(SOURCE_ROOT, 'runtime/*/include/isthmus'))
+    for folder in (*rooms, *(os.path.join(SOURCE_ROOT, top) for top in ('runtime/vocabulary/isthmus', 'kernels/include/isthmus'))):
         expected |= {os.path.relpath(path, folder) for suffix in ('h', 'hpp')
                      for path in glob.glob(f'{folder}/**/*.{suffix}', recursive=True)}
     if installed != expected:

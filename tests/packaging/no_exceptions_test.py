@@ -15,7 +15,7 @@ import tempfile
 # Without any of these words a source of ours has nothing that -fno-exceptions refuses; a few are compiled all the same,
 # for the headers that all of them include.
 WORDS = re.compile(r'\b(throw|try|catch)\b')
-ALWAYS = ('runtime/launch.cpp', 'runtime/allocation.cpp', 'platform/os/host_pages.cpp', 'platform/cuda/open_devices.cpp',
+ALWAYS = ('runtime/launch/launch.cpp', 'runtime/memory/allocation.cpp', 'platform/os/host_pages.cpp', 'platform/cuda/open_devices.cpp',
           'platform/table/detect.cpp', 'platform/cpu/cpu_driver.cpp')
 LIBRARY = ('runtime/', 'platform/os/', 'platform/table/', 'platform/cpu/', 'platform/cuda/', 'platform/driver_list.cpp')
 

@@ -1,0 +1,31 @@
+// Which process this is.
+#include "process.hpp"
+
+#include <pthread.h>
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace isthmus::process {
+
+constinit std::atomic<std::uint64_t> forks{0};
+constinit thread_local bool in_host_function = false;
+
+namespace {
+void in_child() {
+    forks.fetch_add(1, std::memory_order_relaxed);
+}
+// pthread_atfork: drivers answer 3 in a forked child and touching managed memory there faults, so the child is
+// recognised before any call is made.
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, in_child);
+}  // namespace
+
+void keep_until_exit(std::shared_ptr<void> held) {
+    static std::mutex mutex;
+    static auto* kept = new std::vector<std::shared_ptr<void>>;  // never destroyed: exit handlers must not free it
+    const std::lock_guard lock(mutex);
+    kept->push_back(std::move(held));
+}
+
+}  // namespace isthmus::process

@@ -1,0 +1,240 @@
+// DeviceState: what outlives its stream, and the list of streams.
+#include "device_state.hpp"
+
+#include "access_rules.hpp"
+#include "piece_release.hpp"
+#include "process.hpp"
+#include "stream_state.hpp"
+#include "wait_pause.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+std::array<rules::PathAnswer, memory_kind_count> all_paths(const Capabilities& capabilities) {
+    std::array<rules::PathAnswer, memory_kind_count> paths{};
+    for (int kind = 0; kind < memory_kind_count; ++kind) {
+        paths[static_cast<std::size_t>(kind)] = rules::launch_path(capabilities, static_cast<MemoryKind>(kind));
+    }
+    return paths;
+}
+
+}  // namespace
+
+DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::shared_ptr<Books> memory_books,
+                         std::unique_ptr<platform::Driver> opened, std::size_t position)
+    : DeviceSession(std::move(shared), std::move(opened), position),
+      books(std::move(memory_books)),
+      reachable(rules::reachable_kinds(capabilities)),
+      paths(all_paths(capabilities)),
+      atomics(capabilities) {}
+
+DeviceState::~DeviceState() {
+    if (config->forked()) {  // the child owns nothing of the driver's
+        process::keep_until_exit(driver);
+        return;
+    }
+    if (!all_work_ended()) {
+        if (!is_lost()) {
+            config->say(Severity::error, "a kernel still runs: its device is left open until the process ends");
+        }
+        orphaned_calls_.drop_all();  // the driver may call them yet, and finds them empty
+        process::keep_until_exit(driver);
+        process::keep_until_exit(books);  // and with them the memory that the kernel may write
+        while (std::optional<Piece> piece = unreturned.next()) {
+            process::keep_until_exit(std::make_shared<Piece>(*std::move(piece)));
+        }
+        return;
+    }
+    orphaned_calls_.drop_all();  // those that no fence could be recorded behind; all others have run
+    copies.bounce.close(*this);
+    free_leftovers();
+    events.close(execution);
+}
+
+// What users never gave back, what was given up while a kernel hung that has ended since, and what the driver did not
+// take back so far.
+void DeviceState::free_leftovers() {
+    for (Piece& piece : books->ledger.take_all(index)) free_at_end(*this, std::move(piece));
+    while (std::optional<Piece> piece = unreturned.next()) free_at_end(*this, *std::move(piece));
+}
+
+void DeviceState::set_out_of_memory_handler(OutOfMemoryHandler handler) {
+    std::shared_ptr<const OutOfMemoryHandler> kept;
+    if (handler) kept = std::make_shared<const OutOfMemoryHandler>(std::move(handler));
+    const std::lock_guard lock(handler_mutex_);
+    out_of_memory_handler_.swap(kept);  // the one before ends without the lock: its end may run users' code
+}
+
+bool DeviceState::make_room(std::size_t bytes) {
+    std::shared_ptr<const OutOfMemoryHandler> handler;
+    {
+        const std::lock_guard lock(handler_mutex_);
+        handler = out_of_memory_handler_;  // called without the lock: it may set another one
+    }
+    // A handler that runs out of memory itself is not asked again for that: it would call itself without end.
+    static thread_local bool asking = false;
+    if (!handler || asking) return false;
+    asking = true;
+    const bool again = (*handler)(bytes);
+    asking = false;
+    return again;
+}
+
+void DeviceState::outlive(FenceEvent* last_work) {
+    const std::lock_guard lock(last_works_mutex_);
+    // Streams may come and go for as long as the process runs: what has ended meanwhile is not kept.
+    std::erase_if(last_works_, [&](FenceEvent* earlier) {
+        const bool ended = driver->execution().query_event(earlier->handle).ok();
+        if (ended) drop_event(earlier);
+        return ended;
+    });
+    last_works_.push_back(last_work);
+}
+
+Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
+    std::vector<FenceEvent*> works;
+    // Before the list is: what ends in between is not waited for.
+    OrderClock ended;
+    if (books->order != nullptr && !unfenced_.load(std::memory_order_relaxed)) ended = books->order->ended_on(index);
+    {
+        const std::lock_guard lock(last_works_mutex_);
+        works = last_works_;
+        for (FenceEvent* work : works) work->keep();
+    }
+    platform::Status status;
+    const Deadline deadline(wait, config->wait_timeout);
+    for (FenceEvent* work : works) {
+        const std::chrono::nanoseconds left = deadline.left().timeout.value_or(std::chrono::nanoseconds(0));
+        if (status.ok() && usable()) status = poll_event(*this, work->handle, left);
+        drop_event(work);
+    }
+    if (status.ok()) {
+        if (books->order != nullptr) books->order->seen_ended_streams(index, ended);
+        return {};
+    }
+    if (status.code != Code::timed_out) return failure(status, "waiting for a destroyed stream's work");
+    return Error(wait.refuse ? Code::not_ready : Code::timed_out, "the work of a destroyed stream is still running",
+                 "allow a longer wait if its kernels are meant to take that long");
+}
+
+void DeviceState::end_host_functions(HostCalls& calls) {
+    if (is_lost()) {
+        calls.drop_all();
+        orphaned_calls_.drop_all();
+    }
+    calls.reap();
+    orphaned_calls_.reap();
+    books->after_host_functions.drain();
+    return_unreturned(*this);
+}
+
+void DeviceState::settle_host_functions() {
+    services.forget_ended();  // what waits for a service that was given up holds the device
+    constexpr int tries = 3;  // a failed call may pass when it is made again; a deadline is not met twice
+    const auto settle = [&](HostCalls& calls, const auto& wait) {
+        for (int attempt = 0; attempt < tries && calls.any() && usable(); ++attempt) {
+            const Result<void> waited = wait();
+            end_host_functions(calls);
+            if (waited.code() == Code::timed_out) return;
+        }
+        end_host_functions(calls);
+    };
+    for (const std::shared_ptr<StreamState>& stream : live_streams()) {
+        settle(stream->host_calls, [&] { return stream->wait_for_all(Wait{}); });
+    }
+    settle(orphaned_calls_, [&] { return wait_for_ended_streams(Wait{}); });
+}
+
+void DeviceState::end_later(HostCalls& calls) {
+    if (calls.any()) orphaned_calls_.take(calls);  // and nothing is ended here, where a buffer's lock may be held
+}
+
+bool DeviceState::external_capture_open() {
+    for (const std::shared_ptr<StreamState>& stream : live_streams()) {
+        if (!stream->external) continue;
+        Wait wait = Wait::never();
+        const Result<std::unique_lock<std::mutex>> lock = stream->lock_within(wait, "asking for captures");
+        if (!lock) return true;  // maybe: a thread stands in the driver with it
+        if (stream->handle == platform::StreamHandle::none) continue;
+        if (const Result<std::uint64_t> capture = stream->foreign_capture(); !capture || *capture != 0) return true;
+    }
+    return false;
+}
+
+Result<void> DeviceState::wait_for_others(const Deadline& deadline) {
+    if (synchronous || books->captures.any() || external_capture_open()) return {};
+    bool in_use = false;
+    if (const platform::Status status = execution.context_in_use(in_use); !status.ok()) {
+        return failure(status, "asking whether a device's context is in use");
+    }
+    if (!in_use) return {};
+    constexpr rules::DriverUse use = rules::DriverUse::synchronize_device;
+    std::optional<CallInFlight> call = services.enter(use);
+    if (!call) return services.refusal(use, "a synchronisation");
+    FenceEvent* event = nullptr;
+    if (const platform::Status status = take_event(event); !status.ok()) return failure(status, "creating an event");
+    const Wait wait = deadline.left();
+    platform::Status status = execution.record_context(event->handle);
+    const bool recorded = status.ok();
+    if (!recorded && status.code == Code::unsupported) {
+        status = wait.refuse ? platform::Status{} : execution.synchronize_context();
+    }
+    call->leave();  // a service that starts now is behind the event
+    if (recorded) status = poll_event(*this, event->handle, wait.timeout.value_or(std::chrono::nanoseconds(0)));
+    drop_event(event);
+    // A capture that another thread began meanwhile: as if it had been open before.
+    if (status.ok() || (status.code == Code::capture_error && status.driver_code == 0)) return {};
+    if (status.code != Code::timed_out) return failure(status, "waiting for a device");
+    return Error(wait.refuse ? Code::not_ready : Code::timed_out,
+                 "work that other code of the process gave to the device is still running",
+                 "allow a longer wait if it is meant to take that long");
+}
+
+bool DeviceState::all_work_ended() {
+    // After a fault nothing runs any more. A driver that ended with the process says nothing of what still runs (R4).
+    constexpr int deinitialized = 4;  // CUDA_ERROR_DEINITIALIZED
+    if (is_lost()) return lost_code() != deinitialized;
+    if (unfenced_.load(std::memory_order_relaxed)) return context_gone();
+    constexpr int tries = 3;  // a failed call may pass when it is made again; a deadline is not met twice
+    for (const FenceEvent* last : last_works_) {
+        platform::Status status{Code::not_ready, 0, ""};
+        for (int attempt = 0; attempt < tries && !status.ok() && status.code != Code::timed_out; ++attempt) {
+            status = poll_event(*this, last->handle, config->wait_timeout);
+            if (status.code == Code::device_lost) return status.driver_code != deinitialized;
+        }
+        if (!status.ok()) return context_gone();
+    }
+    return true;
+}
+
+std::shared_ptr<StreamState> DeviceState::download_stream() {
+    const std::lock_guard lock(streams_mutex_);
+    std::shared_ptr<StreamState> stream = download_stream_.lock();
+    if (!stream) {
+        stream = StreamState::make(shared_from_this(), 0);
+        download_stream_ = stream;
+        streams_.push_back(stream);
+    }
+    return stream;
+}
+
+void DeviceState::add_stream(const std::shared_ptr<StreamState>& stream) {
+    const std::lock_guard lock(streams_mutex_);
+    std::erase_if(streams_, [](const std::weak_ptr<StreamState>& known) { return known.expired(); });
+    streams_.push_back(stream);
+}
+
+std::vector<std::shared_ptr<StreamState>> DeviceState::live_streams() {
+    std::vector<std::shared_ptr<StreamState>> live;
+    const std::lock_guard lock(streams_mutex_);
+    for (const std::weak_ptr<StreamState>& known : streams_) {
+        if (std::shared_ptr<StreamState> stream = known.lock()) live.push_back(std::move(stream));
+    }
+    return live;
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,111 @@
+// DeviceState: one opened device with its streams and memory, shared by everything that was made on it.
+#pragma once
+
+#include <isthmus/access.hpp>
+#include <isthmus/result.hpp>
+#include <isthmus/wait.hpp>
+
+#include <platform/driver.hpp>
+
+#include "atomic_rules.hpp"
+#include "books.hpp"
+#include "copy_bounce.hpp"
+#include "device_session.hpp"
+#include "device_slabs.hpp"
+#include "host_calls.hpp"
+#include "launch_path.hpp"
+#include "memory_pool_state.hpp"
+#include "unreturned_pieces.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+
+class Deadline;
+struct StreamState;
+
+struct DeviceState : DeviceSession {
+    DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::shared_ptr<Books> memory_books,
+                std::unique_ptr<platform::Driver> opened, std::size_t position);
+    ~DeviceState();
+
+    std::shared_ptr<DeviceState> shared_from_this() {
+        return std::static_pointer_cast<DeviceState>(DeviceSession::shared_from_this());
+    }
+    std::weak_ptr<DeviceState> weak_from_this() { return shared_from_this(); }
+
+    const std::shared_ptr<Books> books;
+    const std::uint32_t reachable;  // rules::reachable_kinds
+    const std::array<rules::PathAnswer, memory_kind_count> paths;
+    const rules::GrantedAtomics atomics;
+
+    bool reaches(MemoryKind kind) const noexcept { return (reachable >> static_cast<unsigned>(kind)) & 1u; }
+    std::weak_ptr<StreamState> first_stream;  // the Device's; set while that is made
+    DevicePools pools;
+    DeviceSlabs slabs;
+    struct Copies {
+        CopyBounce bounce;
+        std::mutex mutex;
+        std::weak_ptr<StreamState> carrier;  // carrier_stream()'s
+    };
+    Copies copies;
+    UnreturnedPieces unreturned;
+    std::mutex wrapping;  // external streams, one after the other; taken before a stream's mutex
+    std::atomic<std::uint64_t> put_off_bytes{0};        // released while a capture was open
+    std::atomic<std::uint64_t> budget_credit_bytes{0};  // may be allocated before the system is asked again
+    // Asked when nothing else made room (K19): true, try again.
+    using OutOfMemoryHandler = std::function<bool(std::size_t bytes)>;
+    void set_out_of_memory_handler(OutOfMemoryHandler handler);
+    bool make_room(std::size_t bytes);
+
+    // Takes over the reference to an event behind a destroyed stream's last work: the device does not close before
+    // it, because closing a driver waits for its kernels, and a hung one would never let go.
+    void outlive(FenceEvent* last_work);
+    // … of a stream that ended before its work, and behind which no event could be recorded.
+    void leave_unfenced() noexcept { unfenced_.store(true, std::memory_order_relaxed); }
+    // Waits for the last work of destroyed streams.
+    Result<void> wait_for_ended_streams(Wait wait);
+
+    // Closures: ends those that ran, or, on a lost device, all; and what host functions left to be ended. Expects no
+    // lock: users' code may run.
+    void end_host_functions(HostCalls& calls);
+    // At the end of the runtime: waits for them, because they may hold the streams and buffers that hold them, and
+    // nobody may wait after this.
+    void settle_host_functions();
+    // Takes over the closures of a stream that ends before them.
+    void end_later(HostCalls& calls);
+    // Waits for what other code gave to the device's context, where that can be asked and no capture is open.
+    Result<void> wait_for_others(const Deadline& deadline);
+
+    // Where staged content is brought to the host's side: a stream of its own, so that a view waits behind nobody's
+    // later work. Lives as long as a buffer that used it.
+    std::shared_ptr<StreamState> download_stream();
+    void add_stream(const std::shared_ptr<StreamState>& stream);
+    std::vector<std::shared_ptr<StreamState>> live_streams();
+
+private:
+    bool all_work_ended();
+    bool external_capture_open();
+    void free_leftovers();
+
+    std::mutex handler_mutex_;
+    std::shared_ptr<const OutOfMemoryHandler> out_of_memory_handler_;
+    std::mutex last_works_mutex_;
+    std::vector<FenceEvent*> last_works_;
+    std::atomic<bool> unfenced_{false};
+    HostCalls orphaned_calls_;
+    std::mutex streams_mutex_;
+    std::vector<std::weak_ptr<StreamState>> streams_;
+    std::weak_ptr<StreamState> download_stream_;
+};
+
+}  // namespace isthmus::inline v0::detail

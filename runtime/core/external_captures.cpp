@@ -1,0 +1,58 @@
+// StreamState: what other code does on an external stream: captures that it begins, and work that no fence is behind.
+#include "device_state.hpp"
+#include "recording.hpp"
+#include "stream_state.hpp"
+
+#include <mutex>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+// Numbers of captures of the driver beside those of Recording.
+constexpr std::uint64_t not_ours = std::uint64_t{1} << 63;
+
+}  // namespace
+
+Result<std::uint64_t> StreamState::foreign_capture() {
+    platform::Captures* const captures = device->driver->captures();
+    if (!external || captures == nullptr) return std::uint64_t{0};
+    platform::CaptureState state = platform::CaptureState::none;
+    std::uint64_t capture = 0;
+    const platform::Status status = captures->info(handle, state, capture);
+    if (!status.ok()) return device->failure(status, "asking whether an external stream is captured");
+    if (state == platform::CaptureState::lost) {
+        return Error(Code::capture_error, "the external stream is in a capture that was lost",
+                     "end that capture where it was begun; the stream then works again");
+    }
+    return state == platform::CaptureState::open ? capture | not_ours : 0;
+}
+
+// A failure passes: the next operation tries again, and so does whoever waits, for as long as there is a wrapper.
+void StreamState::fence_external() noexcept {
+    if (!external || recording != nullptr || reached(issued)) return;
+    if (!return_attached()) return;
+    if (!fenced(issued)) (void)record_fence();
+}
+
+bool StreamState::takes_work() {
+    if (!external) return true;
+    Wait wait = Wait::never();
+    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "asking whether a stream takes work");
+    if (!lock) return false;
+    return handle != platform::StreamHandle::none && !captured_elsewhere();
+}
+
+Result<void> StreamState::refuse_captured_elsewhere(const char* what) {
+    if (!external) return {};
+    const std::lock_guard lock(mutex);
+    if (const Result<HeldCapture> own = capture(); own && *own) return {};
+    return refuse_captured(what);
+}
+
+bool StreamState::captured_elsewhere() {
+    if (!external) return false;
+    const Result<std::uint64_t> capture = foreign_capture();
+    return !capture || *capture != 0;  // one that was lost is one, too
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,250 @@
+// Giving memory back: behind its uses, beside services, after captures, and again where the driver failed (ADR 78).
+#include "piece_release.hpp"
+
+#include "access_rules.hpp"
+#include "device_state.hpp"
+#include "memory_pool_state.hpp"
+#include "process.hpp"
+#include "recording.hpp"
+#include "stream_state.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+// The pool's own stream, behind what `after` was given so far; where it cannot be put behind that, the host waits. An
+// error: what `after` was given still runs.
+Result<platform::StreamHandle> own_order(DeviceState& device, PoolState& pool, StreamState* after) {
+    const Result<platform::StreamHandle> own = pool.own_stream(device);
+    const platform::StreamHandle order = own ? *own : platform::StreamHandle::none;
+    if (after == nullptr || after->device->synchronous) return order;
+    std::uint64_t last = 0;
+    if (Result<FenceEvent*> fence = after->fence_behind_all(last)) {
+        if (*fence == nullptr) return order;
+        const bool ordered = own && device.driver->execution().wait_event(order, (*fence)->handle).ok();
+        after->device->drop_event(*fence);
+        if (ordered) return order;
+    }
+    if (Result<void> waited = after->wait_for_all(Wait{}); !waited && !after->device->is_lost()) {
+        return std::move(waited).error();
+    }
+    return order;
+}
+
+// Frees in the order of `after`, or, where that is another device's or does not take it, in the pool's own behind it.
+// An error: what `after` was given still runs. Otherwise the piece may be freed at any time from then on.
+Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece, StreamState* after) {
+    platform::Memory& memory = device.driver->memory();
+    if (after != nullptr && after->device.get() == &device) {
+        // With the lock: a captured stream takes no free of memory that is not its graph's (1), and a capture may begin
+        // at any moment.
+        Wait wait;
+        const Result<std::unique_lock<std::mutex>> lock = after->lock_within(wait, "releasing memory behind a stream");
+        if (!lock) return lock.error();
+        const Result<HeldCapture> captured = after->capture();
+        if (captured && !*captured && after->open_handle() && !after->captured_elsewhere()) {
+            const platform::Status status = memory.release(piece.allocation, after->handle);
+            if (status.ok()) return status;
+        }
+    }
+    const Result<platform::StreamHandle> order = own_order(device, *piece.pool, after);
+    if (!order) return order.error();
+    return memory.release(piece.allocation, *order);
+}
+
+}  // namespace
+
+namespace {
+rules::DriverUse free_use(const Piece& piece) {
+    if (piece.pool) return rules::DriverUse::free_pooled;
+    if (piece.adopted)
+        return piece.adopted->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
+    if (!piece.host_part) return rules::freeing(piece.allocation.kind);
+    return piece.host_part->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
+}
+
+// What a caller that has gone was to be told.
+void keep(DeviceState& device, Piece piece, const Error& why, std::string_view when) {
+    device.config->say(Severity::warning, "releasing memory " + std::string(when) + ": " + why.text());
+    if (piece.pool) {
+        // Work still runs that it cannot be freed behind: the books keep it until the device closes (R5).
+        if (piece.block.id != 0) return device.books->ledger.put_back(device.index, piece);
+        return process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
+    }
+    if (piece.adopted) device.books->ledger.enter_unreturned(device.index, piece);
+    device.unreturned.add(std::move(piece));
+}
+
+// Now, where no service runs, or when the last one has stopped.
+Result<void> free_beside_services(DeviceState& device, Piece& piece, const std::shared_ptr<StreamState>& after) {
+    const rules::DriverUse use = free_use(piece);
+    CallInFlight call;
+    if (rules::while_serving(use).waits && !device.is_lost()) {
+        std::optional<CallInFlight> entered = device.services.enter(use);
+        while (!entered) {
+            const auto kept = std::make_shared<Piece>(std::move(piece));
+            const auto later = [owner = device.shared_from_this(), kept, after] {
+                if (Result<void> freed = free_piece(*owner, *kept, after); !freed) {
+                    keep(*owner, std::move(*kept), freed.error(), "after a service");
+                }
+            };
+            if (device.services.put_off(use, later)) return {};
+            piece = std::move(*kept);
+            entered = device.services.enter(use);
+        }
+        call = *std::move(entered);
+    }
+    return free_now(device, piece, after.get(), std::move(call));
+}
+
+// One attempt, which leaves the piece as it is. A context that died took its memory with it, and a fault takes every
+// answer: there only the books are left (K11). Pool memory survives its context.
+Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece, StreamState* after) {
+    platform::Memory& memory = device.driver->memory();
+    if (piece.pool || rules::is_pooled(piece.allocation.kind)) {
+        if (device.is_lost() && !device.driver->context_died()) return platform::Status{};
+        if (piece.pool) return release_pooled(device, piece, after);
+        return memory.release(piece.allocation, platform::StreamHandle::none);
+    }
+    void* registered = nullptr;
+    if (piece.host_part && piece.host_part->registered) registered = piece.host_part->pages.data();
+    if (piece.adopted && piece.adopted->registered) registered = piece.adopted->pointer;
+    if ((piece.allocation.bytes == 0 && registered == nullptr) || device.context_gone()) return platform::Status{};
+    return registered != nullptr ? memory.unregister_host(registered)
+                                 : memory.release(piece.allocation, platform::StreamHandle::none);
+}
+
+// After this answer, does the driver still have the memory? What it does not know, other code has given back.
+bool still_has(const platform::Status& status) noexcept {
+    return !status.ok() && status.code != Code::invalid_argument && status.code != Code::invalid_handle &&
+           status.code != Code::unsupported;
+}
+
+// The driver has let go of it, or is lost. Ends the pages, and tells the owner of adopted memory.
+Result<void> finish(DeviceState& device, Piece& piece) {
+    if (piece.pool) piece.pool->live_bytes.fetch_sub(piece.allocation.bytes, std::memory_order_relaxed);
+    Result<void> cut_back;
+    if (piece.host_part && piece.host_part->slabs)
+        cut_back = piece.host_part->slabs->release(piece.host_part->cut.data);
+    if (piece.adopted && piece.adopted->registered) {
+        Ledger& ledger = device.books->ledger;
+        ledger.forget_foreign(piece.adopted->pointer);  // another thread may have asked the driver meanwhile
+        const bool for_good = device.is_lost() && !device.driver->context_died();
+        if (for_good) ledger.leave_registered(piece.adopted->pointer, piece.adopted->bytes);
+    }
+    piece = {};
+    return cut_back;
+}
+
+// A call that failed with a fault: the driver lets go of nothing any more. The place of what the runtime mapped must
+// not go to somebody else; the memory of others is theirs again, because a lost device uses nothing.
+void keep_mappings(Piece& piece) {
+    if (piece.host_part && piece.host_part->registered) {
+        process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.host_part)));
+    }
+    if (piece.adopted && piece.adopted->own_mapping) process::keep_until_exit(piece.adopted->own_mapping);
+}
+}  // namespace
+
+Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after) {
+    OpenCaptures& captures = device.books->captures;
+    if (!captures.any()) return free_beside_services(device, piece, after);
+    // The driver would accept some of these frees, and a graph may be about to use the memory (K10).
+    const auto kept = std::make_shared<Piece>(std::move(piece));
+    const std::uint64_t bytes = kept->host_part ? kept->host_part->bytes() : kept->allocation.bytes;  // adopted: none
+    device.put_off_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    captures.when_none_is_open([owner = device.shared_from_this(), kept, after = std::move(after), bytes] {
+        owner->put_off_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+        if (Result<void> freed = free_beside_services(*owner, *kept, after); !freed) {
+            keep(*owner, std::move(*kept), freed.error(), "after a capture");
+        }
+    });
+    return {};
+}
+
+Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call) {
+    if (device.config->forked()) return device.unusable("releasing memory");
+    const Result<platform::Status> given = give_to_driver(device, piece, after);
+    call.leave();  // the end of an adopted piece tells its owner, who may start a service
+    if (!given) return given.error();
+    if (!given->ok()) {
+        const Error why = device.failure(*given, "releasing memory");
+        if (device.is_lost()) {
+            keep_mappings(piece);
+        } else if (!still_has(*given)) {
+            device.config->say(Severity::warning, "released memory was gone already: " + why.text());
+        } else {
+            if (piece.adopted && piece.adopted->registered) {
+                return Error(why.code(),
+                             std::string(why.message()) +
+                                 "; the driver still has the memory registered, and nothing has changed",
+                             "release it again, or let the buffer go: the runtime then tries again, and tells the "
+                             "memory's owner when the driver has let go")
+                    .from_call(why.call(), why.driver_code());
+            }
+            device.config->say(Severity::warning, "released memory is kept until the driver takes it: " + why.text());
+            device.unreturned.add(std::exchange(piece, {}));
+            return {};
+        }
+    }
+    return finish(device, piece);
+}
+
+void free_or_keep(DeviceState& device, Piece piece, std::string_view when) {
+    if (Result<void> freed = free_piece(device, piece, nullptr); !freed) {
+        keep(device, std::move(piece), freed.error(), when);
+    }
+}
+
+void release_later(DeviceState& device, const MemoryBlock& block) {
+    Result<Piece> piece = device.books->ledger.take(block, device.index);
+    if (piece) free_or_keep(device, *std::move(piece), "of a buffer that is gone");
+}
+
+void return_unreturned(DeviceState& device) {
+    if (!device.unreturned.any() || device.barred() || device.books->captures.any()) return;
+    while (std::optional<Piece> piece = device.unreturned.next()) {
+        const rules::DriverUse use = free_use(*piece);
+        std::optional<CallInFlight> call{std::in_place};
+        if (rules::while_serving(use).waits && !device.is_lost()) call = device.services.enter(use);
+        if (!call) return device.unreturned.add(*std::move(piece));
+        const Result<platform::Status> given = give_to_driver(device, *piece, nullptr);
+        call->leave();
+        if (given && !given->ok()) (void)device.failure(*given, "releasing memory again");
+        if (!given || still_has(*given)) {
+            if (!device.is_lost()) return device.unreturned.add(*std::move(piece));
+            keep_mappings(*piece);
+        }
+        if (piece->adopted) device.books->ledger.leave(piece->block.id);
+        (void)finish(device, *piece);
+    }
+}
+
+void free_at_end(DeviceState& device, Piece piece) {
+    constexpr int tries = 3;
+    Result<platform::Status> given = platform::Status{};
+    for (int attempt = 0; attempt < tries; ++attempt) {
+        given = give_to_driver(device, piece, nullptr);
+        if (given && !still_has(*given)) break;
+    }
+    if (!given || !given->ok()) {
+        const Error why = given ? device.failure(*given, "releasing memory") : given.error();
+        device.config->say(Severity::warning, "closing a device: " + why.text());
+        const bool still = !given || still_has(*given);
+        if (still && !device.is_lost() && piece.adopted && piece.adopted->registered) {
+            device.config->say(Severity::error,
+                               "closing a device: the driver still has adopted memory registered. Its owner is not "
+                               "told, and the memory must stay as it is until the process ends");
+            return process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
+        }
+        if (still) keep_mappings(piece);
+    }
+    if (Result<void> done = finish(device, piece); !done) {
+        device.config->say(Severity::warning, "closing a device: " + done.error().text());
+    }
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,373 @@
+// StreamState: positions, departure fences and waits with deadlines.
+#include "stream_state.hpp"
+
+#include <isthmus/stream.hpp>
+
+#include "buffer_state.hpp"
+#include "recording.hpp"
+#include "timed_lock.hpp"
+#include "wait_pause.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace isthmus::inline v0 {
+
+Stream::Stream(std::shared_ptr<detail::StreamState> state) : state_(std::move(state)) {}
+
+namespace detail {
+namespace {
+
+void end_of_stream(StreamState* stream) {
+    if (process::in_host_function && !stream->device->config->forked()) {
+        stream->device->books->after_host_functions.put_off([stream] { delete stream; });
+    } else {
+        delete stream;
+    }
+}
+
+std::uint64_t next_id() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+platform::Status poll_event(const DeviceState& device, platform::EventHandle event, std::chrono::nanoseconds timeout) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    for (;;) {
+        const platform::Status status = device.execution.query_event(event);
+        if (status.code != Code::not_ready) return status;
+        const std::chrono::nanoseconds waited = Clock::now() - begin;
+        if (waited >= timeout) return {Code::timed_out, 0, ""};
+        const std::chrono::nanoseconds pause = pause_after(device.config->wait_policy, waited);
+        if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, timeout - waited));
+    }
+}
+
+std::shared_ptr<StreamState> StreamState::make(std::shared_ptr<DeviceState> owner, int wanted_priority) {
+    return {new StreamState(std::move(owner), wanted_priority), end_of_stream};
+}
+
+std::shared_ptr<StreamState> StreamState::make(std::shared_ptr<DeviceState> owner,
+                                               const platform::ForeignStream& foreign) {
+    return {new StreamState(std::move(owner), 0, &foreign), end_of_stream};
+}
+
+StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority,
+                         const platform::ForeignStream* foreign)
+    : device(std::move(owner)),
+      priority(std::clamp(wanted_priority, -1, 0)),
+      id(next_id()),
+      external(foreign != nullptr),
+      external_id(foreign != nullptr ? foreign->id : 0),
+      mode(device->config->launch_mode) {}
+
+StreamState::~StreamState() {
+    if (device->config->forked()) return;
+    tail.clear();  // its buffers hold the stream, but for kept_: they are gone
+    device->end_later(host_calls);
+    leave_recording(*this);
+    if (!device->is_lost() && !reached(issued)) leave_last_work();
+    // Behind that: whoever waits for ended streams looks at the book first, and then at the device's list.
+    if (device->books->order != nullptr) device->books->order->ended(*this);
+    for (const Fence& fence : fences_) device->drop_event(fence.event);
+    if (handle == platform::StreamHandle::none || external) return;
+    (void)device->driver->execution().destroy_stream(handle);  // its work goes on; the driver frees it afterwards
+}
+
+// Nobody can be asked to try again in a destructor. What no event stands behind may run for ever.
+void StreamState::leave_last_work() {
+    constexpr int tries = 3;
+    for (int attempt = 0; attempt < tries; ++attempt) {
+        const Result<Fence> last = covering_fence(issued);
+        if (!last) continue;
+        if (last->event != nullptr) device->outlive(last->event);
+        return;
+    }
+    if (handle != platform::StreamHandle::none && !external && device->execution.query_stream(handle).ok()) return;
+    device->leave_unfenced();
+}
+
+Result<void> StreamState::open_handle() {
+    if (external && handle == platform::StreamHandle::none) {
+        return Error(Code::invalid_handle, "an external stream was to be used of which no Stream is left",
+                     "keep a Stream of it for as long as it is used");
+    }
+    if (recording != nullptr) {
+        if (Result<HeldCapture> held = capture(); !held) return std::move(held).error();
+    }
+    if (handle != platform::StreamHandle::none) return {};
+    const platform::Status status = device->driver->execution().create_stream(priority, handle);
+    if (!status.ok()) return device->failure(status, "creating a stream");
+    return {};
+}
+
+Result<void> StreamState::fence() {
+    if (device->synchronous) return note_reached(issued), Result<void>();
+    if (Result<void> returned = return_attached(); !returned) return returned;
+    if (reached(issued) || fenced(issued)) {
+        tail.clear();
+        return {};
+    }
+    if (external) {
+        if (Result<void> opened = open_handle(); !opened) return opened;
+        if (Result<void> refused = refuse_captured("a fence was to be recorded"); !refused) return refused;
+    }
+    return record_fence();
+}
+
+Result<void> StreamState::record_fence() {
+    FenceEvent* event = nullptr;
+    if (const platform::Status status = device->take_event(event); !status.ok()) {
+        return device->failure(status, "creating an event");
+    }
+    gives("the record of an event");
+    const platform::Status status = device->driver->execution().record_event(event->handle, handle);
+    if (!status.ok()) {
+        device->drop_event(event);
+        return device->failure(status, "recording an event");
+    }
+    add_fence(event);
+    return {};
+}
+
+// Managed memory of phase-guarded machines goes back to the host behind its last use; views wait for that too.
+Result<void> StreamState::return_attached() {
+    for (BufferState* buffer : tail) {
+        if (buffer->path != LaunchPath::attach) continue;
+        std::unique_lock lock(buffer->mutex);
+        if (buffer->attached_to != this) continue;
+        lock.unlock();  // nobody else takes it away from a stream
+        gives("the return of managed memory to the host");
+        const platform::Status status =
+            device->driver->memory().attach(buffer->whole(), platform::Attachment::host, handle);
+        lock.lock();
+        if (!status.ok()) return device->failure(status, "attaching managed memory back to the host");
+        buffer->attached_to = nullptr;
+        buffer->uploaded_on = this;
+        buffer->upload_position = advance("the return of managed memory to the host");
+        buffer->touch(*this, buffer->upload_position, ArgumentUse::write);
+    }
+    return {};
+}
+
+Result<void> StreamState::depart(BufferState* const* uses, std::size_t count) {
+    // The same buffers again, in the same order: the common case, and no square of their number.
+    if (tail.size() <= count && std::equal(tail.begin(), tail.end(), uses)) return {};
+    const auto stays = [&](BufferState* buffer) { return std::find(uses, uses + count, buffer) != uses + count; };
+    if (std::all_of(tail.begin(), tail.end(), stays)) return {};
+    return fence();
+}
+
+std::uint64_t StreamState::advance(const char* operation) noexcept {
+    ++issued;
+    names_[issued % names_.size()].store(operation, std::memory_order_relaxed);
+    if (device->synchronous) raise(issued);
+    return issued;
+}
+
+platform::Status StreamState::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
+    // Never cached while the order is checked: launch_at_once(), which knows of no check, then finds nothing.
+    if (device->books->order != nullptr) return device->resolve(kernel, out);
+    // Nor on external streams, each of whose operations asks whether others capture them.
+    if (external) return device->resolve(kernel, out);
+    CachedFunction& cached = functions_[slot(kernel)];
+    if (cached.kernel != &kernel) {
+        platform::FunctionHandle function = platform::FunctionHandle::none;
+        const platform::Status status = device->resolve(kernel, function);
+        if (!status.ok()) return status;
+        cached = {&kernel, function};
+    }
+    out = cached.function;
+    return {};
+}
+
+Result<std::unique_lock<std::mutex>> StreamState::lock_within(Wait& wait, const char* what) {
+    std::unique_lock<std::mutex> lock =
+        detail::lock_within(mutex, wait, device->config->wait_timeout, device->config->wait_policy);
+    if (lock.owns_lock()) return lock;
+    const char* const given = giving_.load(std::memory_order_relaxed);
+    return Error(
+        wait.refuse ? Code::not_ready : Code::timed_out,
+        std::string(what) + " could not go on: another thread stands in the driver with " +
+            (given != nullptr ? "'" + std::string(given) + "'" : std::string("a call")) + " for stream " +
+            std::to_string(id),
+        "a queue that is full behind a kernel that hangs lets nobody in, and only ending the process frees the "
+        "device; otherwise allow a longer wait, or give the stream less at once");
+}
+
+bool StreamState::fenced(std::uint64_t position) {
+    const std::lock_guard lock(fences_mutex_);
+    return !fences_.empty() && fences_.back().position >= position;
+}
+
+StreamState::Fence StreamState::recorded_fence(std::uint64_t position) {
+    const std::lock_guard lock(fences_mutex_);
+    const auto found =
+        std::find_if(fences_.begin(), fences_.end(), [&](const Fence& fence) { return fence.position >= position; });
+    if (found == fences_.end()) return {position, nullptr};
+    found->event->keep();
+    return *found;
+}
+
+Result<StreamState::Fence> StreamState::covering_fence(std::uint64_t position) {
+    const Fence found = recorded_fence(position);
+    if (found.event != nullptr) return found;
+    if (Result<void> recorded = fence(); !recorded) return std::move(recorded).error();
+    return recorded_fence(position);  // none: reached meanwhile
+}
+
+Result<FenceEvent*> StreamState::fence_behind(std::uint64_t position, Wait wait) {
+    if (reached(position)) return nullptr;
+    if (const Fence found = recorded_fence(position); found.event != nullptr) return found.event;
+    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "ordering work behind a stream");
+    if (!lock) return lock.error();
+    Result<Fence> fence = covering_fence(std::min<std::uint64_t>(position, issued));
+    if (!fence) return std::move(fence).error();
+    return fence->event;
+}
+
+Result<void> StreamState::wait_behind(platform::EventHandle event, StreamState& other, std::uint64_t position,
+                                      Wait wait) {
+    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "ordering a stream behind another");
+    if (!lock) return lock.error();
+    if (Result<void> opened = open_handle(); !opened) return opened;
+    // A capture that began meanwhile would be lost (905): it may not depend on work outside of it.
+    if (Result<void> refused = refuse_captured("another stream's work was to be waited for"); !refused) return refused;
+    // Views of what was used so far do not wait for the event.
+    if (Result<void> left = depart(nullptr, 0); !left) return left;
+    gives("a wait for another stream");
+    const platform::Status status = device->driver->execution().wait_event(handle, event);
+    if (!status.ok()) return device->failure(status, "ordering a stream behind another");
+    if (device->books->order != nullptr) device->books->order->waits(*this, other, position);
+    advance("a wait for another stream");  // an operation of its own, so that a synchronise of this stream covers it
+    fence_external();
+    return {};
+}
+
+Result<void> StreamState::wait_until(std::uint64_t position, Wait wait) {
+    if (device->is_lost()) device->end_host_functions(host_calls);
+    if (reached(position)) return {};
+    if (!device->usable()) return device->unusable("waiting for a stream");
+    if (serves.load(std::memory_order_acquire)) {
+        const rules::DriverUse use = rules::DriverUse::wait_for_service;
+        if (Result<void> fine = device->services.allow(use, "waiting for its kernel"); !fine) return fine;
+    }
+    Fence fence = recorded_fence(position);
+    if (fence.event == nullptr) {
+        const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "waiting for a stream");
+        if (!lock) return lock.error();
+        Result<Fence> covering = covering_fence(std::min<std::uint64_t>(position, issued));
+        if (!covering) return std::move(covering).error();
+        fence = *covering;
+    }
+    return wait_for_fence(fence, position, wait);
+}
+
+Result<void> StreamState::wait_for_fence(const Fence& fence, std::uint64_t position, Wait wait) {
+    if (fence.event == nullptr) return {};
+    Result<void> waited = wait_for(fence.event->handle, position, wait);
+    device->drop_event(fence.event);
+    if (!waited) return waited;
+    note_reached(fence.position);
+    device->end_host_functions(host_calls);
+    return {};
+}
+
+// Expects `mutex`. Where other code gives it work too, a fence of our last operation may stand before that: one more is
+// recorded. In a capture, or with the last wrapper gone, none can be: there what is ours is what is known.
+Result<StreamState::Fence> StreamState::covering_all() {
+    bool records = others() && handle != platform::StreamHandle::none;
+    if (records) {
+        const Result<void> refused = refuse_captured("a fence was to be recorded");
+        if (!refused && refused.code() != Code::capture_error) return refused.error();
+        records = refused.ok();
+    }
+    if (!records && reached(issued)) return Fence{issued, nullptr};
+    if (!records) return covering_fence(issued);
+    if (Result<void> returned = return_attached(); !returned) return std::move(returned).error();
+    // A fresh event is often still on its way where nothing else runs: who hardly waits would find it so each time.
+    if (tail.empty()) {
+        const platform::Status status = device->execution.query_stream(handle);
+        if (status.ok()) return note_reached(issued), Fence{issued, nullptr};
+        if (status.code != Code::not_ready) return device->failure(status, "asking how far a stream has come");
+    }
+    if (Result<void> recorded = record_fence(); !recorded) return std::move(recorded).error();
+    return recorded_fence(issued);
+}
+
+Result<FenceEvent*> StreamState::fence_behind_all(std::uint64_t& position) {
+    Wait wait;
+    const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "ordering work behind a stream");
+    if (!lock) return lock.error();
+    position = issued;
+    Result<Fence> fence = covering_all();
+    if (!fence) return std::move(fence).error();
+    return fence->event;
+}
+
+Result<void> StreamState::wait_for_all(Wait wait) {
+    std::uint64_t last = 0;
+    Fence fence{};
+    {
+        const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "waiting for a stream");
+        if (!lock) return lock.error();
+        last = issued;
+        if (others() && device->usable()) {
+            Result<Fence> covering = covering_all();
+            if (!covering) return std::move(covering).error();
+            fence = *covering;
+        }
+    }
+    if (fence.event != nullptr) return wait_for_fence(fence, last, wait);
+    Result<void> waited = wait_until(last, wait);
+    if (waited && others()) device->end_host_functions(host_calls);  // it may be the stream itself that told
+    return waited;
+}
+
+Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t position, Wait wait) {
+    const std::chrono::nanoseconds timeout =
+        wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(device->config->wait_timeout);
+    const platform::Status status = poll_event(*device, event, timeout);
+    if (status.ok()) {
+        if (device->books->order != nullptr) device->books->order->seen(*this, position);
+        return {};
+    }
+    if (status.code != Code::timed_out) return device->failure(status, "waiting for a stream");
+    const char* operation = nullptr;
+    // Without the lock: whoever holds it may stand in the driver behind the very work that hangs.
+    if (issued - position < names_.size()) {
+        operation = names_[position % names_.size()].load(std::memory_order_relaxed);
+    }
+    const std::string who = std::string(operation != nullptr ? operation : "an operation") + " (position " +
+                            std::to_string(position) + " of stream " + std::to_string(id) + ")";
+    if (wait.refuse) {
+        return Error(Code::not_ready, who + " is still running and waiting was ruled out",
+                     "ask again later, or allow a wait");
+    }
+    return Error(Code::timed_out, who + " has not finished within " + std::to_string(timeout.count() / 1000) + " µs",
+                 "give a longer timeout if the kernel is meant to take that long; otherwise it hangs, and only "
+                 "ending the process frees the device");
+}
+
+bool StreamState::forget(const BufferState* buffer, std::uint64_t last) noexcept {
+    if (reached(last)) return true;
+    Wait wait = Wait::never();
+    const std::unique_lock<std::mutex> lock =
+        detail::lock_within(mutex, wait, device->config->wait_timeout, device->config->wait_policy);
+    if (!lock.owns_lock()) return false;
+    std::erase(tail, buffer);
+    return true;
+}
+
+void StreamState::keep_until_end(std::shared_ptr<BufferState> buffer) {
+    const std::lock_guard lock(fences_mutex_);
+    kept_.push_back(std::move(buffer));
+}
+
+}  // namespace detail
+}  // namespace isthmus::inline v0

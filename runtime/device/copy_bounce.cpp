@@ -1,0 +1,151 @@
+// CopyBounce: taking, sharing and giving back pinned pieces.
+#include "copy_bounce.hpp"
+
+#include "device_session.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+constexpr std::size_t line_bytes = 128;  // pieces of different copies share no cache line
+
+}  // namespace
+
+Result<void> CopyBounce::make(DeviceSession& device) {
+    const auto lost = [](const Slot& slot) { return slot.lost && !slot.held; };
+    if (memory_.bytes != 0 && std::all_of(slots_.begin(), slots_.end(), lost)) {
+        abandoned_.push_back(memory_);
+        memory_ = {};
+    }
+    if (memory_.bytes != 0) return {};
+    if (Result<void> fine = device.services.allow(rules::DriverUse::allocate_pinned,
+                                                  "taking pinned memory for a copy of pageable memory");
+        !fine) {
+        return fine;
+    }
+    platform::Allocation made;
+    const platform::Status status = device.driver->memory().allocate(
+        MemoryKind::pinned, piece_bytes * pieces, platform::Attachment::global, platform::StreamHandle::none, made);
+    if (!status.ok()) {
+        if (made.bytes != 0) abandoned_.push_back(made);  // a step failed, and the one before could not be undone
+        return device.failure(status, "pinned memory for copies from and to pageable memory");
+    }
+    memory_ = made;
+    slots_ = {};
+    return {};
+}
+
+platform::Status CopyBounce::note_finished(DeviceSession& device, bool all) {
+    for (Slot& slot : slots_) {
+        if (slot.held || slot.event == nullptr) continue;
+        const platform::Status status = device.execution.query_event(slot.event->handle);
+        if (status.code == Code::not_ready) continue;
+        if (!status.ok()) return status;
+        device.drop_event(slot.event);
+        slot.event = nullptr;
+        slot.used = 0;
+        if (!all) break;
+    }
+    return {};
+}
+
+CopyBounce::Piece CopyBounce::hand_out(Slot& slot, std::uint64_t stream_id, std::size_t bytes) {
+    const auto at = static_cast<std::size_t>(&slot - slots_.data());
+    const Piece piece{at, static_cast<std::byte*>(memory_.host) + at * piece_bytes + slot.used};
+    slot.used += std::min((bytes + line_bytes - 1) / line_bytes * line_bytes, piece_bytes - slot.used);
+    slot.stream_id = stream_id;
+    slot.held = true;
+    return piece;
+}
+
+Result<CopyBounce::Piece> CopyBounce::try_take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes) {
+    if (!device.usable()) return device.unusable("a copy of pageable memory");
+    const std::lock_guard lock(mutex_);
+    if (Result<void> made = make(device); !made) return std::move(made).error();
+    for (Slot& slot : slots_) {
+        const bool open = !slot.held && !slot.lost && slot.event != nullptr && slot.stream_id == stream_id;
+        if (open && slot.used + bytes <= piece_bytes) return hand_out(slot, stream_id, bytes);
+    }
+    const auto free = [&] {
+        return std::find_if(slots_.begin(), slots_.end(), [&](auto& slot) { return idle(slot); });
+    };
+    auto found = free();
+    if (found == slots_.end()) {
+        if (const platform::Status status = note_finished(device, false); !status.ok()) {
+            return device.failure(status, "waiting for pinned memory of earlier copies");
+        }
+        found = free();
+    }
+    if (found == slots_.end()) return Piece{};
+    return hand_out(*found, stream_id, bytes);
+}
+
+Result<CopyBounce::Piece> CopyBounce::take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    auto pause = std::chrono::microseconds(5);
+    for (;;) {
+        Result<Piece> piece = try_take(device, stream_id, bytes);
+        if (!piece || piece->data != nullptr) return piece;
+        if (Clock::now() - begin > device.config->wait_timeout) {
+            return Error(Code::timed_out, "all pinned pieces for copies of pageable memory are still in use",
+                         "copy from pinned memory, which needs none; a kernel that hangs holds up its stream's copies");
+        }
+        std::this_thread::sleep_for(pause);
+        pause = std::min(pause * 2, std::chrono::microseconds(100));
+    }
+}
+
+void CopyBounce::give_back(DeviceSession& device, const Piece& piece, std::uint64_t stream_id, FenceEvent* event) {
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slots_[piece.slot];
+    slot.held = false;
+    slot.stream_id = stream_id;
+    if (event != nullptr) {
+        std::swap(slot.event, event);  // behind the earlier one: the same stream's
+        if (event != nullptr) device.drop_event(event);
+    }
+    if (slot.event == nullptr) slot.used = 0;
+}
+
+void CopyBounce::give_up(const Piece& piece) {
+    const std::lock_guard lock(mutex_);
+    slots_[piece.slot].held = false;
+    slots_[piece.slot].lost = true;
+}
+
+bool CopyBounce::trim(DeviceSession& device) {
+    const std::lock_guard lock(mutex_);
+    if (memory_.bytes == 0 || !device.usable()) return false;
+    if (!note_finished(device, true).ok()) return false;
+    if (!std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) { return idle(slot); })) return false;
+    const platform::Status status = device.driver->memory().release(memory_, platform::StreamHandle::none);
+    if (!status.ok()) {  // kept, and used as before
+        (void)device.failure(status, "giving back pinned memory for copies");
+        return false;
+    }
+    memory_ = {};
+    return true;
+}
+
+std::size_t CopyBounce::memory_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return memory_.bytes;
+}
+
+void CopyBounce::close(DeviceSession& device) {
+    if (memory_.bytes != 0) abandoned_.push_back(memory_);
+    for (const platform::Allocation& memory : abandoned_) {
+        const platform::Status status = device.driver->memory().release(memory, platform::StreamHandle::none);
+        if (status.ok() || device.is_lost()) continue;
+        device.config->say(Severity::warning, "closing a device: " + device.failure(status, "releasing memory").text());
+    }
+    abandoned_.clear();
+    memory_ = {};
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,89 @@
+// DeviceSession: the capabilities of an opened driver, the sticky-error latch, and refusals.
+#include "device_session.hpp"
+
+#include <platform/detect.hpp>
+
+#include "export_finding_rules.hpp"
+#include "litmus_rules.hpp"
+
+#include <optional>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+// What the attributes promise, less what trials on this very device took away (G13), and as tries showed it (D10).
+Capabilities narrowed_capabilities(const RuntimeConfig& config, const DeviceFacts& facts) {
+    Capabilities capabilities = platform::detect(config.machine, facts);
+    for (const LitmusFinding& finding : config.litmus_findings) {
+        if (rules::finding_applies(finding, config.machine, facts)) {
+            capabilities = rules::narrowed(std::move(capabilities), finding);
+        }
+    }
+    for (const ExportFinding& finding : config.export_findings) {
+        if (rules::finding_applies(finding, config.machine, facts)) {
+            platform::apply_probe(capabilities, rules::probe_of(finding));
+        }
+    }
+    return capabilities;
+}
+
+}  // namespace
+
+DeviceSession::DeviceSession(std::shared_ptr<const RuntimeConfig> shared, std::unique_ptr<platform::Driver> opened,
+                             std::size_t position)
+    : config(std::move(shared)),
+      driver(std::move(opened)),
+      execution(driver->execution()),
+      index(position),
+      capabilities(narrowed_capabilities(*config, driver->facts())),
+      synchronous(driver->synchronous()) {}
+
+Error DeviceSession::unusable(std::string_view what) const {
+    if (config->forked()) {
+        return {Code::forked, std::string(what) + " was refused: this runtime was opened before fork()",
+                "open a Runtime in the child itself, or start the child before opening one"};
+    }
+    if (process::in_host_function) {
+        return {Code::not_permitted,
+                std::string(what) + " was refused: the call came from a host function, where the driver takes none",
+                "let the host function tell another thread, which makes the call"};
+    }
+    return Error(Code::device_lost,
+                 std::string(what) + " was refused: " + named(*this) +
+                     " reported a fault from which the driver does not recover in this process",
+                 "read what host memory holds, then end the process and start again; run the failing kernel under "
+                 "compute-sanitizer")
+        .from_call("latched", lost_code());
+}
+
+namespace {
+constexpr char beside_a_service[] = "resolve";  // known by its address
+}  // namespace
+
+platform::Status DeviceSession::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
+    if (execution.is_resolved(kernel)) return execution.resolve(kernel, out);
+    const std::optional<CallInFlight> loading = services.try_enter(rules::DriverUse::load_code);
+    if (!loading) return {Code::in_use, 0, beside_a_service};
+    return execution.resolve(kernel, out);
+}
+
+Error DeviceSession::failure(const platform::Status& status, std::string_view what) {
+    if (status.call == beside_a_service) {
+        return services.refusal(rules::DriverUse::load_code, std::string(what) + ", whose code is not loaded yet,");
+    }
+    if (status.code == Code::device_lost) {
+        int none = 0;
+        const int code = status.driver_code != 0 ? status.driver_code : -1;
+        if (lost_code_.compare_exchange_strong(none, code, std::memory_order_acq_rel)) {
+            config->say(Severity::error, std::string("device lost: ") + driver->explain(status, what).text());
+        }
+    }
+    return driver->explain(status, what);
+}
+
+std::string named(const DeviceSession& device) {
+    return std::string(device.driver->facts().name) + " (device " + std::to_string(device.index) + ")";
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,95 @@
+// DeviceSession: one opened driver, what it can do, and whether it may still be called.
+#pragma once
+
+#include <isthmus/capability.hpp>
+#include <isthmus/export_finding.hpp>
+#include <isthmus/litmus.hpp>
+#include <isthmus/log.hpp>
+#include <isthmus/result.hpp>
+#include <isthmus/wait.hpp>
+
+#include <platform/driver.hpp>
+
+#include "event_pool.hpp"
+#include "memory_budget.hpp"
+#include "process.hpp"
+#include "running_services.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+
+// What every part of one runtime shares. Immutable after open().
+struct RuntimeConfig {
+    MachineFacts machine;
+    LaunchMode launch_mode = LaunchMode::relaxed;
+    std::chrono::nanoseconds wait_timeout{};
+    WaitPolicy wait_policy = WaitPolicy::adaptive;
+    LogCallback log;
+    rules::BudgetOptions budget;
+    std::vector<LitmusFinding> litmus_findings;
+    std::vector<ExportFinding> export_findings;
+    std::uint64_t generation = 0;  // process::generation() at open
+
+    void say(Severity severity, std::string_view line) const {
+        if (log) log(severity, line);
+    }
+    bool forked() const noexcept { return process::generation() != generation; }
+};
+
+// What the rooms above share of one device: pools, slabs and bounce pieces need no more of it. DeviceState adds streams
+// and buffers.
+struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
+    DeviceSession(std::shared_ptr<const RuntimeConfig> shared, std::unique_ptr<platform::Driver> opened,
+                  std::size_t position);
+
+    const std::shared_ptr<const RuntimeConfig> config;
+    const std::shared_ptr<platform::Driver> driver;
+    platform::Execution& execution;  // of the driver
+    const std::size_t index;
+    const Capabilities capabilities;
+    const bool synchronous;
+
+    bool is_lost() const noexcept { return lost_code() != 0; }
+    // Forked child, lost device or host function: answered without a driver call (R2, R3, S20).
+    bool usable() const noexcept { return !is_lost() && !config->forked() && !process::in_host_function; }
+    // … not even what needs no driver: unusable() says why.
+    bool barred() const noexcept { return config->forked() || process::in_host_function; }
+    Error unusable(std::string_view what) const;
+    // The typed error for a Status; latches a sticky one.
+    Error failure(const platform::Status& status, std::string_view what);
+    // Finds the kernel's code; loads it where no service runs on the device, else a Status that failure() explains.
+    // Locks may be held.
+    platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
+
+    // Is what the context owned gone, with it or with a fault? One cheap driver call while the device is well (K11).
+    bool context_gone() { return is_lost() || driver->context_died(); }
+
+    RunningServices services;
+
+    // Pooled events. take_event() gives one reference; drop_event() puts the event back with the last.
+    EventPool events;
+    platform::Status take_event(FenceEvent*& out, platform::EventKind kind = platform::EventKind::plain) {
+        return events.take(execution, kind, out);
+    }
+    void drop_event(FenceEvent* event) noexcept { events.drop(execution, event); }
+
+protected:
+    ~DeviceSession() = default;
+    int lost_code() const noexcept { return lost_code_.load(std::memory_order_acquire); }  // 0: the device is well
+
+private:
+    std::atomic<int> lost_code_{0};
+};
+
+// "NVIDIA H200 (device 1)", for messages: machines often have several devices of one name.
+std::string named(const DeviceSession& device);
+
+}  // namespace isthmus::inline v0::detail

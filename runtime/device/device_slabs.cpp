@@ -1,0 +1,40 @@
+// One set of slabs for each placement that was asked for so far: they are few.
+#include "device_slabs.hpp"
+
+#include "device_session.hpp"
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+bool same(const HostPlacement& one, const HostPlacement& other) noexcept {
+    return one.locality == other.locality && one.node == other.node && one.strict == other.strict &&
+           one.page_size == other.page_size && one.prefault == other.prefault && one.lock == other.lock;
+}
+
+}  // namespace
+
+std::shared_ptr<HostSlabs> DeviceSlabs::of(const DeviceSession& device, const HostPlacement& placement) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [known, slabs] : sets_) {
+        if (same(known, placement)) return slabs;
+    }
+    SlabOptions options;
+    options.placement = placement;
+    options.near_node = device.capabilities.host_numa_node;
+    options.machine = device.config->machine;
+    sets_.emplace_back(placement, std::make_shared<HostSlabs>(std::move(options)));
+    return sets_.back().second;
+}
+
+std::size_t DeviceSlabs::trim() const {
+    std::vector<std::shared_ptr<HostSlabs>> all;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [placement, slabs] : sets_) all.push_back(slabs);
+    }
+    std::size_t given_back = 0;
+    for (const std::shared_ptr<HostSlabs>& slabs : all) given_back += slabs->trim();
+    return given_back;
+}
+
+}  // namespace isthmus::inline v0::detail

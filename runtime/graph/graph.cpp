@@ -1,0 +1,346 @@
+// Graph and GraphInstance: how long they live, and launching what was recorded, as one operation that uses all of its
+// buffers.
+#include <isthmus/graph.hpp>
+#include <isthmus/stream.hpp>
+
+#include "device_state.hpp"
+#include "graph_dot.hpp"
+#include "graph_state.hpp"
+#include "launch_access.hpp"
+#include "operation.hpp"
+#include "process.hpp"
+#include "stream_state.hpp"
+
+#include <isthmus/parameter_name.hpp>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0 {
+namespace detail {
+
+namespace {
+// What the driver has to undo, it refuses in a host function: put off, as the ends of streams and buffers are (S20).
+template <class T>
+void end_of(T* ended) {
+    if (process::in_host_function && !ended->device->config->forked()) {
+        ended->device->books->after_host_functions.put_off([ended] { delete ended; });
+    } else {
+        delete ended;
+    }
+}
+}  // namespace
+
+std::shared_ptr<DriverGraph> DriverGraph::make(std::shared_ptr<DeviceState> owner, platform::GraphHandle recorded,
+                                               std::uint64_t recording) {
+    return {new DriverGraph(std::move(owner), recorded, recording), end_of<DriverGraph>};
+}
+
+std::shared_ptr<InstanceState> InstanceState::make(const GraphState& graph, platform::GraphInstanceHandle handle) {
+    return {new InstanceState(graph, handle), end_of<InstanceState>};
+}
+
+DriverGraph::~DriverGraph() {
+    if (device->config->forked() || is_lost()) return;
+    const platform::Status status = device->driver->captures()->destroy(handle);
+    if (!status.ok()) device->config->say(Severity::warning, device->failure(status, "destroying a graph").text());
+}
+
+bool DriverGraph::is_lost() const noexcept {
+    return std::any_of(devices.begin(), devices.end(),
+                       [](const std::shared_ptr<DeviceState>& takes_part) { return takes_part->is_lost(); });
+}
+
+Result<void> DriverGraph::usable(const char* what) const {
+    if (!device->usable()) return device->unusable(what);
+    for (const std::shared_ptr<DeviceState>& takes_part : devices) {
+        if (!takes_part->usable()) return takes_part->unusable(what);
+    }
+    return {};
+}
+
+const std::shared_ptr<DeviceState>& DriverGraph::device_at(std::size_t index) const noexcept {
+    for (const std::shared_ptr<DeviceState>& takes_part : devices) {
+        if (takes_part->index == index) return takes_part;
+    }
+    return device;
+}
+
+Result<platform::GraphInstanceHandle> DriverGraph::instantiate() {
+    if (Result<void> well = usable("instantiating a graph"); !well) return std::move(well).error();
+    const std::lock_guard lock(mutex);
+    // The driver answers 801: the addresses of a graph's own memory are the graph's, not the instance's.
+    if (allocates && instances > 0) {
+        return Error(Code::in_use, "a graph that allocates memory can have one instance at a time",
+                     "destroy the other instance first, or allocate before the capture");
+    }
+    if (conditional && instances > 0) {  // 801, observed
+        return Error(Code::in_use, "a graph with loops or branches can have one instance at a time",
+                     "destroy the other instance first, or record the graph once more");
+    }
+    platform::GraphInstanceHandle instance = platform::GraphInstanceHandle::none;
+    const platform::Status status = device->driver->captures()->instantiate(handle, instance);
+    if (!status.ok()) return device->failure(status, "instantiating a graph");
+    ++instances;
+    return instance;
+}
+
+void DriverGraph::end_instance(platform::GraphInstanceHandle instance) {
+    if (!is_lost()) {
+        const platform::Status status = device->driver->captures()->destroy(instance);
+        if (!status.ok()) {
+            device->config->say(Severity::warning, device->failure(status, "destroying a graph instance").text());
+        }
+    }
+    const std::lock_guard lock(mutex);
+    --instances;  // not before: until then the driver refuses another one of a graph that allocates
+}
+
+std::vector<InstanceOperation> instance_operations(const std::vector<RecordedOperation>& recorded) {
+    std::vector<InstanceOperation> made;
+    made.reserve(recorded.size());
+    for (const RecordedOperation& one : recorded) {
+        InstanceOperation operation{one.name, one.kernel, one.device, one.node, one.after, {}, {}};
+        for (const RecordedUse& use : one.uses)
+            operation.uses.push_back({use.buffer.get(), use.use, use.argument, use.range});
+        made.push_back(std::move(operation));
+    }
+    return made;
+}
+
+void InstanceState::Made::launched(const std::shared_ptr<StreamState>& stream, std::uint64_t position) {
+    for (BufferState::Use& earlier : launches) {
+        if (earlier.stream != stream) continue;
+        earlier.last = position;
+        return;
+    }
+    // Streams may come and go while the instance stays: those that are done are not kept.
+    std::erase_if(launches, [](const BufferState::Use& earlier) { return earlier.stream->reached(earlier.last); });
+    launches.push_back({{position, position, position}, stream});
+}
+
+bool InstanceState::Made::idle() const {
+    return from->is_lost() || std::all_of(launches.begin(), launches.end(), [](const BufferState::Use& launch) {
+               return launch.stream->reached(launch.last);
+           });
+}
+
+bool InstanceState::Made::poll_idle() const {
+    if (idle()) return !from->is_lost();
+    // One that cannot be asked now, such as an external stream that has gone, counts as running.
+    for (const BufferState::Use& launch : launches) (void)launch.stream->poll();
+    return idle() && !from->is_lost();
+}
+
+Result<void> InstanceState::Made::wait_for() {
+    for (const BufferState::Use& launch : launches) {
+        // A call that failed may pass the next time; what has not ended within the timeout hangs.
+        for (int tries = 3; !from->is_lost();) {  // … and of a lost device nothing runs any more
+            Result<void> waited = launch.stream->wait_until(launch.last, Wait{});
+            if (waited) break;
+            if ((--tries == 0 || waited.code() == Code::timed_out) && !from->is_lost()) return waited;
+        }
+    }
+    return {};
+}
+
+void InstanceState::Made::destroy() {
+    const bool ended = std::all_of(launches.begin(), launches.end(),
+                                   [](const BufferState::Use& launch) { return launch.stream->reached(launch.last); });
+    if (!ended && from->is_lost()) {
+        // A fault does not stop a host function that runs just now. Its graph, and the device with it, may go.
+        for (const std::shared_ptr<DriverGraph>& graph : closures_of) {
+            for (const std::shared_ptr<void>& closure : graph->closures) process::keep_until_exit(closure);
+        }
+    }
+    from->end_instance(handle);
+}
+
+InstanceState::InstanceState(const GraphState& graph, platform::GraphInstanceHandle handle)
+    : device(graph.driver->device), captures(*device->driver->captures()) {
+    made.from = graph.driver;
+    made.handle = handle;
+    adopt(graph);
+}
+
+// A running instance is not pulled away under its kernels; one that hangs is given up with all that it holds (R5).
+InstanceState::~InstanceState() {
+    if (made.from->device->config->forked()) return;
+    replaced.push_back(std::move(made));
+    for (Made& one : replaced) {
+        if (Result<void> waited = one.wait_for(); !waited) {
+            one.from->device->config->say(Severity::error, "a graph instance was given up: " + waited.error().text());
+            process::keep_until_exit(std::make_shared<Made>(std::move(one)));
+        } else {
+            one.destroy();
+        }
+    }
+}
+
+void InstanceState::adopt(const GraphState& graph) {
+    GraphUses uses;
+    for (const RecordedOperation& operation : graph.operations) {
+        for (const RecordedUse& use : operation.uses) uses.add(use.buffer, use.use);
+    }
+    made.uses = std::move(uses);
+    as_of = graph.driver;
+    std::vector<std::shared_ptr<DriverGraph>>& kept = made.closures_of;
+    if (!graph.driver->closures.empty() && std::find(kept.begin(), kept.end(), graph.driver) == kept.end()) {
+        kept.push_back(graph.driver);
+    }
+    operations = instance_operations(graph.operations);
+}
+
+std::vector<InstanceState::Made> InstanceState::end_replaced() {
+    std::vector<Made> over, running;
+    for (Made& one : replaced) {
+        const bool idle = one.idle();
+        if (idle) one.destroy();
+        (idle ? over : running).push_back(std::move(one));
+    }
+    replaced = std::move(running);
+    return over;
+}
+
+}  // namespace detail
+
+namespace {
+
+// On the CPU device every buffer is opened as a host view would be, for the length of the launch.
+Result<void> open_all(const detail::GraphUses& uses, std::vector<detail::ViewScope>& scopes) {
+    for (const detail::GraphUses::Entry& entry : uses.entries()) {
+        Result<detail::ViewScope> scope = detail::open_for_launch(*entry.held.buffer, entry.held.use);
+        if (!scope) {
+            return Error(scope.error().code(),
+                         "a buffer of the graph cannot be used now: " + std::string(scope.error().message()),
+                         std::string(scope.error().remedy()));
+        }
+        scopes.push_back(std::move(scope).value());
+    }
+    return {};
+}
+
+// The launch that most replays are, as launch_at_once() is of kernels: one device, one stream that launched the
+// instance last and owes no fence, and buffers that the host can never see and this stream has used before. false:
+// nothing happened. Expects the instance's lock.
+bool replay_at_once(detail::StreamState& stream, detail::InstanceState& launched, platform::Status& status) {
+    detail::InstanceState::Made& made = launched.made;
+    if (made.launches.size() != 1 || made.launches.front().stream.get() != &stream || !launched.replaced.empty() ||
+        made.from->devices.size() != 1 || stream.device->books->order != nullptr || stream.external) {
+        return false;
+    }
+    const std::lock_guard lock(stream.mutex);
+    if (stream.handle == platform::StreamHandle::none || !stream.tail.empty() || stream.recording != nullptr) {
+        return false;
+    }
+    for (const detail::GraphUses::Entry& entry : made.uses.entries()) {
+        if (!entry.held.buffer->only_for(stream, *stream.device)) return false;
+    }
+    // Before the call: whoever releases a buffer meanwhile waits for this launch.
+    const std::uint64_t position = stream.advance("a graph");
+    stream.gives("a graph");
+    for (const detail::GraphUses::Entry& entry : made.uses.entries()) entry.held.buffer->mark_used(position);
+    status = launched.captures.launch(made.handle, stream.handle);
+    if (status.ok()) made.launches.front().last = position;
+    return true;
+}
+
+Error instance_on_captured_stream() {
+    return {Code::capture_error, "an instance was to be launched on a stream that is captured, which ends captures",
+            "append the graph itself (Capture::append): it becomes a part of the new one"};
+}
+
+detail::DotOperation drawn(const detail::DriverGraph& graph, const detail::RecordedOperation& operation) {
+    detail::DotOperation node;
+    node.name = operation.name;
+    node.kernel = operation.kernel != nullptr;
+    node.stream = operation.stream_id;
+    node.device = graph.device_at(operation.device)->driver->facts().name;
+    node.after = operation.after;
+    for (const detail::RecordedUse& use : operation.uses) {
+        const detail::BufferState& buffer = *use.buffer;
+        const auto address =
+            buffer.device_address != 0 ? buffer.device_address : reinterpret_cast<std::uintptr_t>(buffer.host);
+        char where[40];
+        (void)std::snprintf(where, sizeof where, "0x%" PRIx64, static_cast<std::uint64_t>(address));
+        node.arguments.push_back(
+            {node.kernel ? std::string(parameter_name(*operation.kernel, use.argument)) : std::string(), use.use,
+             std::to_string(buffer.bytes) + " bytes of " + detail::described(buffer) + " at " + where});
+    }
+    return node;
+}
+
+}  // namespace
+
+std::size_t Graph::size() const noexcept {
+    return state_->operations.size();
+}
+
+std::string Graph::dot() const {
+    std::vector<detail::DotOperation> operations;
+    for (const detail::RecordedOperation& operation : state_->operations) {
+        operations.push_back(drawn(*state_->driver, operation));
+    }
+    return detail::graph_dot("graph " + std::to_string(state_->driver->id), operations);
+}
+
+Result<GraphInstance> Graph::instantiate() const {
+    Result<platform::GraphInstanceHandle> made = state_->driver->instantiate();
+    if (!made) return std::move(made).error();
+    return GraphInstance(detail::InstanceState::make(*state_, *made));
+}
+
+Result<void> Stream::launch(const GraphInstance& instance) {
+    detail::StreamState& stream = *state_;
+    detail::InstanceState& launched = *instance.state();
+    if (!stream.device->usable()) return stream.device->unusable("launching a graph");
+    std::vector<detail::InstanceState::Made> ended_earlier;  // let go without the lock
+    const std::lock_guard lock(launched.mutex);
+    if (platform::Status status;
+        !stream.device->synchronous && launched.device == stream.device && replay_at_once(stream, launched, status)) {
+        if (!status.ok()) return stream.device->failure(status, "a graph");
+        return {};
+    }
+    std::vector<detail::ViewScope> scopes;  // closed with it: who waits for it is not to meet them
+    const detail::DriverGraph& graph = *launched.made.from;
+    if (std::find(graph.devices.begin(), graph.devices.end(), stream.device) == graph.devices.end()) {
+        return Error(Code::wrong_device, "the graph was recorded on another device than this stream's",
+                     "launch it on a stream of a device that takes part in it");
+    }
+    if (Result<void> well = graph.usable("launching a graph"); !well) return well;
+    if (stream.recording_id() != 0) return instance_on_captured_stream();
+    if (stream.device->synchronous) {
+        if (Result<void> opened = open_all(launched.made.uses, scopes); !opened) return opened;
+    }
+    detail::Operation operation(stream, "a graph", nullptr);
+    if (!stream.device->synchronous) {
+        for (const detail::GraphUses::Entry& entry : launched.made.uses.entries()) {
+            operation.uses(*entry.held.buffer, entry.held.use, 0);
+        }
+        if (stream.device->books->order != nullptr) {
+            for (const detail::InstanceOperation& inside : launched.operations) {
+                for (const detail::InstanceOperation::Use& use : inside.uses) {
+                    operation.within({use.buffer, use.use, use.argument, use.range, inside.name, inside.kernel});
+                }
+            }
+            // A launch comes behind the earlier ones of its instance, on whatever streams (cuGraphLaunch).
+            for (const detail::BufferState::Use& launch : launched.made.launches) {
+                operation.driver_orders_behind(*launch.stream, launch.last);
+            }
+        }
+    }
+    Result<std::uint64_t> issued = operation.issue([&] {
+        // Captured by another thread meanwhile: the driver would answer 900 and drop the capture.
+        if (stream.recording != nullptr) return platform::Status{Code::capture_error, 0, "cuGraphLaunch"};
+        return stream.device->driver->captures()->launch(launched.made.handle, stream.handle);
+    });
+    if (!issued) return std::move(issued).error();
+    launched.made.launched(stream.shared_from_this(), *issued);
+    if (!launched.replaced.empty()) ended_earlier = launched.end_replaced();
+    return {};
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,160 @@
+// Device memory of several processes the older way. The driver's handle names the whole piece that an allocation was
+// cut out of, so that only whole granules are shared; and it opens the same memory at the same address, however often.
+#include "shared_legacy_memory.hpp"
+
+#include "allocation.hpp"
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "memory_source.hpp"
+#include "piece_release.hpp"
+#include "shared_memory_bytes.hpp"
+#include "shared_piece.hpp"
+#include "virtual_memory_state.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+constexpr const char* making = "making a buffer to be exported";
+constexpr const char* exporting = "exporting memory by an older handle";
+constexpr const char* importing = "importing memory";
+
+Result<SharedMemoryDescriptor> describe_at(DeviceState& device, std::uint64_t address, const SharedMemoryFacts& facts) {
+    if (!device.usable()) return device.unusable(exporting);
+    rules::HandleBytes handle{};
+    const platform::Status status = device.driver->memory().share(address, handle);
+    if (!status.ok()) return device.failure(status, exporting);
+    return SharedMemoryAccess::make(rules::encode_shared_memory(facts, handle), facts, FileDescriptor());
+}
+
+// Its ExportableBuffer sees to it that the memory is still there.
+class LegacyPiece final : public SharedPiece {
+public:
+    LegacyPiece(std::shared_ptr<DeviceState> owner, const SharedMemoryFacts& told, std::uint64_t address) noexcept
+        : SharedPiece(told), device_(std::move(owner)), address_(address) {}
+    Result<SharedMemoryDescriptor> describe() const override { return describe_at(*device_, address_, facts()); }
+
+private:
+    const std::shared_ptr<DeviceState> device_;
+    const std::uint64_t address_;
+};
+
+// What was opened, closed again unless it is kept.
+struct Opened {
+    explicit Opened(DeviceState& owner) : device(owner) {}
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
+    ~Opened() {
+        if (piece.allocation.bytes > 0) free_or_keep(device, std::move(piece), "whose import failed");
+    }
+    DeviceState& device;
+    Piece piece;
+};
+
+Error not_opened(DeviceState& device, const platform::Status& status) {
+    Error why = device.failure(status, importing);
+    switch (why.code()) {
+        case Code::device_lost:
+        case Code::unsupported:
+        case Code::out_of_memory:
+        case Code::system_limit: return why;
+        default: break;
+    }
+    constexpr int same_process = 201;
+    const bool own = why.driver_code() == same_process;
+    return Error(Code::invalid_argument,
+                 std::string(own ? "importing memory was refused: it is this very process's own ("
+                                 : "importing memory was refused: the handle is none of this driver's, or its exporter "
+                                   "gave the memory up (") +
+                     std::string(why.message()) + ")",
+                 own ? "use the buffer that was exported"
+                     : "send what export_memory() gave to a process on the same driver, and keep the exporter's buffer")
+        .from_call(why.call(), why.driver_code());
+}
+
+// The driver tells of an opened address what it tells of its own.
+Result<void> check_against(DeviceState& device, std::uint64_t address, const SharedMemoryFacts& facts) {
+    platform::PointerFacts told;
+    const platform::Status status = device.driver->memory().pointer_facts(address, told);
+    if (!status.ok()) return device.failure(status, "asking what was imported");
+    if (told.base == address && told.bytes == facts.mapped_bytes && told.ordinal == device.driver->facts().ordinal) {
+        return {};
+    }
+    return Error(Code::invalid_argument,
+                 "importing memory was refused: the handle is for " + std::to_string(told.bytes) + " bytes of device " +
+                     std::to_string(told.ordinal) + ", and its descriptor says " + std::to_string(facts.mapped_bytes) +
+                     " of this one",
+                 "send the bytes of one export_memory(), unchanged");
+}
+
+}  // namespace
+
+Result<MadeExportable> make_shared_legacy(const std::shared_ptr<DeviceState>& owner, std::size_t bytes,
+                                          std::uint32_t element_bytes) {
+    Result<SharedMemoryFacts> facts = rules::make_shared_memory(
+        SharingRung::legacy_ipc, bytes, element_bytes, rules::legacy_granularity_bytes, owner->driver->facts().uuid);
+    if (!facts) return std::move(facts).error();
+    const Result<std::vector<CallInFlight>> calls = enter_all({owner}, making);
+    if (!calls) return calls.error();
+    Untyped made = allocate_from(owner, MemorySource(owner, MemoryKind::device),
+                                 {static_cast<std::size_t>(facts->mapped_bytes), 1, 1},
+                                 "made to be exported: device memory by an older handle");
+    if (!made) return std::move(made).error();
+    const std::shared_ptr<BufferState> state = std::move(made).value();
+    // That the driver has the call promises nothing.
+    if (Result<SharedMemoryDescriptor> tried = describe_at(*owner, state->device_address, *facts); !tried) {
+        if (tried.code() != Code::unsupported) return std::move(tried).error();
+        return Error(Code::unsupported,
+                     std::string(making) +
+                         " was refused: this device has neither file descriptors nor a fabric for "
+                         "it, and the driver gives no older handle (" +
+                         std::string(tried.error().message()) + ")",
+                     "declare that CPUs see it (ExportableOptions::seen_by): shared memory of the host works on every "
+                     "machine")
+            .from_call(tried.error().call(), tried.error().driver_code());
+    }
+    state->bytes = bytes;
+    state->shared = true;
+    return MadeExportable{state, std::make_shared<LegacyPiece>(owner, *facts, state->device_address)};
+}
+
+Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<DeviceState>& owner,
+                                                          const SharedMemoryDescriptor& descriptor) {
+    const SharedMemoryFacts& facts = descriptor.facts();
+    const Result<rules::DecodedMemory> decoded = rules::decode_shared_memory(descriptor.bytes());
+    if (!decoded) return decoded.error();
+    const Result<std::vector<CallInFlight>> calls = enter_all({owner}, importing);
+    if (!calls) return calls.error();
+    std::shared_ptr<BufferState> state = BufferState::make(owner);
+    Opened opened(*owner);
+    platform::Allocation& allocation = opened.piece.allocation;
+    const platform::Status status = owner->driver->memory().open_shared(decoded->handle, allocation);
+    if (!status.ok()) return not_opened(*owner, status);
+    allocation.bytes = static_cast<std::size_t>(facts.mapped_bytes);
+    if (Result<void> fits = check_against(*owner, allocation.device, facts); !fits) return std::move(fits).error();
+    MemoryBlock block;
+    block.device = allocation.device;
+    block.bytes = allocation.bytes;
+    block.kind = MemoryKind::imported;
+    Result<std::uint64_t> id = owner->books->ledger.enter_adopted(block, owner->index, opened.piece);
+    if (!id) {
+        if (id.code() != Code::in_use) return std::move(id).error();
+        return Error(Code::in_use, "importing memory was refused: this runtime has imported it already",
+                     "use that buffer; the driver opens the same memory at the same address again");
+    }
+    opened.piece = {};
+    block.id = *id;
+    state->bytes = static_cast<std::size_t>(facts.bytes);
+    state->reason = "imported: memory of a GPU that another process exported by an older handle";
+    be_of_kind(*state, MemoryKind::imported);
+    state->allocator = MemorySource(owner, MemoryKind::device);
+    state->block = block;
+    state->device_address = block.device;
+    state->shared = true;
+    return state;
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,168 @@
+// A launch: judged arguments, and the kernel handed to the device.
+#include <isthmus/stream.hpp>
+
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "kernel_argument.hpp"
+#include "launch_at_once.hpp"
+#include "launch_judge.hpp"
+#include "launch_node.hpp"
+#include "operation.hpp"
+#include "staged_launch.hpp"
+#include "stream_state.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace isthmus::inline v0 {
+namespace {
+
+using detail::BufferState;
+using detail::LaunchArgument;
+using detail::StreamState;
+
+bool is_empty(const Extent& extent) {
+    return extent.x == 0 || extent.y == 0 || extent.z == 0;
+}
+
+// Asynchronous, or recorded.
+Result<void> launch_on_stream(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
+                              const LaunchArgument* arguments, std::size_t count, LaunchReport& report,
+                              std::uint32_t* node) {
+    detail::Operation operation(stream, kernel.name, &kernel);
+    if (node != nullptr) operation.ask_for_node();
+    for (std::uint32_t at = 0; at < count; ++at) {
+        if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
+        detail::claim_argument(operation, arguments[at], kernel.parameter[at], at);
+    }
+    Result<std::uint64_t> issued = operation.issue([&] {
+        platform::LaunchRequest request{&kernel, platform::FunctionHandle::none, extent, pack, stream.handle};
+        const platform::Status found = stream.resolve(kernel, request.function);
+        return found.ok() ? stream.device->driver->execution().launch(request) : found;
+    });
+    if (!issued) return std::move(issued).error();
+    report.position = *issued;
+    report.staged_bytes = operation.staged_bytes();
+    if (node != nullptr) *node = operation.recorded_at();
+    report.unordered_arguments = operation.unordered();
+    return {};
+}
+
+// On the CPU device every buffer is opened as a host view would be, for the length of the launch: a GPU's buffers are
+// waited for and brought up to date, and views on other threads see the conflict. What is captured is recorded instead,
+// and opened so by each launch of the graph.
+Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
+                           const LaunchArgument* arguments, std::size_t count, LaunchReport& report,
+                           std::uint32_t* node) {
+    while (!detail::in_capture(stream)) {
+        detail::LaunchScopes scopes(kernel, arguments, count, true);
+        for (std::uint32_t at = 0; at < count; ++at) {
+            if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
+            if (Result<void> opened = scopes.open(at); !opened) return opened;
+        }
+        const std::lock_guard lock(stream.mutex);
+        if (Result<void> handle = stream.open_handle(); !handle) return handle;
+        if (stream.recording != nullptr) continue;  // another thread has just begun a capture
+        platform::LaunchRequest request{&kernel, platform::FunctionHandle::none, extent, pack, stream.handle};
+        platform::Status status = stream.resolve(kernel, request.function);
+        stream.gives(kernel.name);
+        if (status.ok()) status = stream.device->driver->execution().launch(request);
+        if (!status.ok()) return stream.device->failure(status, kernel.name);
+        report.position = stream.advance(kernel.name);
+        return {};
+    }
+    return launch_on_stream(stream, kernel, extent, pack, arguments, count, report, node);
+}
+
+Error no_verify_in_capture(const KernelInfo& kernel) {
+    return {
+        Code::capture_error,
+        "kernel '" + std::string(kernel.name) +
+            "' was launched in verify mode while a capture is open: a captured launch does not run, so that there is "
+            "nothing to wait for",
+        "capture it in another mode, and verify the launch outside the capture"};
+}
+
+// LaunchMode::verify: the launch answers for its own kernel, whoever would have met the fault later (L11).
+Result<void> verify(StreamState& stream, const KernelInfo& kernel, std::uint64_t position) {
+    Result<void> waited = stream.wait_until(position, Wait{});
+    if (waited) return waited;
+    const Error& error = waited.error();
+    return Error(
+               error.code(),
+               "kernel '" + std::string(kernel.name) + "', verified after its launch: " + std::string(error.message()),
+               std::string(error.remedy()))
+        .from_call(error.call(), error.driver_code());
+}
+
+LaunchMode mode_of(const StreamState& stream, const LaunchOptions& options) noexcept {
+    return options.mode.value_or(stream.mode.load(std::memory_order_relaxed));
+}
+
+// Everything but the short way. `node`: where the launch is recorded, which operation it becomes, and the driver is
+// asked for its node.
+Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, const KernelInfo& kernel,
+                                      const Extent& extent, void* pack, const LaunchArgument* arguments,
+                                      std::size_t count, std::uint32_t* node) {
+    if (!stream.device->usable()) {
+        return stream.device->unusable("launching kernel '" + std::string(kernel.name) + "'");
+    }
+    if (mode == LaunchMode::verify && detail::in_capture(stream)) return no_verify_in_capture(kernel);
+    // Before anything is claimed; a service that starts behind this is found when the code is asked for.
+    if (stream.device->services.any() && !stream.device->execution.is_resolved(kernel)) {
+        Result<void> fine =
+            stream.device->services.allow(rules::DriverUse::load_code, "launching kernel '" + std::string(kernel.name) +
+                                                                           "', whose code is not loaded yet,");
+        if (!fine) return std::move(fine).error();
+    }
+    LaunchReport report;
+    detail::Judgement judgement;
+    Result<void> done = detail::judge_arguments(*stream.device, mode, kernel, arguments, count, pack, judgement);
+    report.unverified_arguments = judgement.unverified;
+    if (done && !is_empty(extent)) {
+        if (stream.device->synchronous) {
+            done = launch_on_cpu(stream, kernel, extent, pack, arguments, count, report, node);
+        } else if (!judgement.staged.empty()) {
+            done = detail::launch_staged(stream, kernel, extent, pack, arguments, count, judgement.staged, report);
+        } else {
+            done = launch_on_stream(stream, kernel, extent, pack, arguments, count, report, node);
+        }
+        if (done && mode == LaunchMode::verify) done = verify(stream, kernel, report.position);
+    }
+    if (!done) return std::move(done).error();
+    return report;
+}
+
+}  // namespace
+
+Result<std::uint32_t> detail::launch_for_node(StreamState& stream, const LaunchOptions& options,
+                                              const KernelInfo& kernel, const Extent& extent, void* pack,
+                                              const LaunchArgument* arguments, std::size_t count) {
+    std::uint32_t node = 0;
+    Result<LaunchReport> launched =
+        launch_with_care(stream, mode_of(stream, options), kernel, extent, pack, arguments, count, &node);
+    if (!launched) return std::move(launched).error();
+    return node;
+}
+
+bool Stream::launch_buffers(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent, void* pack,
+                            const std::shared_ptr<BufferState>* const* buffers, Result<LaunchReport>& report) {
+    StreamState& stream = *state_;
+    // Memory of the device alone is lawful in every mode.
+    if (stream.device->synchronous || mode_of(stream, options) == LaunchMode::verify || is_empty(extent) ||
+        !stream.device->usable()) {
+        return false;
+    }
+    platform::Status status;
+    const detail::AtOnce at_once =
+        detail::launch_at_once(stream, kernel, extent, pack, buffers, report->position, status);
+    if (at_once == detail::AtOnce::failed) report = stream.device->failure(status, kernel.name);
+    return at_once != detail::AtOnce::not_so_simple;
+}
+
+Result<LaunchReport> Stream::launch_packed(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,
+                                           void* pack, const LaunchArgument* arguments, std::size_t count) {
+    return launch_with_care(*state_, mode_of(*state_, options), kernel, extent, pack, arguments, count, nullptr);
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,142 @@
+// GrowableBuffer: making, growing, trimming.
+#include <isthmus/growable_buffer.hpp>
+
+#include <isthmus/device.hpp>
+
+#include "buffer_state.hpp"
+#include "growable_memory.hpp"
+#include "virtual_memory_state.hpp"
+#include "wait_pause.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+constexpr std::size_t most_growable_bytes = std::size_t{1} << 46;  // no machine has more
+
+Error empty_growable(std::string_view what) {
+    return {Code::invalid_handle,
+            std::string(what) + ": the buffer is empty, moved from, released or another buffer's now",
+            "use the buffer that it was moved to, or make a new one"};
+}
+
+// Assigned through its base, the object has another buffer than this memory is for.
+bool belongs(const std::shared_ptr<BufferState>& state, const GrowableMemory* memory) {
+    return state && memory != nullptr && !memory->ended && memory->buffer.lock() == state;
+}
+
+// What must hold before the driver maps, or the system gives, another piece.
+Result<void> may_change(DeviceState& device, const GrowableMemory& memory, std::string_view what) {
+    if (memory.users.empty()) return device.barred() ? Result<void>(device.unusable(what)) : Result<void>();
+    if (Result<void> now = may_change_memory(device, what); !now) return now;
+    // Asked in front, so that nothing is created for nothing; the calls themselves ask again.
+    for (const std::shared_ptr<DeviceState>& each : memory.users) {
+        if (each->synchronous || !each->services.any()) continue;
+        if (Result<void> fine = each->services.allow(rules::DriverUse::change_mapping, what); !fine) return fine;
+    }
+    return {};
+}
+
+Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
+    DeviceState& device = *buffer.device;
+    if (Result<void> now = may_change(device, memory, "trimming a buffer"); !now) return now;
+    if (device.books->captures.any()) {
+        return Error(Code::capture_error,
+                     "trimming a buffer was refused: a capture is open, and its graph may be about to use the memory",
+                     "trim it when the capture has ended");
+    }
+    if (buffer.graphs.load(std::memory_order_relaxed) > 0) {
+        return Error(Code::in_use, "the buffer cannot be trimmed while a graph uses it: its work has the address",
+                     "destroy the graph and its instances first");
+    }
+    if (buffer.has_parts.load(std::memory_order_acquire)) {
+        return Error(Code::in_use, "the buffer cannot be trimmed: parts of it were made, which may reach that far",
+                     "keep its memory, or use views of the whole buffer only");
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes, const GrowableOptions& options) {
+    const std::shared_ptr<DeviceState>& owner = device.state();
+    constexpr std::string_view what = "making a growable buffer";
+    if (owner->barred()) return owner->unusable(what);
+    if (!owner->synchronous) {
+        if (Result<void> now = may_change_memory(*owner, what); !now) return std::move(now).error();
+    }
+    if (most_bytes == 0 || most_bytes > most_growable_bytes) {
+        return Error(Code::invalid_argument,
+                     "a growable buffer of at most " + std::to_string(most_bytes) + " bytes cannot be made",
+                     "name as many elements as it may ever have: addresses cost no memory, but they end");
+    }
+    Result<std::shared_ptr<GrowableMemory>> reserved = reserve_growable(owner, most_bytes, options);
+    if (!reserved) return std::move(reserved).error();
+    std::shared_ptr<BufferState> state = buffer_over(owner, *reserved);
+    (*reserved)->buffer = state;
+    return MadeGrowable{std::move(state), std::move(reserved).value()};
+}
+
+Result<void> resize_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory, std::size_t bytes,
+                             std::size_t capacity_bytes) {
+    if (!belongs(state, memory)) return empty_growable("growing a buffer");
+    const std::size_t mapped = memory->mapped_bytes();
+    const std::optional<std::size_t> step =
+        rules::growth_step(memory->steps, mapped, std::max(bytes, capacity_bytes), memory->reserved_bytes,
+                           memory->granularity, memory->devices);
+    if (!step) {
+        return Error(
+            Code::invalid_argument,
+            "a buffer with addresses for " + std::to_string(memory->reserved_bytes) + " bytes was to grow beyond them",
+            "make it with as many elements as it may ever have: addresses cost no memory");
+    }
+    if (*step > 0) {
+        if (Result<void> can = may_change(*state->device, *memory, "growing a buffer"); !can) return can;
+        if (Result<void> grown = memory->extend(*step); !grown) return grown;
+    }
+    const std::lock_guard lock(state->mutex);
+    if (*step > 0 && mapped > 0 && state->kind == MemoryKind::vmm && state->host != nullptr) {
+        state->seams.push_back(mapped);
+    }
+    state->bytes = bytes;
+    return {};
+}
+
+Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory, Wait wait) {
+    if (!belongs(state, memory)) return empty_growable("trimming a buffer");
+    BufferState& buffer = *state;
+    const std::size_t kept = rules::handles_kept(memory->handles, buffer.bytes);
+    if (kept == memory->handles.size()) return {};
+    if (Result<void> can = may_trim(buffer, *memory); !can) return can;
+    if (Result<void> alone = buffer.begin_release(); !alone) {
+        return Error(Code::in_use, "the buffer cannot be trimmed while a host view of it is open",
+                     "let the view go out of scope first");
+    }
+    Result<void> trimmed = buffer.wait_until_unused(Deadline(wait, buffer.device->config->wait_timeout));
+    while (trimmed && memory->handles.size() > kept) trimmed = memory->give_back_last();
+    {
+        const std::lock_guard lock(buffer.mutex);
+        while (!buffer.seams.empty() && buffer.seams.back() >= memory->mapped_bytes()) buffer.seams.pop_back();
+    }
+    buffer.releasing.store(false, std::memory_order_release);
+    return trimmed;
+}
+
+GrowableFigures figures_of(const GrowableMemory* memory) noexcept {
+    return memory != nullptr ? memory->figures() : GrowableFigures{};
+}
+
+std::optional<MemoryPlace> place_in(const GrowableMemory* memory, std::size_t byte) noexcept {
+    if (memory == nullptr) return std::nullopt;
+    std::size_t end = 0;
+    for (std::size_t handle = 0; handle < memory->handles.size(); ++handle) {
+        end += memory->handles[handle];
+        if (byte < end) return memory->place(handle);
+    }
+    return std::nullopt;
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,304 @@
+// MulticastGroup and MulticastObject: validated here, in the order that the driver wants.
+#include <isthmus/multicast.hpp>
+
+#include <isthmus/device.hpp>
+
+#include "multicast_rules.hpp"
+#include "multicast_state.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0 {
+namespace {
+
+using detail::DeviceState;
+using detail::PhysicalState;
+using detail::Team;
+
+constexpr int compute_major = 75;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr std::string_view making = "making a multicast group";
+
+rules::MappingAnswer may_join(const DeviceState& device) {
+    return rules::may_join(device.capabilities, device.driver->multicast() != nullptr);
+}
+
+AccessAnswer as_answer(const rules::MappingAnswer& answer, std::string_view yes) {
+    if (answer) return {Verdict::yes, yes, {}};
+    return {Verdict::no, answer.reason, answer.remedy};
+}
+
+Error moved_from(std::string_view what) {
+    return {Code::invalid_handle, std::string(what) + ": the group or object was moved from or completed",
+            "use what it was moved to, or the object that the group completed to"};
+}
+
+rules::TeamFacts facts_of(const Team& team) {
+    return {team.size, team.joined.size(), team.shared};
+}
+
+std::string so_many(std::size_t number, std::size_t of) {
+    return std::to_string(number) + " of " + std::to_string(of) + " devices";
+}
+
+std::size_t joining_here(const DeviceState& device) {
+    return device.books->launches.devices.count([](const DeviceState& each) { return bool(may_join(each)); });
+}
+
+// Every step that no driver is needed for, in front.
+Result<void> may_make(const DeviceState& device, const rules::TeamWish& wish) {
+    if (Result<void> now = detail::may_change_memory(device, making); !now) return now;
+    rules::MappingAnswer answer = may_join(device);
+    if (answer) answer = rules::may_make_team(device.capabilities, wish, joining_here(device));
+    if (answer) return {};
+    const std::string what =
+        "a multicast group for " + std::to_string(wish.devices) + " devices, with " + detail::named(device) + ",";
+    return detail::refusal(answer, what);
+}
+
+Result<platform::Granularity> ask_granularity(DeviceState& device, const platform::TeamRequest& request) {
+    platform::Granularity found;
+    const platform::Status status = device.driver->multicast()->granularity(request, found);
+    if (!status.ok()) return device.failure(status, "asking for the granularity of a multicast object");
+    if (found.minimum_bytes != 0) return found;
+    return Error(Code::driver_error, "the driver tells no granularity of multicast objects", "update the driver");
+}
+
+// Its granularity, and its size rounded up to that.
+struct Measure {
+    platform::TeamRequest request;
+    platform::Granularity granularity;
+};
+Result<Measure> measure(DeviceState& device, const rules::TeamWish& wish) {
+    if (Result<void> can = may_make(device, wish); !can) return std::move(can).error();
+    Measure found{{wish.devices, wish.bytes, wish.exports}, {}};
+    Result<platform::Granularity> granularity = ask_granularity(device, found.request);
+    if (!granularity) return std::move(granularity).error();
+    found.granularity = *granularity;
+    const std::optional<std::size_t> rounded = rules::round_up(wish.bytes, granularity->minimum_bytes);
+    if (!rounded || *rounded > detail::most_physical_bytes) {
+        return Error(Code::invalid_argument, std::to_string(wish.bytes) + " bytes are more than any machine has",
+                     "check the size for an overflow or a negative number");
+    }
+    found.request.bytes = *rounded;
+    return found;
+}
+
+// Takes over a handle, which the state releases.
+std::shared_ptr<PhysicalState> team_of(const std::shared_ptr<DeviceState>& device, const Measure& measured,
+                                       std::size_t asked, ExportKinds exports, bool shared,
+                                       platform::PhysicalHandle handle) {
+    PhysicalOptions options;
+    options.exports = exports;
+    std::shared_ptr<PhysicalState> made = PhysicalState::take_over(device, options, measured.request.bytes, handle);
+    made->team = std::make_shared<Team>(measured.request.devices, asked, measured.granularity.minimum_bytes, shared);
+    return made;
+}
+
+Result<std::vector<detail::CallInFlight>> enter(const PhysicalState& team, std::string_view what) {
+    if (Result<void> now = detail::may_change_memory(*team.device, what); !now) return std::move(now).error();
+    return detail::enter_all(team.team->joined_now(), what);
+}
+
+}  // namespace
+
+AccessAnswer can_multicast(const Device& device) {
+    return as_answer(may_join(*device.state()), "the device takes part in multicast objects (attribute 132 is 1)");
+}
+
+AccessAnswer can_multimem(const Device& device) {
+    rules::MappingAnswer answer = may_join(*device.state());
+    if (answer)
+        answer = rules::may_multimem(true, device.state()->driver->facts().attribute(compute_major).value_or(0));
+    return as_answer(answer, "kernels of this device may use multimem instructions (compute capability 9.0 or more)");
+}
+
+Result<MemoryGranularity> multicast_granularity(const Device& device, std::size_t devices,
+                                                const MulticastOptions& options) {
+    DeviceState& state = *device.state();
+    // Of which size does not matter.
+    if (Result<void> can = may_make(state, {devices, 1, options.exports}); !can) return std::move(can).error();
+    const Result<platform::Granularity> found = ask_granularity(state, {devices, 1, options.exports});
+    if (!found) return found.error();
+    return MemoryGranularity{found->minimum_bytes, found->recommended_bytes};
+}
+
+Result<MulticastGroup> MulticastGroup::create(const Device& device, std::size_t devices, std::size_t bytes,
+                                              const MulticastOptions& options) {
+    const std::shared_ptr<DeviceState>& state = device.state();
+    const Result<Measure> measured = measure(*state, {devices, bytes, options.exports});
+    if (!measured) return measured.error();
+    platform::PhysicalHandle handle = platform::PhysicalHandle::none;
+    const platform::Status status = state->driver->multicast()->create(measured->request, handle);
+    if (!status.ok()) return state->failure(status, making);
+    const bool shared = options.exports != ExportKinds::none;
+    return MulticastGroup(team_of(state, *measured, bytes, options.exports, shared, handle));
+}
+
+Result<MulticastGroup> MulticastGroup::import_posix_fd(const Device& device, const FileDescriptor& fd,
+                                                       std::size_t devices, std::size_t bytes) {
+    const std::shared_ptr<DeviceState>& state = device.state();
+    const Result<Measure> measured = measure(*state, {devices, bytes, ExportKinds::posix_fd});
+    if (!measured) return measured.error();
+    const Result<platform::PhysicalHandle> handle = detail::import_fd(*state, fd, "importing a multicast group");
+    if (!handle) return handle.error();
+    return MulticastGroup(team_of(state, *measured, bytes, ExportKinds::none, true, *handle));
+}
+
+std::size_t MulticastGroup::asked_bytes() const noexcept {
+    return state_ ? state_->team->asked_bytes : 0;
+}
+std::size_t MulticastGroup::size_bytes() const noexcept {
+    return state_ ? state_->bytes : 0;
+}
+std::size_t MulticastGroup::devices() const noexcept {
+    return state_ ? state_->team->size : 0;
+}
+std::size_t MulticastGroup::added() const noexcept {
+    return state_ ? state_->team->joined_now().size() : 0;
+}
+
+Result<void> MulticastGroup::add(const Device& device) {
+    constexpr std::string_view what = "adding a device to a multicast group";
+    if (!state_) return moved_from(what);
+    DeviceState& joining = *device.state();
+    if (joining.books != state_->device->books) {
+        return Error(Code::wrong_device, "a device of another runtime was to be added to a multicast group",
+                     "add devices of the runtime that the group was made in");
+    }
+    if (Result<void> now = detail::may_change_memory(joining, what); !now) return now;
+    Team& team = *state_->team;
+    const std::lock_guard lock(team.mutex);
+    rules::MappingAnswer answer = may_join(joining);
+    if (answer) {
+        const bool before = std::find(team.joined.begin(), team.joined.end(), device.state()) != team.joined.end();
+        answer = rules::may_add(facts_of(team), before);
+    }
+    if (!answer) return detail::refusal(answer, "adding " + detail::named(joining) + " to a multicast group");
+    const platform::Status status = joining.driver->multicast()->add_device(state_->handle);
+    if (!status.ok()) return joining.failure(status, what);
+    team.joined.push_back(device.state());
+    return {};
+}
+
+Result<FileDescriptor> MulticastGroup::export_posix_fd() const {
+    if (!state_) return moved_from("exporting a multicast group");
+    return PhysicalMemory(state_).export_posix_fd();
+}
+
+Result<MulticastObject> MulticastGroup::complete(std::size_t added_elsewhere) && {
+    if (!state_) return moved_from("completing a multicast group");
+    const Team& team = *state_->team;
+    std::size_t added = 0;
+    rules::MappingAnswer answer;
+    {
+        const std::lock_guard lock(team.mutex);
+        added = team.joined.size();
+        answer = rules::may_complete(facts_of(team), added_elsewhere);
+    }
+    if (!answer) {
+        return detail::refusal(answer, "completing a multicast group, to which " + so_many(added, team.size) +
+                                           " were added here and " + std::to_string(added_elsewhere) + " elsewhere,");
+    }
+    return MulticastObject(std::move(state_));
+}
+
+std::size_t MulticastObject::asked_bytes() const noexcept {
+    return state_ ? state_->team->asked_bytes : 0;
+}
+std::size_t MulticastObject::size_bytes() const noexcept {
+    return state_ ? state_->bytes : 0;
+}
+std::size_t MulticastObject::devices() const noexcept {
+    return state_ ? state_->team->size : 0;
+}
+
+std::size_t MulticastObject::bound_bytes(const Device& device) const noexcept {
+    if (!state_) return 0;
+    const std::lock_guard lock(state_->team->mutex);
+    std::size_t sum = 0;
+    for (const Team::Bound& each : state_->team->bound) {
+        if (each.memory->device == device.state()) sum += each.bytes;
+    }
+    return sum;
+}
+
+Result<void> MulticastObject::bind(std::size_t offset, const PhysicalMemory& memory, std::size_t memory_offset,
+                                   std::size_t bytes) {
+    constexpr std::string_view what = "binding memory to a multicast object";
+    if (!state_) return moved_from(what);
+    const std::shared_ptr<PhysicalState>& bound = memory.state();
+    if (!bound) return Error(Code::invalid_handle, "physical memory was moved from", "use what it was moved to");
+    // The driver may wait for devices.
+    Result<std::vector<detail::CallInFlight>> calls = enter(*state_, what);
+    if (!calls) return std::move(calls).error();
+    Team& team = *state_->team;
+    const std::lock_guard lock(team.mutex);
+    rules::BindWish wish;
+    wish.granularity = team.granularity;
+    wish.team_bytes = state_->bytes;
+    wish.offset = offset;
+    wish.memory_bytes = bound->bytes;
+    wish.memory_offset = memory_offset;
+    wish.bytes = bytes;
+    wish.same_runtime = bound->device->books == state_->device->books;
+    wish.on_host = bound->place.on_host();
+    wish.joined = std::find(team.joined.begin(), team.joined.end(), bound->device) != team.joined.end();
+    wish.team_shared = team.shared;
+    wish.memory_shared = bound->options.exports != ExportKinds::none;
+    std::vector<rules::MappedSpan> taken;
+    for (const Team::Bound& each : team.bound) {
+        if (each.memory->device == bound->device) taken.push_back({each.offset, each.bytes});
+    }
+    if (const rules::MappingAnswer answer = rules::may_bind(wish, taken); !answer) {
+        return detail::refusal(answer, "binding memory of " + detail::named(*bound->device) + " to a multicast object");
+    }
+    DeviceState& device = *bound->device;
+    team.bound.reserve(team.bound.size() + 1);
+    const platform::Status status =
+        device.driver->multicast()->bind(state_->handle, offset, bound->handle, memory_offset, bytes);
+    if (!status.ok()) return device.failure(status, what);
+    team.bound.push_back({bound, offset, bytes});
+    return {};
+}
+
+Result<void> MulticastObject::unbind(const Device& device, std::size_t offset) {
+    constexpr std::string_view what = "unbinding memory of a multicast object";
+    if (!state_) return moved_from(what);
+    if (state_->device->books->captures.any()) {
+        return Error(Code::capture_error,
+                     "unbinding memory was refused: a capture is open, and its graph may be about to use the memory",
+                     "end the capture first, or let the MulticastObject go out of scope");
+    }
+    Result<std::vector<detail::CallInFlight>> calls = enter(*state_, what);
+    if (!calls) return std::move(calls).error();
+    Team& team = *state_->team;
+    const std::lock_guard lock(team.mutex);
+    const auto found = std::find_if(team.bound.begin(), team.bound.end(), [&](const Team::Bound& each) {
+        return each.memory->device == device.state() && each.offset == offset;
+    });
+    if (found == team.bound.end()) {
+        return Error(
+            Code::invalid_argument,
+            "memory of " + detail::named(*device.state()) + " was not bound at offset " + std::to_string(offset),
+            "name the offset that it was bound at: what was bound as one goes as one");
+    }
+    DeviceState& owner = *device.state();
+    const platform::Status status = owner.driver->multicast()->unbind(state_->handle, offset, found->bytes);
+    if (!status.ok()) return owner.failure(status, what);
+    team.bound.erase(found);
+    return {};
+}
+
+Result<Mapping> AddressReservation::map(std::size_t offset_bytes, const MulticastObject& object) {
+    if (object.state() == nullptr) return moved_from("mapping a multicast object");
+    if (state_) {
+        const rules::MappingAnswer answer =
+            rules::may_map_team(state_->base + offset_bytes, object.state()->team->granularity);
+        if (!answer) return detail::refusal(answer, "mapping a multicast object");
+    }
+    return map_state(offset_bytes, object.state());
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,424 @@
+// The three resources: made, undone in their order, and put off where they may not be undone now.
+#include "virtual_memory_state.hpp"
+
+#include "memory_pressure.hpp"
+#include "memory_source.hpp"
+#include "multicast_rules.hpp"
+#include "multicast_state.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+constexpr int compression_supported = 107;  // CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED
+constexpr int compute_major = 75;           // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr int rdma_supported = 110;         // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
+constexpr int tries = 3;                    // nobody can be asked to try again in a destructor
+
+// After a fault every call answers with it, and nothing is left to undo; a context that died leaves this memory (K11).
+bool nothing_to_undo(DeviceState& device) {
+    return device.config->forked() || (device.is_lost() && !device.driver->context_died());
+}
+
+// An undo that has to work: a failure that may pass is tried again.
+template <class Undo>
+bool insist(DeviceState& device, std::string_view what, Undo undo) {
+    platform::Status status;
+    for (int attempt = 0; attempt < tries; ++attempt) {
+        if (nothing_to_undo(device)) return true;
+        status = undo(*device.driver->virtual_memory());
+        if (status.ok()) return true;
+    }
+    if (nothing_to_undo(device)) return true;
+    device.config->say(Severity::warning, device.failure(status, what).text());
+    return false;
+}
+
+// Whom the driver may wait for at the end of a state.
+template <class State>
+DeviceStates users_of(const State& state) {
+    return {state.device};
+}
+DeviceStates users_of(const MappingState& state) {
+    return state.users();
+}
+DeviceStates users_of(const PhysicalState& state) {
+    DeviceStates all{state.device};
+    if (!state.team) return all;
+    for (const std::shared_ptr<DeviceState>& each : state.team->joined_now()) add_once(all, each);
+    return all;
+}
+
+template <class State>
+std::shared_ptr<State> kept(State* state) {
+    return std::shared_ptr<State>(state, end_when_allowed<State>);
+}
+
+}  // namespace
+
+void add_once(DeviceStates& devices, const std::shared_ptr<DeviceState>& device) {
+    if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+}
+
+Result<std::vector<CallInFlight>> enter_all(const DeviceStates& devices, std::string_view what) {
+    std::vector<RunningServices*> all;
+    for (const std::shared_ptr<DeviceState>& each : devices) {
+        if (!each->synchronous) all.push_back(&each->services);
+    }
+    return enter_all(all, rules::DriverUse::change_mapping, what);
+}
+
+template <class State>
+void end_when_allowed(State* state) {
+    DeviceState& device = *state->device;
+    Books& books = *device.books;
+    const auto again = [state] { end_when_allowed(state); };
+    if (!device.config->forked()) {
+        if (process::in_host_function) return books.after_host_functions.put_off(again);
+        if (books.captures.any()) return books.captures.when_none_is_open(again);
+    }
+    DeviceStates users;  // outlive what is entered
+    if (!device.config->forked() && !device.is_lost()) users = users_of(*state);
+    Result<std::vector<CallInFlight>> calls = enter_all(users, "the end of mapped memory");
+    while (!calls) {
+        // Behind the services of one that hinders: all are asked once more then.
+        for (const std::shared_ptr<DeviceState>& each : users) {
+            if (!each->synchronous && each->services.put_off(rules::DriverUse::change_mapping, again)) return;
+        }
+        calls = enter_all(users, "the end of mapped memory");
+    }
+    delete state;
+}
+
+Error refusal(const rules::MappingAnswer& answer, std::string_view what) {
+    return {answer.code, std::string(what) + " was refused: " + std::string(answer.reason), std::string(answer.remedy)};
+}
+
+rules::CreationFacts creation_facts(const DeviceState& device) {
+    const DeviceFacts& facts = device.driver->facts();
+    return {device.driver->virtual_memory() != nullptr, facts.attribute(compression_supported).value_or(0) == 1,
+            facts.attribute(rdma_supported).value_or(0) == 1};
+}
+
+rules::CreationWish creation_wish(const PhysicalOptions& options) {
+    return {options.where, options.exports, options.compressible, options.gpudirect_rdma};
+}
+
+Result<void> may_change_memory(const DeviceState& device, std::string_view what) {
+    if (!device.usable()) return device.unusable(what);
+    if (device.books->captures.here()) return in_capture(what);
+    return {};
+}
+
+platform::PhysicalRequest request_of(const DeviceState& device, std::size_t bytes, const PhysicalOptions& options) {
+    platform::PhysicalRequest request;
+    request.place.where = options.where;
+    if (options.where == MemoryPlace::Where::device) request.place.id = device.driver->facts().ordinal;
+    if (options.where == MemoryPlace::Where::host_node) {
+        request.place.id = options.node >= 0 ? options.node : std::max(device.capabilities.host_numa_node, 0);
+    }
+    request.bytes = bytes;
+    request.exports = options.exports;
+    request.compressible = options.compressible;
+    request.gpudirect_rdma = options.gpudirect_rdma;
+    return request;
+}
+
+Result<platform::Granularity> ask_granularity(DeviceState& device, const PhysicalOptions& options) {
+    platform::Granularity found;
+    const platform::Status status = device.driver->virtual_memory()->granularity(request_of(device, 0, options), found);
+    if (!status.ok()) return device.failure(status, "asking for the granularity of memory");
+    if (found.minimum_bytes != 0) return found;
+    return Error(Code::driver_error, "the driver tells no granularity of memory", "update the driver");
+}
+
+void PhysicalState::release_now() noexcept {
+    if (released || nothing_to_undo(*device)) return;
+    released = device->driver->virtual_memory()->release(handle).ok();
+}
+
+void PhysicalState::unbind_all() noexcept {
+    if (!team) return;
+    const std::lock_guard lock(team->mutex);
+    for (; !team->bound.empty(); team->bound.pop_back()) {
+        const Team::Bound& last = team->bound.back();
+        DeviceState& owner = *last.memory->device;
+        (void)insist(owner, "unbinding memory of a multicast object", [&](platform::VirtualMemory&) {
+            return owner.driver->multicast()->unbind(handle, last.offset, last.bytes);
+        });
+    }
+}
+
+PhysicalState::~PhysicalState() {
+    if (released) return;
+    unbind_all();
+    (void)insist(*device, "releasing physical memory",
+                 [this](platform::VirtualMemory& memory) { return memory.release(handle); });
+}
+
+Result<std::shared_ptr<PhysicalState>> PhysicalState::create(const std::shared_ptr<DeviceState>& device,
+                                                             std::size_t asked, std::size_t bytes,
+                                                             const PhysicalOptions& options) {
+    const platform::PhysicalRequest request = request_of(*device, bytes, options);
+    const MemoryKind kind = request.place.on_host() ? MemoryKind::pinned : MemoryKind::vmm;
+    platform::PhysicalHandle handle = platform::PhysicalHandle::none;
+    Result<void> made = with_room(*device, kind, bytes, [&]() -> Result<void> {
+        if (Result<void> within = within_budget(*device, kind, bytes); !within) return within;
+        const platform::Status status = device->driver->virtual_memory()->create(request, handle);
+        if (status.ok()) return {};
+        return device->failure(status, "creating " + std::to_string(bytes) + " bytes of physical memory");
+    });
+    if (!made) return std::move(made).error();
+    return kept(new PhysicalState(device, options, request.place, asked, bytes, handle));
+}
+
+std::shared_ptr<PhysicalState> PhysicalState::take_over(const std::shared_ptr<DeviceState>& device,
+                                                        const PhysicalOptions& options, std::size_t bytes,
+                                                        platform::PhysicalHandle handle) {
+    return kept(new PhysicalState(device, options, request_of(*device, bytes, options).place, bytes, bytes, handle));
+}
+
+ReservationState::~ReservationState() {
+    if (freed) return;
+    if (!device->config->forked()) (void)device->books->addresses.erase(base, id);
+    if (stuck) return;
+    (void)insist(*device, "freeing reserved addresses",
+                 [this](platform::VirtualMemory& memory) { return memory.free_address(base, bytes); });
+}
+
+Result<void> ReservationState::free() {
+    const std::lock_guard lock(mutex);
+    if (freed) {
+        return Error(Code::already_released, "the reservation was released before", "release it once");
+    }
+    if (const rules::MappingAnswer answer = rules::may_free(mapped.size()); !answer) {
+        return refusal(answer, "freeing reserved addresses");
+    }
+    // The driver may hand the addresses to another thread at once: they leave the map first.
+    (void)device->books->addresses.erase(base, id);
+    const platform::Status status = device->driver->virtual_memory()->free_address(base, bytes);
+    if (!status.ok()) {
+        (void)device->books->ledger.insert(record());
+        return device->failure(status, "freeing reserved addresses");
+    }
+    freed = true;
+    return {};
+}
+
+provenance::Record ReservationState::record() const noexcept {
+    return {base, bytes, id, static_cast<std::uint32_t>(device->index), kind, 0};
+}
+
+Result<std::shared_ptr<ReservationState>> ReservationState::reserve(const std::shared_ptr<DeviceState>& device,
+                                                                    std::size_t asked, std::size_t alignment,
+                                                                    std::size_t granularity, MemoryKind kind) {
+    const std::optional<std::size_t> bytes = rules::round_up(asked, granularity);
+    if (asked == 0 || !bytes || *bytes > most_physical_bytes) {
+        return Error(Code::invalid_argument, std::to_string(asked) + " bytes of addresses cannot be reserved",
+                     "check the size for zero, an overflow or a negative number");
+    }
+    std::uint64_t base = 0;
+    const platform::Status status = device->driver->virtual_memory()->reserve(*bytes, alignment, base);
+    if (!status.ok()) return device->failure(status, "reserving addresses");
+    auto state = kept(new ReservationState(device, base, asked, *bytes, granularity, Books::next_id(), kind));
+    if (Result<void> known = device->books->ledger.insert(state->record()); !known) return std::move(known).error();
+    return state;
+}
+
+Result<std::shared_ptr<MappingState>> ReservationState::map(std::size_t offset, std::shared_ptr<PhysicalState> memory) {
+    const std::lock_guard lock(mutex);
+    if (freed) {
+        return Error(Code::invalid_handle, "mapping memory: the reservation was released", "reserve addresses again");
+    }
+    const rules::MappedSpan wanted{offset, memory->bytes};
+    if (const rules::MappingAnswer answer = rules::may_map(bytes, granularity, mapped, wanted); !answer) {
+        return refusal(answer,
+                       "mapping " + std::to_string(memory->bytes) + " bytes at offset " + std::to_string(offset));
+    }
+    const platform::Status status = device->driver->virtual_memory()->map(base + offset, memory->bytes, memory->handle);
+    if (!status.ok()) return device->failure(status, "mapping physical memory");
+    mapped.push_back(wanted);
+    const int lies = memory->team              ? rules::RangeFacts::multicast
+                     : memory->place.on_host() ? rules::RangeFacts::on_host
+                                               : static_cast<int>(memory->device->index);
+    device->books->mapped.add(base + offset, memory->bytes, lies);
+    return kept(new MappingState(shared_from_this(), std::move(memory), offset));
+}
+
+MappingState::MappingState(std::shared_ptr<ReservationState> where, std::shared_ptr<PhysicalState> what, std::size_t at)
+    : device(where->device), reservation(std::move(where)), memory(std::move(what)), offset(at) {}
+
+MappingState::~MappingState() {
+    if (!live() || device->config->forked()) return;
+    unbind_if_last();
+    const bool undone = insist(*device, "unmapping memory", [this](platform::VirtualMemory& virtual_memory) {
+        return virtual_memory.unmap(address(), memory->bytes);
+    });
+    const std::lock_guard lock(reservation->mutex);
+    if (!undone) {
+        // It is mapped still, and the driver keeps the memory for as long: the addresses go to nobody else.
+        reservation->stuck = true;
+        return;
+    }
+    std::erase_if(reservation->mapped, [this](const rules::MappedSpan& span) { return span.offset == offset; });
+    device->books->mapped.remove(address());
+}
+
+DeviceStates MappingState::users_now() const {
+    DeviceStates all{device};
+    for (const std::shared_ptr<DeviceState>& each : users_of(*memory)) add_once(all, each);
+    for (const std::shared_ptr<DeviceState>& each : let_in_) add_once(all, each);
+    return all;
+}
+
+DeviceStates MappingState::users() const {
+    const std::lock_guard lock(reservation->mutex);
+    return users_now();
+}
+
+Result<void> MappingState::unmap() {
+    for (;;) {
+        const DeviceStates entered = users();
+        Result<std::vector<CallInFlight>> calls = enter_all(entered, "unmapping memory");
+        if (!calls) return std::move(calls).error();
+        const std::lock_guard lock(reservation->mutex);
+        if (users_now() != entered) continue;  // another thread let somebody in
+        return undo();
+    }
+}
+
+Result<void> MappingState::unmap_entered() {
+    const std::lock_guard lock(reservation->mutex);
+    return undo();
+}
+
+void MappingState::unbind_if_last() noexcept {
+    if (memory->team && memory.use_count() == 1) memory->unbind_all();
+}
+
+Result<void> MappingState::undo() {
+    if (!live()) return Error(Code::invalid_handle, "unmapping memory: it was unmapped before", "unmap it once");
+    unbind_if_last();
+    if (!nothing_to_undo(*device)) {
+        const platform::Status status = device->driver->virtual_memory()->unmap(address(), memory->bytes);
+        if (!status.ok() && !nothing_to_undo(*device)) return device->failure(status, "unmapping memory");
+    }
+    std::erase_if(reservation->mapped, [this](const rules::MappedSpan& span) { return span.offset == offset; });
+    device->books->mapped.remove(address());
+    mapped.store(false, std::memory_order_release);
+    return {};
+}
+
+Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace& place, RangeAccess access) {
+    rules::Grantee grantee;
+    grantee.same_runtime = who.books == owner.books;
+    grantee.is_cpu = who.synchronous;
+    grantee.has_virtual_memory = who.driver->virtual_memory() != nullptr;
+    const int ordinal = who.driver->facts().ordinal;
+    grantee.reaches = place.on_host() || place.id == ordinal;
+    const bool asks = grantee.same_runtime && !who.synchronous && grantee.has_virtual_memory && !grantee.reaches;
+    if (asks && who.driver->transfers() != nullptr) {
+        const platform::Status status = who.driver->transfers()->can_reach(place.id, grantee.reaches);
+        if (!status.ok()) return who.failure(status, "asking whether devices reach each other");
+    }
+    rules::MappingAnswer answer = rules::may_let_in(grantee, place.on_host(), access);
+    if (answer && who.index >= MappedRanges::most_devices) {
+        answer = {Code::unsupported, "access to mapped memory is kept for the first 64 devices of a runtime",
+                  "name another device"};
+    }
+    if (answer) return {};
+    std::string what = "letting " + named(who) + " into mapped memory";
+    if (grantee.same_runtime && !place.on_host() && &who != &owner) what += " of " + named(owner);
+    return refusal(answer, what);
+}
+
+Result<void> may_let_into_team(const DeviceState& who, const PhysicalState& object) {
+    const DeviceStates joined = object.team->joined_now();
+    const bool member = std::any_of(joined.begin(), joined.end(), [&](const auto& each) { return each.get() == &who; });
+    const rules::MappingAnswer answer =
+        rules::may_multimem(member, who.driver->facts().attribute(compute_major).value_or(0));
+    if (answer) return {};
+    return refusal(answer, "letting " + named(who) + " into a mapped multicast object");
+}
+
+Result<platform::PhysicalHandle> import_fd(DeviceState& device, const FileDescriptor& fd, std::string_view what) {
+    if (!fd) {
+        return Error(Code::invalid_argument, std::string(what) + " was refused: there is no descriptor",
+                     "pass what was exported");
+    }
+    platform::PhysicalHandle handle = platform::PhysicalHandle::none;
+    const platform::Status status = device.driver->virtual_memory()->import_fd(fd.get(), handle);
+    if (!status.ok()) return not_imported(device, status, what);
+    return handle;
+}
+
+// Of a wrong handle the driver says nothing but "unknown" (999).
+Error not_imported(DeviceState& device, const platform::Status& status, std::string_view what) {
+    Error why = device.failure(status, what);
+    if (why.code() != Code::driver_error && why.code() != Code::invalid_argument) return why;
+    return Error(Code::invalid_argument,
+                 std::string(what) + " was refused: the handle is for no memory of this driver, or its exporter gave " +
+                     "it up (" + std::string(why.message()) + ")",
+                 "pass the handle itself, as it was exported by a process on the same driver")
+        .from_call(why.call(), why.driver_code());
+}
+
+Result<void> MappingState::set_access(const DeviceStates& devices, RangeAccess access) {
+    if (devices.empty()) return {};
+    for (;;) {
+        const DeviceStates known = users();
+        DeviceStates entered = known;
+        for (const std::shared_ptr<DeviceState>& who : devices) add_once(entered, who);
+        Result<std::vector<CallInFlight>> calls = enter_all(entered, "letting devices into mapped memory");
+        if (!calls) return std::move(calls).error();
+        const std::lock_guard lock(reservation->mutex);
+        if (users_now() != known) continue;  // another thread let somebody in
+        Result<void> open = open_to(devices, access, memory->bytes);
+        if (open) now_open_to(devices, access);
+        return open;
+    }
+}
+
+Result<void> MappingState::set_access_entered(const std::vector<std::shared_ptr<MappingState>>& neighbours,
+                                              const DeviceStates& devices, RangeAccess access) {
+    const std::lock_guard lock(neighbours.front()->reservation->mutex);
+    std::size_t bytes = 0;
+    for (const std::shared_ptr<MappingState>& each : neighbours) {
+        bytes += each->memory->bytes;
+        for (const std::shared_ptr<DeviceState>& who : devices) add_once(each->let_in_, who);  // also if it fails
+    }
+    Result<void> open = neighbours.front()->open_to(devices, access, bytes);
+    if (!open) return open;
+    for (const std::shared_ptr<MappingState>& each : neighbours) each->now_open_to(devices, access);
+    return open;
+}
+
+Result<void> MappingState::open_to(const DeviceStates& devices, RangeAccess access, std::size_t bytes) {
+    if (!live()) return Error(Code::invalid_handle, "letting devices into memory that was unmapped", "map it again");
+    std::vector<platform::AccessGrant> grants;
+    for (const std::shared_ptr<DeviceState>& who : devices) {
+        // The host is let in as the place of its memory.
+        const MemoryPlace place =
+            who->synchronous ? memory->place : MemoryPlace{MemoryPlace::Where::device, who->driver->facts().ordinal};
+        grants.push_back({place, access});
+        add_once(let_in_, who);
+    }
+    const platform::Status status =
+        device->driver->virtual_memory()->set_access(address(), bytes, grants.data(), grants.size());
+    if (!status.ok()) return device->failure(status, "letting devices into mapped memory");
+    return {};
+}
+
+void MappingState::now_open_to(const DeviceStates& devices, RangeAccess access) {
+    for (const std::shared_ptr<DeviceState>& who : devices) device->books->mapped.set(address(), who->index, access);
+}
+
+template void end_when_allowed(PhysicalState*);
+template void end_when_allowed(ReservationState*);
+template void end_when_allowed(MappingState*);
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,292 @@
+// Adopting foreign memory: asking driver and system about it, registering, its sides, its fence, the books. A step that
+// fails leaves the memory with its owner, who is not told.
+#include <isthmus/detail/own_mapping.hpp>
+#include <isthmus/device.hpp>
+
+#include "access_rules.hpp"
+#include "adoption_rules.hpp"
+#include "allocation.hpp"
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "memory_source.hpp"
+#include "piece_release.hpp"
+#include "stream_state.hpp"
+
+#include <platform/os.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0 {
+namespace detail {
+namespace {
+
+// What was taken so far; what is not kept was never taken.
+struct Taking {
+    Taking(DeviceState& owner, void* pointer, std::size_t bytes, AdoptOptions& options) : device(owner) {
+        piece.adopted = std::make_unique<AdoptedPart>(pointer, bytes, std::move(options.release), options.c_release);
+    }
+    Taking(const Taking&) = delete;
+    Taking& operator=(const Taking&) = delete;
+    ~Taking() {
+        if (!piece.adopted) return;
+        piece.adopted->forget();
+        free_or_keep(device, std::move(piece), "whose adoption failed");  // a service keeps it registered until its end
+    }
+    DeviceState& device;
+    Piece piece;
+    std::uint64_t address = 0;  // where the device finds it, if it does
+};
+
+Error refused(Code code, std::string why, std::string_view remedy) {
+    return Error(code, "adopting the memory is refused: " + std::move(why), std::string(remedy));
+}
+
+Result<void> check_pointer(std::uintptr_t address, std::size_t bytes, std::size_t alignment) {
+    if (address == 0 || bytes == 0) {
+        return refused(Code::invalid_argument, address == 0 ? "the pointer is null" : "it has no elements",
+                       "adopt memory that is there");
+    }
+    if (address + bytes < address) {
+        return refused(Code::invalid_argument, "it would end beyond all addresses", "check the number of elements");
+    }
+    if (address % alignment == 0) return {};
+    return refused(Code::invalid_argument,
+                   "the pointer is not aligned to the " + std::to_string(alignment) + " bytes of its elements",
+                   "adopt from an aligned address on, or as smaller elements");
+}
+
+// Of ordinary memory the driver knows nothing, and the system tells what it is.
+Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t address, std::size_t bytes,
+                                      platform::PointerFacts& known) {
+    rules::ForeignMemory memory;
+    const platform::Status asked = device.driver->memory().pointer_facts(address, known);
+    if (!asked.ok()) return device.failure(asked, "asking what the adopted memory is");
+    // Its registration is a lost device's: by now it is whatever lies there.
+    if (device.books->ledger.left_registered(address, bytes)) known = {};
+    memory.kind = known.kind;
+    memory.own_device = known.ordinal == device.driver->facts().ordinal;
+    if (known.kind != MemoryKind::unknown) {
+        const std::uint64_t offset = address - known.base;
+        if (known.base == 0 || (offset <= known.bytes && bytes <= known.bytes - offset)) {
+            // Other code may have registered a mapping for reading, or a device's. What the driver allocated is its own
+            // mapping and looks the same to it, so that without pages it is a device's only where a file says so.
+            if (memory.kind != MemoryKind::pinned && memory.kind != MemoryKind::write_combined) return memory;
+            const platform::os::MappingFacts mapping =
+                platform::os::mapping_facts(reinterpret_cast<const void*>(address), bytes);
+            // Where the system does not say, it might be a device's: used, but relied upon by nobody.
+            memory.io_memory = !mapping.known || !mapping.mapped;
+            if (!mapping.known || !mapping.mapped) return memory;
+            memory.readable = mapping.readable;
+            memory.writable = mapping.writable;
+            memory.io_memory = mapping.device_mapping;
+            return memory;
+        }
+        return refused(Code::not_accessible, "it leaves the allocation that it begins in",
+                       "adopt no more than what was allocated");
+    }
+    const platform::os::MappingFacts mapping =
+        platform::os::mapping_facts(reinterpret_cast<const void*>(address), bytes);
+    if (!mapping.known) {  // it might have no pages, or not be there: whoever touched it would fault
+        return refused(Code::unverified, "the system does not say what is mapped there (/proc/self/smaps)",
+                       "let the process read /proc/self/smaps, or copy into a buffer");
+    }
+    if (!mapping.mapped) {
+        return refused(Code::not_accessible, "not all of it is mapped in this process",
+                       "map it before, and adopt no more than what is mapped");
+    }
+    memory.readable = mapping.readable;
+    memory.writable = mapping.writable;
+    memory.driver_mapping = mapping.driver_mapping;
+    return memory;
+}
+
+// False: a service runs, for whose end the call would wait, or the driver did not do it.
+bool unregister_beside_services(DeviceState& device, void* pointer) {
+    const std::optional<CallInFlight> call = device.services.try_enter(rules::DriverUse::unregister_host);
+    return call && device.driver->memory().unregister_host(pointer).ok();
+}
+
+// What is used in the end: as registered memory where that worked.
+Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan) {
+    if (!plan.registers) return plan.otherwise;
+    AdoptedPart& part = *taking.piece.adopted;
+    const Result<void> fine =
+        taking.device.services.allow(rules::DriverUse::register_host, "registering the adopted memory");
+    if (!fine) {
+        if (plan.insists) return fine.error();
+        return plan.otherwise;
+    }
+    std::uint64_t address = reinterpret_cast<std::uintptr_t>(part.pointer);
+    const platform::Status status =
+        taking.device.driver->memory().register_host(part.pointer, part.bytes, plan.read_only, address);
+    if (status.ok()) {
+        part.registered = true;
+        taking.address = address;
+        return plan.registered;
+    }
+    part.registered = address == 0 && !unregister_beside_services(taking.device, part.pointer);
+    // Pages that cannot be pinned, or that somebody registered already; anything that lasts comes up again.
+    Error why = taking.device.failure(status, "registering the adopted memory");
+    if (plan.insists || taking.device.is_lost()) return why;
+    return plan.otherwise;
+}
+
+// The device's side of what is staged, and pinned memory between the two where the driver cannot be given the host's.
+Result<void> make_sides(const std::shared_ptr<DeviceState>& device, BufferState& buffer, bool registered) {
+    AllocationRequest request;
+    request.bytes = buffer.bytes;
+    Result<MemoryBlock> side = buffer.allocator.allocate(request);
+    if (!side) return std::move(side).error();
+    buffer.block = *side;
+    buffer.device_address = side->device;
+    buffer.host_newer = true;  // so that a first launch finds on the device what the host sees
+    if (registered) return {};
+    buffer.host_allocator = MemorySource(device, MemoryKind::pinned);
+    Result<MemoryBlock> relay = buffer.host_allocator.allocate(request);
+    if (!relay) return std::move(relay).error();
+    buffer.host_block = *relay;
+    buffer.relay = relay->host;
+    buffer.relay_stale = true;
+    return {};
+}
+
+struct Fence {
+    std::shared_ptr<StreamState> stream;  // nullptr: nothing is left to wait for
+    std::uint64_t position = 0;
+};
+// A stream of its own waits, and the buffer counts as used there.
+Result<Fence> make_fence(const std::shared_ptr<DeviceState>& device, AdoptOptions& options, bool at_once) {
+    if (!options.after_event && !options.after_function) return Fence{};
+    if (at_once) {  // the CPU itself is the first to read it
+        if (options.after_event) {
+            if (Result<void> waited = options.after_event->synchronize(); !waited) return std::move(waited).error();
+        }
+        if (options.after_function) options.after_function();
+        return Fence{};
+    }
+    Fence fence{StreamState::make(device, 0), 0};
+    device->add_stream(fence.stream);
+    Stream stream(fence.stream);
+    if (options.after_event) {
+        if (Result<void> waits = stream.wait(*options.after_event); !waits) return std::move(waits).error();
+    }
+    if (options.after_function) {
+        Result<void> called = stream.call_on_host([ready = std::move(options.after_function)]() noexcept { ready(); });
+        if (!called) return std::move(called).error();
+    }
+    const std::lock_guard lock(fence.stream->mutex);
+    fence.position = fence.stream->issued;
+    return fence.position == 0 ? Fence{} : std::move(fence);
+}
+
+Result<void> keep(Taking& taking, BufferState& buffer, const rules::ForeignMemory& memory) {
+    MemoryBlock block;
+    block.bytes = buffer.bytes;
+    block.device = taking.address;
+    block.host = taking.piece.adopted->pointer;
+    block.kind = buffer.kind;
+    if (buffer.staged()) {
+        block.kind = buffer.host_kind;
+        if (memory.driver_mapping) block.kind = MemoryKind::unknown;  // by its address alone nothing is promised
+    } else if (!rules::host_finds(buffer.kind)) {
+        block.host = nullptr;
+    }
+    Result<std::uint64_t> id = buffer.device->books->ledger.enter_adopted(block, buffer.device->index, taking.piece);
+    if (!id) return std::move(id).error();
+    block.id = *id;
+    (buffer.staged() ? buffer.adopted_block : buffer.block) = block;
+    return {};
+}
+
+Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
+                     AdoptOptions& options, const OwnMapping* own) {
+    Taking taking(*device, pointer, bytes, options);
+    if (own != nullptr) taking.piece.adopted->own_mapping = own->keeper;
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    MemoryBlock range;
+    range.host = pointer;
+    range.bytes = bytes;
+    return_unreturned(*device);
+    if (Result<void> free = device->books->ledger.refuse_overlap(range); !free) return std::move(free).error();
+    platform::PointerFacts known;
+    rules::ForeignMemory ordinary;  // and of the runtime's own nobody has to be asked
+    ordinary.writable = own == nullptr || own->writable;
+    Result<rules::ForeignMemory> memory = own != nullptr ? ordinary : facts_of(*device, address, bytes, known);
+    if (!memory) return std::move(memory).error();
+    Result<rules::AdoptionPlan> plan = rules::plan_adoption(device->capabilities, *memory, options.use, bytes);
+    if (!plan) return std::move(plan).error();
+    taking.address = known.device != 0 ? known.device : address;
+    Result<rules::AdoptedAs> as = settle(taking, *plan);
+    if (!as) return std::move(as).error();
+
+    const bool registered = taking.piece.adopted->registered;
+    std::shared_ptr<BufferState> buffer = BufferState::make(device);
+    buffer->bytes = bytes;
+    buffer->reason = as->reason;
+    buffer->adopted = true;
+    buffer->registered_here = registered;
+    buffer->read_only = !memory->writable;
+    buffer->io_memory = as->io_memory;
+    be_of_kind(*buffer, as->kind);
+    buffer->path = as->path;
+    buffer->host_touched = true;
+    buffer->allocator = MemorySource(device, as->kind);
+    if (buffer->staged()) {
+        buffer->host_kind = registered ? MemoryKind::registered : MemoryKind::host;
+        if (Result<void> made = make_sides(device, *buffer, registered); !made) return std::move(made).error();
+    } else {
+        buffer->device_address = taking.address;
+    }
+    if (buffer->staged() || rules::host_finds(as->kind)) buffer->host = pointer;
+    Result<Fence> fence = make_fence(device, options, device->synchronous || buffer->relay != nullptr);
+    if (!fence) return std::move(fence).error();
+    if (Result<void> kept = keep(taking, *buffer, *memory); !kept) return std::move(kept).error();
+    if (fence->stream) buffer->order_on(*fence->stream, fence->position);
+    return buffer;
+}
+
+Result<void> may_adopt(const DeviceState& device) {
+    if (!device.usable()) return device.unusable("adopting memory");
+    if (!device.synchronous && device.books->captures.here()) return in_capture("adopting memory");
+    return {};
+}
+
+}  // namespace
+
+Untyped adopt_mapping(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
+                      const SharedUse& use, const OwnMapping& mapping, std::function<void()> ended) {
+    if (Result<void> now = may_adopt(*device); !now) return std::move(now).error();
+    AdoptOptions options;
+    options.use = use;
+    if (ended) options.release = [ended = std::move(ended)](void*, std::size_t) noexcept { ended(); };
+    return adopt_memory(device, pointer, bytes, options, &mapping);
+}
+
+}  // namespace detail
+
+Device::Untyped Device::adopt_bytes(void* pointer, std::size_t count, std::size_t element_bytes, std::size_t alignment,
+                                    AdoptOptions options) {
+    if (Result<void> now = detail::may_adopt(*state_); !now) return std::move(now).error();
+    Result<std::size_t> bytes = detail::bytes_of({count, element_bytes, alignment});
+    if (!bytes) return std::move(bytes).error();
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    if (Result<void> fine = detail::check_pointer(address, *bytes, alignment); !fine) return std::move(fine).error();
+    return detail::adopt_memory(state_, pointer, *bytes, options, nullptr);
+}
+
+Device::Untyped Device::adopt_descriptor(int descriptor, std::size_t, const AdoptOptions&) {
+    if (!state_->usable()) return state_->unusable("adopting memory");
+    if (descriptor < 0) {
+        return detail::refused(Code::invalid_argument, "the file descriptor is negative", "give an open dma-buf");
+    }
+    return detail::refused(Code::unsupported,
+                           is_cpu()
+                               ? "the CPU device has no importer of dma-bufs"
+                               : "this version does not import dma-bufs, and of GPUs only those of Thor and later do",
+                           "mmap() the descriptor, bracket the CPU's use with DMA_BUF_IOCTL_SYNC, and adopt() that");
+}
+
+}  // namespace isthmus::inline v0

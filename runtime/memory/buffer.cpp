@@ -1,0 +1,145 @@
+// Buffer: queries, host views and release.
+#include <isthmus/buffer.hpp>
+
+#include "access_rules.hpp"
+#include "buffer_state.hpp"
+#include "device_state.hpp"
+#include "export_rules.hpp"
+
+#include <array>
+#include <string>
+
+namespace isthmus::inline v0 {
+namespace {
+
+Error empty_buffer(std::string_view what) {
+    return {Code::invalid_handle, std::string(what) + ": the buffer is empty, moved from or already released",
+            "use the buffer that it was moved to, or allocate a new one"};
+}
+
+}  // namespace
+
+BufferBase::BufferBase(std::shared_ptr<detail::BufferState> state)
+    : state_(std::move(state)), bytes_(state_ ? state_->bytes : 0) {}
+MemoryKind BufferBase::kind() const noexcept {
+    return state_ ? state_->kind : MemoryKind::unknown;
+}
+MemoryKind BufferBase::host_kind() const noexcept {
+    return state_ ? state_->host_kind : MemoryKind::unknown;
+}
+LaunchPath BufferBase::path() const noexcept {
+    return state_ ? state_->path : LaunchPath::refuse;
+}
+std::string_view BufferBase::explain() const noexcept {
+    return state_ ? state_->reason : std::string_view();
+}
+std::uint64_t BufferBase::device_address() const noexcept {
+    return state_ ? state_->device_address : 0;
+}
+PlacementReport BufferBase::placement() const {
+    return state_ ? state_->device->books->ledger.placement(state_->block.id) : PlacementReport{};
+}
+std::uint64_t BufferBase::staged_bytes() const noexcept {
+    return state_ ? state_->staged_bytes.load(std::memory_order_relaxed) : 0;
+}
+
+AccessAnswer BufferBase::can_export() const noexcept {
+    if (!state_) return {Verdict::no, "the buffer is empty, moved from or released", "ask about a live buffer"};
+    const bool foreign = state_->users_id != 0 || state_->adopted;
+    return rules::exportable(state_->kind, state_->shared ? rules::ExportOrigin::shared
+                                           : foreign      ? rules::ExportOrigin::foreign
+                                                          : rules::ExportOrigin::own);
+}
+AccessAnswer detail::view_export() noexcept {
+    return rules::exportable(MemoryKind::unknown, rules::ExportOrigin::view);
+}
+
+BufferBase& BufferBase::operator=(BufferBase&& other) noexcept {
+    if (this != &other) {
+        state_ = std::move(other.state_);
+        bytes_ = other.bytes_;
+    }
+    return *this;
+}
+BufferBase::~BufferBase() = default;
+
+void BufferBase::size_changed() noexcept {
+    bytes_ = state_ ? state_->bytes : 0;
+}
+
+namespace detail {
+namespace {
+
+// What releasing asks of the driver, side by side.
+std::array<rules::DriverUse, 2> uses_of_release(const BufferState& buffer) {
+    constexpr rules::DriverUse none = rules::DriverUse::free_host;
+    const auto own = [](MemoryKind kind) { return kind == MemoryKind::unknown ? none : rules::freeing(kind); };
+    if (!buffer.adopted) return {own(buffer.kind), own(buffer.host_kind)};
+    // Memory of somebody else is not freed.
+    return {buffer.staged() ? own(buffer.kind) : none,
+            buffer.registered_here ? rules::DriverUse::unregister_host : none};
+}
+
+// true: not now, but behind the captures that are open (K10). Looked at when nobody can begin to use the buffer.
+Result<bool> may_be_put_off(const BufferState& buffer) {
+    if (buffer.graphs.load(std::memory_order_relaxed) > 0) {
+        return Error(
+            Code::in_use, "the buffer cannot be released while a graph uses it: its work has the address",
+            "destroy the graph and its instances first, or let the buffer go out of scope: the graph holds it");
+    }
+    for (const rules::DriverUse use : uses_of_release(buffer)) {
+        if (Result<void> fine = buffer.device->services.allow(use, "releasing a buffer"); !fine) return fine.error();
+    }
+    return buffer.device->books->captures.any();
+}
+
+}  // namespace
+}  // namespace detail
+
+Result<void> BufferBase::release(Wait wait) {
+    if (!state_) return empty_buffer("release");
+    detail::BufferState& buffer = *state_;
+    if (process::in_host_function) return buffer.device->unusable("releasing a buffer");
+    if (Result<void> begun = buffer.begin_release(); !begun) return begun;
+    Result<bool> put_off = detail::may_be_put_off(buffer);
+    Result<std::shared_ptr<detail::StreamState>> after = std::shared_ptr<detail::StreamState>();
+    if (put_off && !*put_off && buffer.device->usable()) {
+        after = buffer.part_with_uses(wait);
+        if (!after && !buffer.device->is_lost()) put_off = after.error();  // still ours: try again
+    }
+    if (!put_off || *put_off) {
+        buffer.releasing.store(false, std::memory_order_release);
+        if (!put_off) return std::move(put_off).error();
+        state_.reset();
+        return {};
+    }
+    Result<void> freed = buffer.free_memory(after ? *after : nullptr);
+    if (freed) {
+        state_.reset();
+    } else {
+        buffer.releasing.store(false, std::memory_order_release);  // still ours: try again
+    }
+    return freed;
+}
+
+Result<BufferBase::OpenedView> BufferBase::open_view(HostUse use, Wait wait) const {
+    if (!state_) return empty_buffer("opening a host view");
+    if (use == HostUse::salvage) {
+        Result<detail::ViewScope> salvaged = detail::open_salvage(*state_);
+        if (!salvaged) return std::move(salvaged).error();
+        return OpenedView{std::move(salvaged).value(), state_->host};
+    }
+    const ArgumentUse how = use == HostUse::read    ? ArgumentUse::read
+                            : use == HostUse::write ? ArgumentUse::write
+                                                    : ArgumentUse::read_write;
+    Result<detail::ViewScope> scope = detail::open_scope(*state_, how, wait);
+    if (!scope) return std::move(scope).error();
+    return OpenedView{std::move(scope).value(), state_->host};
+}
+
+Result<detail::ConcurrentScope> BufferBase::open_concurrent(Wait wait) const {
+    if (!state_) return empty_buffer("opening a concurrent view");
+    return detail::open_concurrent(state_, wait);
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,126 @@
+// MemoryPool: its figures, its limits, and whom it lets in.
+#include <isthmus/device.hpp>
+#include <isthmus/memory_pool.hpp>
+
+#include "device_state.hpp"
+#include "memory_pool_state.hpp"
+#include "memory_source.hpp"
+
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0 {
+namespace {
+
+// Asks the pools of a usable device.
+template <class Ask>
+Result<void> ask(detail::DeviceState& device, std::string_view what, Ask ask_pools) {
+    if (!device.usable()) return device.unusable(what);
+    const platform::Status status = ask_pools(*device.driver->pools());
+    if (!status.ok()) return device.failure(status, what);
+    return {};
+}
+
+Result<void> no_pools(const detail::DeviceState& device, MemoryKind kind) {
+    if (kind != MemoryKind::pool && kind != MemoryKind::managed_pool) {
+        return Error(Code::invalid_argument, "there are no pools of " + std::string(name(kind)) + " memory",
+                     "ask for MemoryKind::pool or MemoryKind::managed_pool");
+    }
+    if (device.synchronous) {
+        return Error(Code::unsupported, "the CPU device has no pools: its memory is the system's",
+                     "use its allocators, which give host memory of every kind");
+    }
+    return detail::offers(device, kind);
+}
+
+}  // namespace
+
+MemoryPool::MemoryPool(std::shared_ptr<detail::DeviceState> device, std::shared_ptr<detail::PoolState> pool)
+    : device_(std::move(device)), pool_(std::move(pool)), allocator_(detail::MemorySource(device_, pool_)) {}
+
+MemoryKind MemoryPool::kind() const noexcept {
+    return pool_->kind;
+}
+
+Result<PoolUsage> MemoryPool::usage() const {
+    platform::PoolUsage found;
+    Result<void> asked = ask(*device_, "asking a pool", [&](auto& pools) { return pools.usage(pool_->handle, found); });
+    if (!asked) return std::move(asked).error();
+    return PoolUsage{found.reserved_bytes, found.reserved_high_bytes, found.used_bytes, found.used_high_bytes};
+}
+
+Result<void> MemoryPool::reset_high_marks() {
+    return ask(*device_, "resetting a pool's high marks",
+               [&](auto& pools) { return pools.reset_high_marks(pool_->handle); });
+}
+
+Result<void> MemoryPool::trim(std::uint64_t keep_bytes) {
+    return ask(*device_, "trimming a pool", [&](auto& pools) { return pools.trim(pool_->handle, keep_bytes); });
+}
+
+Result<void> MemoryPool::set_release_threshold(std::uint64_t bytes) {
+    return ask(*device_, "setting a pool's release threshold",
+               [&](auto& pools) { return pools.set_release_threshold(pool_->handle, bytes); });
+}
+
+Result<void> MemoryPool::allow(const Device& other, bool allowed) {
+    detail::DeviceState& user = *other.state();
+    if (user.books != device_->books) {
+        return Error(Code::wrong_device, "a pool was to let in a device of another runtime",
+                     "name a device of the runtime that the pool belongs to");
+    }
+    if (&user == device_.get()) {
+        if (allowed) return {};
+        return Error(Code::invalid_argument, "a device's access to its own pool cannot be taken away",
+                     "name another device");
+    }
+    if (user.synchronous) {
+        return Error(Code::unsupported, "the CPU touches pool memory on no machine", "share memory: allocate_shared");
+    }
+    if (!user.usable()) return user.unusable("letting a device into a pool");
+    if (!device_->usable()) return device_->unusable("letting a device into a pool");
+    const int owner = device_->driver->facts().ordinal;
+    bool reaches = false;
+    if (platform::Transfers* transfers = user.driver->transfers()) {
+        const platform::Status status = transfers->can_reach(owner, reaches);
+        if (!status.ok()) return user.failure(status, "asking whether devices reach each other");
+    }
+    if (!reaches) {
+        return Error(Code::unsupported, "the two devices cannot reach each other's memory",
+                     "copy between them; the driver stages where there is no direct way");
+    }
+    Result<void> set = ask(*device_, "letting a device into a pool", [&](auto& pools) {
+        return pools.set_access(pool_->handle, user.driver->facts().ordinal, allowed);
+    });
+    if (set) device_->pools.record_access(*device_, device_->books->peers, *pool_, user.index, allowed);
+    return set;
+}
+
+bool MemoryPool::allows(const Device& other) const noexcept {
+    const detail::DeviceState& user = *other.state();
+    return &user == device_.get() || (user.books == device_->books && pool_->allows(user.index));
+}
+
+Result<MemoryPool> Device::create_pool(const PoolOptions& options) {
+    if (!state_->usable()) return state_->unusable("creating a pool");
+    if (Result<void> possible = no_pools(*state_, options.kind); !possible) return std::move(possible).error();
+    if (state_->books->captures.here()) return detail::in_capture("creating a pool");
+    platform::PoolRequest request;
+    request.kind = options.kind;
+    request.release_threshold_bytes = options.release_threshold_bytes;
+    request.most_bytes = options.most_bytes;
+    Result<std::shared_ptr<detail::PoolState>> made = state_->pools.create(*state_, request);
+    if (!made) return std::move(made).error();
+    return MemoryPool(state_, std::move(made).value());
+}
+
+Result<MemoryPool> Device::pool(MemoryKind kind) {
+    if (!state_->usable()) return state_->unusable("taking a device's pool");
+    if (Result<void> possible = no_pools(*state_, kind); !possible) return std::move(possible).error();
+    if (state_->books->captures.here() && !state_->pools.has_own(kind)) return detail::in_capture("creating a pool");
+    Result<std::shared_ptr<detail::PoolState>> own = state_->pools.own(*state_, kind);
+    if (!own) return std::move(own).error();
+    return MemoryPool(state_, std::move(own).value());
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,306 @@
+// MemorySource: allocating, entering the books, and giving back.
+#include "memory_source.hpp"
+
+#include "access_rules.hpp"
+#include "device_state.hpp"
+#include "memory_pool_state.hpp"
+#include "recording.hpp"
+#include "memory_pressure.hpp"
+#include "piece_release.hpp"
+#include "process.hpp"
+#include "registered_placement.hpp"
+#include "stream_state.hpp"
+
+#include <isthmus/stream.hpp>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+namespace {
+
+constexpr std::size_t most_alignment = 256;  // what cuMemAlloc guarantees; pages are coarser
+// No machine has more: the driver's own answer would be "out of memory" after a long search.
+constexpr std::size_t most_bytes = std::size_t{1} << 46;
+
+bool is_system(MemoryKind kind) noexcept {
+    return kind == MemoryKind::host || kind == MemoryKind::host_numa;
+}
+
+std::string allocating(std::size_t bytes, MemoryKind kind) {
+    return "allocating " + std::to_string(bytes) + " bytes of " + std::string(name(kind)) + " memory";
+}
+
+// Whether the request's external stream is in a capture that other code began. An error where the driver does not say:
+// memory that would become a captured graph's must not pass for the stream's own.
+Result<bool> captured_elsewhere(const AllocationRequest& request) {
+    if (request.stream == nullptr || !request.stream->state()->external) return false;
+    StreamState& stream = *request.stream->state();
+    const std::lock_guard lock(stream.mutex);
+    if (!stream.open_handle() || stream.recording != nullptr) return false;
+    const Result<std::uint64_t> capture = stream.foreign_capture();
+    if (!capture) return capture.error();
+    return *capture != 0;
+}
+
+}  // namespace
+
+// The feature without which a kind cannot be had on a GPU (K7).
+Result<void> offers(const DeviceState& device, MemoryKind kind) {
+    const auto needs = [&](Feature feature) -> Result<void> {
+        const Capability& capability = device.capabilities.feature(feature);
+        if (capability) return {};
+        return Error(Code::unsupported,
+                     std::string(name(kind)) + " memory is not to be had on this device: " + capability.reason,
+                     "use allocate_shared and let the machine's row choose");
+    };
+    switch (kind) {
+        case MemoryKind::device:
+        case MemoryKind::pinned:
+        case MemoryKind::write_combined:
+        case MemoryKind::host:
+        case MemoryKind::host_numa: return {};
+        case MemoryKind::pool:
+        case MemoryKind::managed_pool:
+            if (Result<void> pools = needs(Feature::pools); !pools) return pools;
+            if (device.driver->pools() == nullptr) {
+                return Error(Code::unsupported, "this driver lacks functions that memory pools need",
+                             "update the driver, or use device memory");
+            }
+            return kind == MemoryKind::pool ? Result<void>() : needs(Feature::concurrent_managed);
+        case MemoryKind::managed: return needs(Feature::managed);
+        case MemoryKind::registered: return needs(Feature::host_register);
+        default: break;
+    }
+    return Error(Code::unsupported, "this version does not allocate " + std::string(name(kind)) + " memory",
+                 "device, pool, managed, managed_pool, pinned, write_combined, registered, host and host_numa memory "
+                 "can be allocated");
+}
+
+Error in_capture(std::string_view what) {
+    return Error(Code::capture_error,
+                 std::string(what) + " was refused: a capture is open on this thread, and the call would end it",
+                 "allocate before the capture begins, or use Stream::allocate, whose pool memory a capture can hold");
+}
+
+MemorySource::MemorySource(std::shared_ptr<DeviceState> device, MemoryKind kind, HostPlacement placement)
+    : device_(std::move(device)),
+      asked_(kind),
+      kind_(device_->synchronous ? MemoryKind::host : kind),
+      placement_(placement) {
+    if (kind == MemoryKind::host_numa && placement_.locality == Locality::anywhere) {
+        placement_.locality = Locality::near_device;
+    }
+}
+
+MemorySource::MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<PoolState> pool)
+    : device_(std::move(device)), asked_(pool->kind), kind_(pool->kind), pool_(std::move(pool)) {}
+
+Result<void> MemorySource::allowed(const AllocationRequest& request) const {
+    DeviceState& device = *device_;
+    if (request.alignment > most_alignment) {
+        return Error(Code::invalid_argument,
+                     "an alignment of " + std::to_string(request.alignment) + " bytes; at most 256 are kept",
+                     "align inside the memory");
+    }
+    if (request.bytes > most_bytes) {
+        return Error(Code::invalid_argument, std::to_string(request.bytes) + " bytes are more than any machine has",
+                     "check the size for an overflow or a negative number");
+    }
+    if (is_system(kind_)) {
+        if (device.barred()) return device.unusable("an allocation");
+        return {};  // no driver: on a lost device, and inside a capture
+    }
+    if (!device.usable()) return device.unusable("an allocation");
+    if (Result<void> offered = offers(device, asked_); !offered) return offered;
+    if (device.services.any()) {
+        const std::string what = allocating(request.bytes, asked_);
+        if (Result<void> fine = device.services.allow(rules::allocating(asked_), what); !fine) return fine;
+    }
+    if (request.stream != nullptr && rules::is_pooled(kind_) && request.stream->state()->device != device_) {
+        return Error(Code::wrong_device, "memory of one device's pool was asked for on a stream of another device",
+                     "name a stream of the device that the pool belongs to");
+    }
+    const Result<bool> elsewhere = captured_elsewhere(request);
+    if (!elsewhere) return elsewhere.error();
+    if (device.books->captures.here() || *elsewhere) {
+        const bool ready = pool_ != nullptr || (rules::is_pooled(kind_) && device.pools.has_own(kind_));
+        if (!ready || request.stream == nullptr)
+            return in_capture("allocating " + std::string(name(kind_)) + " memory");
+    }
+    return {};
+}
+
+Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
+    if (Result<void> fine = allowed(request); !fine) return std::move(fine).error();
+    return_unreturned(*device_);
+    MemoryBlock block;
+    block.bytes = request.bytes;
+    block.kind = kind_;
+    Piece piece;
+    // The budget is the first to say that memory is short, and what is cached counts against it: room helps there too.
+    Result<void> made = with_room(*device_, kind_, request.bytes, [&] {
+        Result<void> within = within_budget(*device_, kind_, request.bytes);
+        return within ? obtain(request, block, piece) : within;
+    });
+    if (!made) return std::move(made).error();
+    Result<std::uint64_t> id = device_->books->ledger.enter(block, device_->index, piece);
+    if (!id) {
+        const auto after = request.stream != nullptr ? request.stream->state()->shared_from_this() : nullptr;
+        if (!free_piece(*device_, piece, after)) process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
+        return std::move(id).error();
+    }
+    block.id = *id;
+    return block;
+}
+
+Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock& block, Piece& piece) {
+    if (is_system(kind_) || kind_ == MemoryKind::registered) return from_system(request.bytes, block, piece);
+    Result<void> made = rules::is_pooled(kind_) ? from_pool(request, piece) : from_driver(request.bytes, piece);
+    if (!made) return made;
+    block.device = piece.allocation.device;
+    if (rules::host_finds(kind_)) block.host = piece.allocation.host;
+    if (piece.allocation.kind == MemoryKind::graph) {  // the graph gives it back, nobody else
+        block.kind = MemoryKind::graph;
+        block.host = nullptr;
+        piece = {};
+    }
+    return {};
+}
+
+Result<void> MemorySource::from_driver(std::size_t bytes, Piece& piece) {
+    DeviceState& device = *device_;
+    const bool guarded = device.capabilities.managed == ManagedModel::phase_guarded;
+    const platform::Attachment attachment = guarded ? platform::Attachment::host : platform::Attachment::global;
+    const platform::Status status =
+        device.driver->memory().allocate(asked_, bytes, attachment, platform::StreamHandle::none, piece.allocation);
+    if (status.ok()) return {};
+    Error why = device.failure(status, allocating(bytes, asked_));
+    if (piece.allocation.bytes != 0) {  // of two steps the second one failed: undone now, or when no service runs
+        device.unreturned.add(std::exchange(piece, {}));
+        return_unreturned(device);
+    }
+    return why;
+}
+
+Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& piece) {
+    DeviceState& device = *device_;
+    std::shared_ptr<PoolState> pool = pool_;
+    if (!pool) {
+        Result<std::shared_ptr<PoolState>> own = device.pools.own(device, asked_);
+        if (!own) return std::move(own).error();
+        pool = std::move(own).value();
+    }
+    const auto take = [&](platform::StreamHandle order) {
+        return device.driver->pools()->allocate(pool->handle, request.bytes, order, piece.allocation);
+    };
+    platform::Status status;
+    if (request.stream != nullptr) {
+        StreamState& stream = *request.stream->state();
+        const std::lock_guard lock(stream.mutex);
+        if (Result<void> opened = stream.open_handle(); !opened) return opened;
+        Result<HeldCapture> captured = stream.capture();
+        if (!captured) return std::move(captured).error();
+        std::uint64_t elsewhere = 0;  // the capture of other code that the allocation becomes part of
+        if (stream.external && !*captured) {
+            Result<std::uint64_t> foreign = stream.foreign_capture();
+            if (!foreign) return std::move(foreign).error();
+            elsewhere = *foreign;
+        }
+        status = take(stream.handle);
+        if (elsewhere != 0) {
+            if (!status.ok()) return device.failure(status, allocating(request.bytes, asked_));
+            piece.allocation.kind = MemoryKind::graph;
+            return {};
+        }
+        if (*captured) {
+            if (!status.ok()) return device.failure(status, allocating(request.bytes, asked_));
+            (*captured)->graph_memory.emplace_back(&device, piece.allocation);
+            (*captured)->allocates = true;
+            RecordedOperation operation;
+            operation.name = "an allocation";
+            (*captured)->add(stream, std::move(operation));
+            piece.allocation.kind = MemoryKind::graph;
+            return {};
+        }
+        (void)stream.advance("a pool allocation");
+        if (status.ok()) stream.fence_external();
+    } else {
+        Result<platform::StreamHandle> own = pool->own_stream(device);
+        if (!own) return std::move(own).error();
+        status = take(*own);
+    }
+    if (!status.ok()) {
+        piece.allocation = {};
+        return device.failure(status, allocating(request.bytes, asked_));
+    }
+    pool->live_bytes.fetch_add(piece.allocation.bytes, std::memory_order_relaxed);
+    piece.pool = std::move(pool);
+    if (request.stream != nullptr) return {};
+    // Usable everywhere at return. What the pool reuses may have to wait for the work that it was freed behind.
+    Result<void> settled = piece.pool->settle(device);
+    if (!settled) free_or_keep(device, std::exchange(piece, {}), "after an allocation that failed");
+    return settled;
+}
+
+Result<void> MemorySource::from_system(std::size_t bytes, MemoryBlock& block, Piece& piece) {
+    DeviceState& device = *device_;
+    const bool registers = kind_ == MemoryKind::registered;
+    if (!registers && DeviceSlabs::serve(placement_)) return from_slabs(bytes, block, piece);
+    const HostPlacement placement =
+        registers ? rules::placement_to_register(device.capabilities, placement_) : placement_;
+    Result<platform::os::HostPages> pages =
+        platform::os::HostPages::allocate(bytes, placement, device.capabilities.host_numa_node, device.config->machine);
+    if (!pages) return std::move(pages).error();
+    auto part = std::make_unique<HostPart>();
+    part->pages = std::move(pages).value();
+    std::uint64_t address = reinterpret_cast<std::uintptr_t>(part->pages.data());
+    if (registers) {
+        const platform::Status status =
+            device.driver->memory().register_host(part->pages.data(), bytes, false, address);
+        part->registered = status.ok() || address == 0;
+        Result<void> verified;
+        if (!status.ok()) {
+            verified = device.failure(status, "registering host memory");
+        } else if (device.capabilities.has(Feature::host_page_tables)) {
+            verified = part->pages.verify_again();
+        }
+        if (!verified) {
+            Piece undone;
+            undone.host_part = std::move(part);
+            free_or_keep(device, std::move(undone), "after an allocation that failed");
+            return verified;
+        }
+    }
+    block.host = part->pages.data();
+    block.device = address;
+    piece.host_part = std::move(part);
+    return {};
+}
+
+Result<void> MemorySource::from_slabs(std::size_t bytes, MemoryBlock& block, Piece& piece) {
+    auto part = std::make_unique<HostPart>();
+    part->slabs = device_->slabs.of(*device_, placement_);
+    Result<SlabPiece> cut = part->slabs->allocate(bytes, most_alignment);
+    if (!cut) return std::move(cut).error();
+    part->cut = std::move(cut).value();
+    block.host = part->cut.data;
+    block.device = reinterpret_cast<std::uintptr_t>(block.host);
+    piece.host_part = std::move(part);
+    return {};
+}
+
+Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
+    DeviceState& device = *device_;
+    if (device.barred()) return device.unusable("releasing memory");
+    return_unreturned(device);
+    Result<Piece> piece = device.books->ledger.take(block, device.index);
+    if (!piece) return std::move(piece).error();
+    // The state itself: what a user of an external stream holds would keep that in use.
+    Result<void> freed = free_piece(device, *piece, after != nullptr ? after->state()->shared_from_this() : nullptr);
+    if (!freed) device.books->ledger.put_back(device.index, *piece);
+    return freed;
+}
+
+}  // namespace isthmus::inline v0::detail

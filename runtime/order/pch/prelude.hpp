@@ -1,0 +1,10 @@
+// Compiled once for the sources of this room, which nearly all include it anyway. Sources name what they use all the
+// same; -Db_pch=false builds them without.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>

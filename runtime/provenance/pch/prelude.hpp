@@ -1,0 +1,13 @@
+// Compiled once for the sources of this room, which nearly all include it anyway. Sources name what they use all the
+// same; -Db_pch=false builds them without.
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/result.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>

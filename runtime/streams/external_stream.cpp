@@ -1,0 +1,110 @@
+// External streams: wrapping what other code made, and letting go of it in time.
+#include <isthmus/device.hpp>
+#include <isthmus/stream.hpp>
+
+#include "device_state.hpp"
+#include "recording.hpp"
+#include "stream_state.hpp"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace isthmus::inline v0 {
+namespace detail {
+namespace {
+
+// What the users of an external stream hold together. The state stays for as long as buffers and events name it; with
+// the last wrapper the stream's owner may destroy it, and it is not touched any more.
+class StreamWrapper {
+public:
+    explicit StreamWrapper(std::shared_ptr<StreamState> wrapped) noexcept : stream_(std::move(wrapped)) {}
+    StreamWrapper(const StreamWrapper&) = delete;
+    StreamWrapper& operator=(const StreamWrapper&) = delete;
+    ~StreamWrapper() {
+        if (stream_->device->config->forked()) return;
+        stream_->device->execution.forget_foreign_stream();
+        // Without the lock where others have one: a thread may stand in the driver with theirs.
+        if (stream_->wrappers.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+        const std::lock_guard lock(stream_->mutex);
+        if (stream_->wrappers.load(std::memory_order_acquire) > 0) return;  // wrapped anew meanwhile
+        if (stream_->device->usable()) {
+            (void)stream_->capture();                                       // ends one that was given up
+            for (int tries = 0; tries < 3 && !stream_->fence(); ++tries) {  // mostly there: fence_external()
+            }
+        }
+        stream_->handle = platform::StreamHandle::none;
+    }
+
+private:
+    const std::shared_ptr<StreamState> stream_;
+};
+
+Error not_wrapped(const DeviceState& device, const platform::Status& status) {
+    const std::string name = named(device);
+    if (status.code == Code::wrong_device) {
+        return {
+            Code::wrong_device, "the stream belongs to another context than the primary one of " + name,
+            "wrap it with the device whose primary context it was made in; streams of other contexts cannot be used"};
+    }
+    return {Code::unsupported,
+            device.synchronous ? "the CPU device has no streams that other code could make"
+                               : "the per-thread default stream was to be wrapped, which is another one on each thread",
+            device.synchronous ? "use its own stream()" : "make a stream, and wrap that"};
+}
+
+std::shared_ptr<StreamState> own_stream_of(DeviceState& device, const void* native) {
+    if (native == nullptr) return nullptr;
+    for (const std::shared_ptr<StreamState>& stream : device.live_streams()) {
+        if (stream->external) continue;
+        const std::lock_guard lock(stream->mutex);
+        if (stream->handle != platform::StreamHandle::none &&
+            device.execution.native_stream(stream->handle) == native) {
+            stream->handed_out.store(true, std::memory_order_release);  // whoever wraps it has it from somewhere
+            return stream;
+        }
+    }
+    return nullptr;
+}
+
+// The state of this very stream, by the driver's id: a handle's value may be a later stream's by now (S17).
+std::shared_ptr<StreamState> state_of(DeviceState& device, const platform::ForeignStream& foreign) {
+    for (std::shared_ptr<StreamState>& known : device.live_streams()) {
+        if (known->external && known->external_id == foreign.id) return std::move(known);
+    }
+    std::shared_ptr<StreamState> made = StreamState::make(device.shared_from_this(), foreign);
+    device.add_stream(made);
+    return made;
+}
+
+}  // namespace
+
+}  // namespace detail
+
+Result<Stream> Device::wrap_stream(void* native) {
+    detail::DeviceState& device = *state_;
+    if (!device.usable()) return device.unusable("wrapping a stream");
+    if (std::shared_ptr<detail::StreamState> own = detail::own_stream_of(device, native)) return Stream(std::move(own));
+    platform::ForeignStream foreign;
+    const platform::Status status = device.execution.foreign_stream(native, foreign);
+    if (!status.ok()) {
+        if (status.driver_code == 0) return detail::not_wrapped(device, status);
+        return device.failure(status, "wrapping a stream");
+    }
+    const std::lock_guard one_at_a_time(device.wrapping);
+    std::shared_ptr<detail::StreamState> state = detail::state_of(device, foreign);
+    {
+        const std::lock_guard lock(state->mutex);
+        state->handle = foreign.handle;
+        ++state->wrappers;
+    }
+    auto wrapper = std::make_shared<detail::StreamWrapper>(state);
+    return Stream(std::shared_ptr<detail::StreamState>(std::move(wrapper), state.get()));
+}
+
+bool Stream::external() const noexcept {
+    return state_->external;
+}
+
+}  // namespace isthmus::inline v0
