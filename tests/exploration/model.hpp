@@ -160,9 +160,12 @@ private:
         std::size_t device;
         Past past;
         std::shared_ptr<Capture> capture;
-        Past recorded_past;           // as `past`, of the capture's own operations
-        bool works_unasked = false;   // it may give memory back, to the host or to a pool, in its own order
-        bool behind_unasked = false;  // it waited for a stream that does
+        Past recorded_past;          // as `past`, of the capture's own operations
+        bool works_unasked = false;  // it may give memory back, to the host or to a pool, in its own order
+        // An event recorded on it may stand behind such a release, its own or of a stream that it waited for, or behind
+        // a wait that the runtime gave it: such an event may be unfinished although all that the model knows of is
+        // over.
+        bool behind_unasked = false;
     };
     struct Event {
         std::size_t device;
