@@ -509,4 +509,35 @@ TEST(Order, CopiesBetweenDevicesOrderThemselves) {  // keeps S7, K22
     EXPECT_TRUE(unless_fault(checked.violations() == 0));
 }
 
+// Where the buffer is staged, the copy has all of it uploaded first; it reads its own bytes only.
+TEST(Order, ACopyOfAPartToAnotherDeviceLeavesTheOtherPartsFree) {  // keeps S7, K22
+    for (const OrderCheck mode : {OrderCheck::report, OrderCheck::refuse}) {
+        Checked checked(mode);
+        if (checked.runtime.device_count() < 3) GTEST_SKIP() << "one GPU, or none";
+        Device& here = *checked.runtime.device(0).value();
+        Device& there = *checked.runtime.device(1).value();
+        isthmus::SharedUse use;
+        use.kind = MemoryKind::device;
+        const auto scenario = [&](Device&, bool mended) {
+            Buffer<std::int32_t> data = there.allocate_shared<std::int32_t>(count, use).value();
+            Buffer<std::int32_t> to = here.allocate<std::int32_t>(count).value();
+            for (std::int32_t& one : data.write_on_host().value()) one = 7;
+            Stream copier = here.create_stream().value();
+            Stream user = there.create_stream().value();
+            copier.copy(to, 0, data, 0, half).value();
+            isthmus::BufferPart<std::int32_t> part = data.part(mended ? half : half - 1, half).value();
+            Result<void> last = without_report(user.launch(add_one, half, part));
+            here.synchronize().value();
+            if (mended && last) {
+                const auto seen = data.read_on_host().value();
+                EXPECT_EQ(seen[half - 1], 7);
+                EXPECT_EQ(seen[half], 8);
+                EXPECT_EQ(seen[count - 1], 8);
+            }
+            return last;
+        };
+        judge_on(checked, mode, there, scenario);
+    }
+}
+
 }  // namespace
