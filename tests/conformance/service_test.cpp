@@ -1,5 +1,5 @@
 // Services: kernels that answer until they are stopped, and what is refused meanwhile.
-#include "conformance.hpp"
+#include "scenario.hpp"
 #include "mailbox_kernels.hpp"
 
 #include <isthmus/graph.hpp>
@@ -13,16 +13,12 @@
 #include <utility>
 #include <thread>
 
+namespace conformance {
 namespace {
 
-using namespace conformance;
-using namespace isthmus;
 using Answering = Service<Question, Answer>;
 using Mail = Mailbox<Question, Answer>;
 
-Question question_of(std::uint32_t number) {
-    return {number, 2 * number, static_cast<std::uint8_t>(number)};
-}
 Wait soon() {
     return Wait::at_most(std::chrono::seconds(20));
 }
@@ -545,3 +541,4 @@ TEST_F(Services, AServiceThatGoesOutOfScopeIsStoppedAndLeavesRoomForTheNext) {
 }
 
 }  // namespace
+}  // namespace conformance

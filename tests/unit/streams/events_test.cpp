@@ -3,7 +3,6 @@
 #include "fake_device.hpp"
 
 #include "event_state.hpp"
-#include "gallop.hpp"
 #include "shared_event_bytes.hpp"
 #include "stream_state.hpp"
 
@@ -38,7 +37,6 @@ using isthmus::SharedUse;
 using isthmus::Stream;
 using isthmus::Wait;
 using isthmus::detail::EventPool;
-using isthmus::detail::leading_done;
 using isthmus::testing::discrete_facts;
 using isthmus::testing::FakeRuntime;
 using isthmus::testing::FakeWorld;
@@ -73,23 +71,6 @@ struct Events : testing::Test {
         return world.calls;
     }
 };
-
-TEST(Gallop, CountsWhatIsDoneAndAsksFew) {
-    for (std::size_t count = 0; count <= 130; ++count) {
-        for (std::size_t done = 0; done <= count; ++done) {
-            std::size_t asked = 0;
-            const std::size_t found = leading_done(count, [&](std::size_t at) {
-                EXPECT_LT(at, count);
-                ++asked;
-                return at < done;
-            });
-            ASSERT_EQ(found, done) << "of " << count;
-            std::size_t doublings = 0;
-            while ((std::size_t{1} << doublings) <= done) ++doublings;
-            ASSERT_LE(asked, 2 * doublings + 1) << done << " of " << count;
-        }
-    }
-}
 
 TEST_F(Events, AFreshRecordIsOneDriverCallOnceThereIsAnEventToUseAgain) {
     (void)stream.record().value();

@@ -1,4 +1,6 @@
 // Allocators: the concept, the handle, the adaptors and C callbacks, over an allocator that a test makes up.
+#include "request.hpp"
+
 #include <isthmus/allocator.hpp>
 #include <isthmus/allocator_adaptors.hpp>
 #include <isthmus/callback_allocator.hpp>
@@ -32,6 +34,7 @@ using isthmus::MemoryBlock;
 using isthmus::MemoryKind;
 using isthmus::Result;
 using isthmus::Stream;
+using isthmus::testing::bytes;
 
 struct World {
     std::set<void*> out;
@@ -69,12 +72,6 @@ static_assert(isthmus::MemoryAllocator<isthmus::LoggingAllocator>);
 static_assert(isthmus::MemoryAllocator<isthmus::FailureCallbackAllocator>);
 static_assert(isthmus::MemoryAllocator<isthmus::TrackingAllocator>);
 static_assert(!isthmus::MemoryAllocator<World>);
-
-AllocationRequest bytes(std::size_t count) {
-    AllocationRequest request;
-    request.bytes = count;
-    return request;
-}
 
 // keeps K17
 TEST(Allocators, NobodyIsAskedForZeroBytesAndAFailureIsHandedOn) {

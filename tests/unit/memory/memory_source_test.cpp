@@ -1,4 +1,5 @@
 // Allocators of a device, call by call: what is refused before a driver is asked, what is undone, what is put off.
+#include "request.hpp"
 #include "fake_device.hpp"
 
 #include "memory_source.hpp"
@@ -26,16 +27,11 @@ using isthmus::MemoryKind;
 using isthmus::Result;
 using isthmus::ScopedAllocator;
 using isthmus::Stream;
+using isthmus::testing::bytes;
 using isthmus::testing::discrete_facts;
 using isthmus::testing::FakeRuntime;
 using isthmus::testing::FakeWorld;
 using isthmus::testing::with;
-
-AllocationRequest bytes(std::size_t count) {
-    AllocationRequest request;
-    request.bytes = count;
-    return request;
-}
 
 struct Sources : testing::Test {
     FakeWorld world;
