@@ -29,9 +29,9 @@ RULES = {
     'kernels/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'},
     'tools/': {'platform', 'cuda', 'backend'},
     # They show machines that are not this one, from their records: no runtime has them open.
-    'tools/caps_render.cpp': {'cuda', 'backend'},
-    'tools/caps_screen.cpp': {'cuda', 'backend'},
-    'tools/machines_page.cpp': {'cuda', 'backend'},
+    'tools/command/caps/caps_render.cpp': {'cuda', 'backend'},
+    'tools/command/caps/caps_screen.cpp': {'cuda', 'backend'},
+    'tools/command/caps/machines_page.cpp': {'cuda', 'backend'},
     'examples/': {'platform', 'cuda', 'backend', 'machines'},
     'tests/conformance/': {'platform', 'cuda', 'backend', 'machines'},
 }
@@ -111,12 +111,12 @@ def self_test(root):
              ('platform/cpu/cpu_driver.cpp', '#  include "sim/engine.hpp"'),
              ('runtime/vocabulary/isthmus/facts.hpp', '#include <nlohmann/json.hpp>'),
              ('runtime/pch/prelude.hpp', '#include "../../platform/cuda/api.hpp"'),
-             ('tools/main.cpp', '#include <platform/driver.hpp>')]
+             ('tools/command/main.cpp', '#include <platform/driver.hpp>')]
     right = [('runtime/stream.cpp', '#include <platform/driver.hpp>'), ('runtime/stream.cpp', '#include "operation.hpp"'),
              ('platform/cuda/abi_check.cpp', '#include <cuda.h>'), ('platform/cuda/api.cpp', '#include "abi.hpp"'),
              ('platform/driver_list.cpp', '#include "cuda/cuda_driver.hpp"'),
              ('runtime/pch/prelude.hpp', '#include "../operation.hpp"'),
-             ('platform/os/host_pages.cpp', '#include <isthmus/result.hpp>'), ('tools/main.cpp', '#include <CLI/CLI.hpp>')]
+             ('platform/os/host_pages.cpp', '#include <isthmus/result.hpp>'), ('tools/command/main.cpp', '#include <CLI/CLI.hpp>')]
     return ([f'not seen: {path}: {text}' for path, text in wrong if not refusals(path, text, vocabulary)] +
             [f'wrongly refused: {path}: {text}' for path, text in right if refusals(path, text, vocabulary)])
 

@@ -1,7 +1,7 @@
 // The renderers, and that the generated pages and the tables of docs/memory.md are what they print today.
 #include <gtest/gtest.h>
 
-#include <caps_render.hpp>
+#include <caps/caps_render.hpp>
 #include <table_text.hpp>
 
 #include <isthmus/memory_kind.hpp>

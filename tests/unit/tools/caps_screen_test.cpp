@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <caps_render.hpp>
-#include <caps_sections.hpp>
+#include <caps/caps_render.hpp>
+#include <caps/caps_sections.hpp>
 #include <terminal_text.hpp>
 
 #include <nlohmann/json.hpp>
