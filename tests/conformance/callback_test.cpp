@@ -62,7 +62,7 @@ TEST(HostFunctions, AreRefusedTheRuntime) {
 
 // keeps S20
 TEST(HostFunctions, EndWhenTheyHaveRunAndSomebodyWaited) {
-    on_every_device([](Device& device, Stream stream) {
+    on_every_device([](Device&, Stream stream) {
         auto held = std::make_shared<int>(7);
         const std::weak_ptr<int> watched = held;
         EXPECT_TRUE(worked(stream.call_on_host([held]() noexcept { ++*held; })));

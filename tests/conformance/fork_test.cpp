@@ -536,7 +536,7 @@ TEST(Forks, WhatIsFreedWhileAStreamTakesPartIsFreedBehindTheCapture) {
 
 // keeps S14, D2
 TEST(Forks, AStreamOfTheCpuTakesNoPartInACaptureOfAGpu) {
-    on_every_gpu([](Device& device, Stream stream) {
+    on_every_gpu([](Device&, Stream stream) {
         Stream& cpu = runtime().cpu().stream();
         Capture capture = stream.begin_capture().value();
         const Event inside = stream.record().value();

@@ -293,7 +293,7 @@ TEST(GraphNodes, ChangesAndLaunchesOfSeveralThreadsComeOneAfterTheOther) {
         Buffer<std::int32_t> out = filled(device, 0);
         Buffer<std::int32_t> other = filled(device, 0);
         Scaling graph = scaling(stream, out, in, 1);
-        const int rounds = rounds(40);
+        const int rounds = conformance::rounds(40);
         Thread changing([&] {
             for (int round = 1; round <= rounds; ++round) {
                 graph.instance.set_arguments(graph.node, count, round % 2 == 0 ? out : other, in, round).value();
@@ -494,7 +494,7 @@ TEST(GraphUpdates, GraphsOfAnotherDeviceOrWithMemoryOfTheirOwnAreNotTakenInPlace
 
 // keeps S16, S20: an instance that is updated for ever does not keep all that it ever did
 TEST(GraphUpdates, HostFunctionsOfBeforeAreLetGoOfOnceTheirLaunchesHaveEnded) {
-    on_every_device([](Device& device, Stream stream) {
+    on_every_device([](Device&, Stream stream) {
         const auto calling = [&](const std::shared_ptr<std::atomic<int>>& calls) {
             Capture capture = stream.begin_capture().value();
             stream.call_on_host([calls]() noexcept { ++*calls; }).value();

@@ -197,7 +197,7 @@ TEST(Graphs, ViewsAndOtherStreamsOfTheCapturingThreadDoNotEndACapture) {
 
 // keeps S14
 TEST(Graphs, AnotherThreadCannotEndACapture) {
-    on_every_device([](Device& device, Stream stream) {
+    on_every_device([](Device&, Stream stream) {
         Capture capture = stream.begin_capture().value();
         Thread other([&] { EXPECT_TRUE(refused_as(capture.end(), Code::capture_error)); });
         other.join();

@@ -42,7 +42,7 @@ bool all(const Buffer<std::int32_t>& buffer, std::int32_t value) {
     return std::all_of(seen.begin(), seen.end(), [value](std::int32_t element) { return element == value; });
 }
 void add_one(Device& device, Buffer<std::int32_t>& buffer) {
-    (void)device.stream().launch(add_one, buffer.size(), buffer).value();
+    (void)device.stream().launch(conformance::add_one, buffer.size(), buffer).value();
 }
 
 // keeps I1, I3

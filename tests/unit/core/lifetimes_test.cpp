@@ -4,6 +4,8 @@
 
 #include "buffer_state.hpp"
 #include "memory_source.hpp"
+#include "piece_release.hpp"
+#include "process.hpp"
 #include "recording.hpp"
 #include "stream_state.hpp"
 
@@ -301,9 +303,9 @@ TEST_F(Lifetimes, TheEndOfAnOutOfMemoryHandlerMayCallTheDevice) {  // keeps K19
 
 TEST_F(Lifetimes, ABufferThatAHostFunctionLetGoOfIsNotFreedDuringACapture) {  // keeps K10, S20
     Buffer<int> dropped = device.allocate<int>(4).value();
-    isthmus::detail::in_host_function = true;
+    isthmus::process::in_host_function = true;
     dropped = {};
-    isthmus::detail::in_host_function = false;
+    isthmus::process::in_host_function = false;
     EXPECT_EQ(world.memory.size(), 1u);
     {
         Capture capture = stream.begin_capture().value();

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <isthmus/access.hpp>
 #include <isthmus/capability.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <machines/record.hpp>
