@@ -1,8 +1,8 @@
 // Text and tables for terminals: columns instead of bytes, lines that end at words, blocks that keep their keys.
 #include <gtest/gtest.h>
 
-#include <table_text.hpp>
-#include <terminal_text.hpp>
+#include <text/table_text.hpp>
+#include <text/terminal_text.hpp>
 
 #include <sstream>
 
