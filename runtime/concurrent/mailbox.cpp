@@ -95,7 +95,8 @@ Result<void> MailboxCore::until(Try attempt, const Wait& wait, std::string_view 
                          "give a longer timeout if it is meant to take that long, and see that its kernel runs");
         }
         if (waited >= next_watch) {
-            if (!device_->usable()) return device_->unusable("waiting for a mailbox");
+            if (device_->bars(rules::PublicCall::wait_for_mailbox))
+                return device_->refusal(rules::PublicCall::wait_for_mailbox);
             Result<void> alive = watch_ != nullptr ? watch_(context_) : Result<void>();
             if (!alive) {  // what came before the end still counts
                 done = attempt();

@@ -16,7 +16,7 @@ namespace isthmus::inline v0 {
 Result<void> prepare(Device& device, const KernelInfo& kernel) {
     detail::DeviceState& state = *device.state();
     const std::string what = "loading kernel '" + std::string(kernel.name) + "'";
-    if (!state.usable()) return state.unusable(what);
+    if (state.bars(rules::PublicCall::load_kernel)) return state.refusal(rules::PublicCall::load_kernel, what);
     if (state.services.any()) state.services.forget_ended();
     platform::FunctionHandle function = platform::FunctionHandle::none;
     const platform::Status status = state.resolve(kernel, function);
@@ -36,7 +36,8 @@ ServiceCore::ServiceCore(std::shared_ptr<DeviceState> device, const Stream& stre
 
 Result<std::unique_ptr<ServiceCore>> ServiceCore::open(Device& device, MailboxCore& mailbox, const KernelInfo& kernel) {
     const std::string what = "a service of kernel '" + std::string(kernel.name) + "'";
-    if (!device.state()->usable()) return device.state()->unusable(what);
+    if (device.state()->bars(rules::PublicCall::start_service))
+        return device.state()->refusal(rules::PublicCall::start_service, what);
     if (const AccessAnswer answer = rules::persistent_kernel(device.capabilities()); !answer) {
         return Error(Code::unsupported,
                      what + " cannot run on " + std::string(device.name()) + ": " + std::string(answer.reason),
@@ -154,10 +155,10 @@ Result<void> ServiceCore::wait_for_end(const Wait& wait) {
 
 Result<void> ServiceCore::stop(const Wait& wait) {
     if (registered_ == 0) return {};
-    if (device_->config->forked()) return device_->unusable("stopping a service");
+    if (device_->bars(rules::PublicCall::stop_service)) return device_->refusal(rules::PublicCall::stop_service);
     if (device_->is_lost()) {
         unregister();
-        return device_->unusable("stopping a service");
+        return device_->refusal(rules::PublicCall::stop_service);
     }
     if (!abandoned_) mailbox_.command(ServiceCommand::finish);
     Result<void> ended = wait_for_end(wait);

@@ -74,14 +74,16 @@ Result<void> refuse_captured_users(StreamState& stream, BufferState& buffer) {
     return {};
 }
 
-// Memory of another GPU. What its claims need is done by its own device, on a stream of its own.
-Result<void> order_before(StreamState& stream, BufferState& buffer, bool writes) {
+// Memory of another GPU. What its claims need is done by its own device, on a stream of its own. `bytes`: of the
+// buffer, that the copy touches.
+Result<void> order_before(StreamState& stream, BufferState& buffer, bool writes, const rules::ByteRange& bytes) {
     if (!foreign(stream, buffer)) return {};
     if (buffer.staged() || buffer.path == LaunchPath::attach) {
         const std::shared_ptr<StreamState> own = carrier_stream(*buffer.device);
         if (Result<void> ordered = wait_for_users(*own, buffer, writes); !ordered) return ordered;
         Operation claim(*own, "the claim of a copy between devices", nullptr);
         claim.uses(buffer, writes ? ArgumentUse::read_write : ArgumentUse::read, 0);
+        claim.only(bytes);
         Result<std::uint64_t> claimed = claim.issue([] { return platform::Status{}; });
         if (!claimed) return std::move(claimed).error();
         return order_behind(stream, *own);
@@ -126,10 +128,12 @@ Result<void> by_driver(StreamState& stream, const CopyJob& job, const DriverCopy
         if (Result<void> free = refuse_captured_users(stream, *side); !free) return free;
     }
     if (from != nullptr) {
-        if (Result<void> ordered = order_before(stream, *from, false); !ordered) return ordered;
+        if (Result<void> ordered = order_before(stream, *from, false, bytes_of(job.shape, job.shape.from)); !ordered)
+            return ordered;
     }
     if (to != nullptr) {
-        if (Result<void> ordered = order_before(stream, *to, true); !ordered) return ordered;
+        if (Result<void> ordered = order_before(stream, *to, true, bytes_of(job.shape, job.shape.to)); !ordered)
+            return ordered;
     }
     if (Result<void> issued = issue_copy(stream, job, copy); !issued) return issued;
     for (BufferState* const side : {from, to}) {

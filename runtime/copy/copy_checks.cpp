@@ -83,7 +83,8 @@ Result<void> check_buffer(StreamState& stream, const std::shared_ptr<BufferState
         return Error(Code::wrong_device, std::string(what) + " of " + operation + " belongs to another runtime",
                      "use one runtime for both, or copy through memory of the program's own");
     }
-    if ((*buffer)->device->is_lost()) return (*buffer)->device->unusable(operation);
+    if ((*buffer)->device->bars(rules::PublicCall::copy))
+        return (*buffer)->device->refusal(rules::PublicCall::copy, operation);
     return {};
 }
 
@@ -94,7 +95,7 @@ Result<CopyJob> check_copy(StreamState& stream, const CopyRequest& request) {
     if (Result<void> from = check_buffer(stream, request.from.buffer, "a copy", "the source"); !from) {
         return std::move(from).error();
     }
-    if (!stream.device->usable()) return stream.device->unusable("a copy");
+    if (stream.device->bars(rules::PublicCall::copy)) return stream.device->refusal(rules::PublicCall::copy);
     const std::size_t bytes = request.element_bytes;
     CopyLayout to = without_unused(request.to.layout, request.box);
     CopyLayout from = without_unused(request.from.layout, request.box);
@@ -121,7 +122,7 @@ Result<CopyJob> check_copy(StreamState& stream, const CopyRequest& request) {
 
 Result<CopyJob> check_fill(StreamState& stream, const FillRequest& request) {
     if (Result<void> to = check_buffer(stream, &request.to, "a fill", "the buffer"); !to) return std::move(to).error();
-    if (!stream.device->usable()) return stream.device->unusable("a fill");
+    if (stream.device->bars(rules::PublicCall::fill)) return stream.device->refusal(rules::PublicCall::fill);
     const std::size_t bytes = request.element_bytes;
     CopyLayout layout = without_unused(request.layout, request.box);
     if (Result<void> fits = check_fit(layout, request.box, request.to->bytes / bytes, "the buffer"); !fits) {

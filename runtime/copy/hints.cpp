@@ -128,7 +128,7 @@ Result<HintReport> Stream::prefetch(const BufferBase& buffer, HintPlace place) {
     if (Result<void> fine = detail::check_buffer(stream, &buffer.state(), "a prefetch", "the buffer"); !fine) {
         return std::move(fine).error();
     }
-    if (!stream.device->usable()) return stream.device->unusable("a prefetch");
+    if (stream.device->bars(rules::PublicCall::prefetch)) return stream.device->refusal(rules::PublicCall::prefetch);
     if (Result<void> node = detail::check_node(*stream.device, place); !node) return std::move(node).error();
     return detail::counted(*stream.device, detail::prefetch(stream, *buffer.state(), place));
 }
@@ -137,7 +137,7 @@ Result<HintReport> Device::advise(const BufferBase& buffer, Advice advice) {
     if (Result<void> fine = detail::check_buffer(*stream_.state(), &buffer.state(), "advice", "the buffer"); !fine) {
         return std::move(fine).error();
     }
-    if (!state_->usable()) return state_->unusable("advice");
+    if (state_->bars(rules::PublicCall::advise)) return state_->refusal(rules::PublicCall::advise);
     return detail::counted(*state_, detail::advise(*state_, *buffer.state(), advice));
 }
 

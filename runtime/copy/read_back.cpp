@@ -26,7 +26,7 @@ Result<void> view_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
 // where the device would reach the vector: should a wait run out, nothing writes into memory that is gone.
 Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
     DeviceState& device = *buffer->device;
-    if (!device.usable()) return device.unusable("reading a buffer back");
+    if (device.bars(rules::PublicCall::read_back)) return device.refusal(rules::PublicCall::read_back);
     if (wait.refuse) {
         return Error(Code::not_ready,
                      "the buffer's content lies in " + std::string(name(buffer->kind)) +
@@ -48,7 +48,8 @@ Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* t
         return Error(Code::invalid_handle, "read_back: the buffer is empty, moved from or already released",
                      "use the buffer that it was moved to, or allocate a new one");
     }
-    if (buffer->device->config->forked()) return buffer->device->unusable("reading a buffer back");
+    if (buffer->device->bars(rules::PublicCall::read_back_host_side))
+        return buffer->device->refusal(rules::PublicCall::read_back_host_side);
     if (buffer->device->books->captures.here()) {
         return Error(
             Code::capture_error,

@@ -25,7 +25,7 @@ void end_of_buffer(BufferState* buffer);
 // Static objects may end behind the driver, which then answers every call with this one code.
 bool driver_ended(const DeviceState& device) {
     constexpr int deinitialized = 4;  // CUDA_ERROR_DEINITIALIZED
-    return device.is_lost() && device.unusable("releasing a buffer").driver_code() == deinitialized;
+    return device.lost_code() == deinitialized;
 }
 
 // A service that uses the buffer ends when it is stopped, which whoever let go of the buffer may do later: the buffer
@@ -415,7 +415,7 @@ Result<void> BufferState::download(Wait whole) {
 }
 
 Result<void> BufferState::free_memory(const std::shared_ptr<StreamState>& after) {
-    if (device->config->forked()) return device->unusable("releasing a buffer");
+    if (device->bars(rules::PublicCall::end_buffer)) return device->refusal(rules::PublicCall::end_buffer);
     // The process ends, and nobody says what still runs: a kernel might reach host memory that is unmapped here (R4).
     if (driver_ended(*device)) return {};
     std::optional<Stream> behind;

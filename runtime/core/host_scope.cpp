@@ -73,7 +73,8 @@ Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
         stale = buffer.device_newer;
     }
     if (stale && use != ArgumentUse::write) {
-        if (!buffer.device->usable()) return buffer.device->unusable("reading what the device computed");
+        if (buffer.device->bars(rules::PublicCall::read_device_side))
+            return buffer.device->refusal(rules::PublicCall::read_device_side);
         if (Result<void> copied = buffer.download(wait); !copied) return copied;
     }
     if (use != ArgumentUse::read) {
@@ -125,7 +126,7 @@ Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse asked, Wait wait, 
     const ArgumentUse use = rules::claimed_use(asked, buffer.path, part);
     const OpenUse wanted{use == ArgumentUse::write ? ArgumentUse::read_write : use,
                          buffer.parted.load(std::memory_order_acquire) ? part : rules::ByteSpan{}};
-    if (buffer.device->barred()) return buffer.device->unusable("opening a host view");
+    if (buffer.device->bars(rules::PublicCall::open_view)) return buffer.device->refusal(rules::PublicCall::open_view);
     if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
     const bool of_nothing = part.whole() ? buffer.bytes == 0 : part.begin == part.end;
     if (buffer.host == nullptr && !of_nothing) {
@@ -156,7 +157,7 @@ Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse asked, Wait wait, 
 
 Result<ViewScope> open_salvage(BufferState& buffer) {
     if (!buffer.touched_by_loss()) return open_scope(buffer, ArgumentUse::read, Wait{});
-    if (buffer.device->barred()) return buffer.device->unusable("salvaging a buffer");
+    if (buffer.device->bars(rules::PublicCall::salvage)) return buffer.device->refusal(rules::PublicCall::salvage);
     if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
     if (buffer.host == nullptr && buffer.bytes > 0) {
         return Error(Code::device_lost, "the buffer's content was in device memory and is lost with the device",

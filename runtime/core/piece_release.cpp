@@ -166,7 +166,7 @@ Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<Strea
 }
 
 Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call) {
-    if (device.config->forked()) return device.unusable("releasing memory");
+    if (device.bars(rules::PublicCall::free_memory)) return device.refusal(rules::PublicCall::free_memory);
     const Result<platform::Status> given = give_to_driver(device, piece, after);
     call.leave();  // the end of an adopted piece tells its owner, who may start a service
     if (!given) return given.error();

@@ -169,11 +169,12 @@ Result<void> Recording::end_given_up(std::vector<CaptureBranch>& left) {
 Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
                            std::vector<std::shared_ptr<DeviceState>>& devices) {
     DeviceState& device = *recording.device;
-    if (device.config->forked()) {  // without the locks, which another thread of the parent may have held
+    if (device.bars(
+            rules::PublicCall::end_capture)) {  // without the locks, which another thread of the parent may have held
         for (const CaptureBranch& branch : recording.branches) {
             if (branch.stream) branch.stream->recording.reset();
         }
-        return device.unusable("ending a capture");
+        return device.refusal(rules::PublicCall::end_capture);
     }
     if (recording.thread != std::this_thread::get_id()) {
         return Error(Code::capture_error, "a capture was ended by another thread than the one that began it",

@@ -142,7 +142,7 @@ Result<void> StreamState::poll_rest() {
 }
 
 Result<std::uint64_t> StreamState::poll() {
-    if (!device->usable()) return device->unusable("asking how far a stream has come");
+    if (device->bars(rules::PublicCall::ask_stream)) return device->refusal(rules::PublicCall::ask_stream);
     if (!reached(issued)) {
         if (Result<void> polled = poll_fences(); !polled) return std::move(polled).error();
         if (!fenced(0) && !reached(issued)) {
@@ -158,7 +158,7 @@ Result<std::uint64_t> StreamState::poll() {
 }
 
 Result<std::uint64_t> StreamState::mark() {
-    if (!device->usable()) return device->unusable("marking a stream");
+    if (device->bars(rules::PublicCall::mark_stream)) return device->refusal(rules::PublicCall::mark_stream);
     Wait wait;
     const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "marking a stream");
     if (!lock) return lock.error();

@@ -252,7 +252,7 @@ Result<void> StreamState::wait_behind(platform::EventHandle event, StreamState& 
 Result<void> StreamState::wait_until(std::uint64_t position, Wait wait) {
     if (device->is_lost()) device->end_host_functions(host_calls);
     if (reached(position)) return {};
-    if (!device->usable()) return device->unusable("waiting for a stream");
+    if (device->bars(rules::PublicCall::wait_for_stream)) return device->refusal(rules::PublicCall::wait_for_stream);
     if (serves.load(std::memory_order_acquire)) {
         const rules::DriverUse use = rules::DriverUse::wait_for_service;
         if (Result<void> fine = device->services.allow(use, "waiting for its kernel"); !fine) return fine;

@@ -63,7 +63,7 @@ CopyBounce::Piece CopyBounce::hand_out(Slot& slot, std::uint64_t stream_id, std:
 }
 
 Result<CopyBounce::Piece> CopyBounce::try_take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes) {
-    if (!device.usable()) return device.unusable("a copy of pageable memory");
+    if (device.bars(rules::PublicCall::copy_pageable)) return device.refusal(rules::PublicCall::copy_pageable);
     const std::lock_guard lock(mutex_);
     if (Result<void> made = make(device); !made) return std::move(made).error();
     for (Slot& slot : slots_) {

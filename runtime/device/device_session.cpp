@@ -39,19 +39,19 @@ DeviceSession::DeviceSession(std::shared_ptr<const RuntimeConfig> shared, std::u
       capabilities(narrowed_capabilities(*config, driver->facts())),
       synchronous(driver->synchronous()) {}
 
-Error DeviceSession::unusable(std::string_view what) const {
-    if (config->forked()) {
-        return {Code::forked, std::string(what) + " was refused: this runtime was opened before fork()",
-                "open a Runtime in the child itself, or start the child before opening one"};
-    }
-    if (process::in_host_function) {
-        return {Code::not_permitted,
-                std::string(what) + " was refused: the call came from a host function, where the driver takes none",
-                "let the host function tell another thread, which makes the call"};
+Error DeviceSession::refusal(rules::PublicCall call, std::string_view what) const {
+    const std::string refused = std::string(what.empty() ? rules::rule_of(call).subject : what) + " was refused: ";
+    switch (rules::bar_of(call, circumstances())) {
+        case rules::Bar::forked:
+            return {Code::forked, refused + "this runtime was opened before fork()",
+                    "open a Runtime in the child itself, or start the child before opening one"};
+        case rules::Bar::host_function:
+            return {Code::not_permitted, refused + "the call came from a host function, where the driver takes none",
+                    "let the host function tell another thread, which makes the call"};
+        default: break;  // a call that the rule takes on a lost device may still say that it is lost
     }
     return Error(Code::device_lost,
-                 std::string(what) + " was refused: " + named(*this) +
-                     " reported a fault from which the driver does not recover in this process",
+                 refused + named(*this) + " reported a fault from which the driver does not recover in this process",
                  "read what host memory holds, then end the process and start again; run the failing kernel under "
                  "compute-sanitizer")
         .from_call("latched", lost_code());

@@ -10,6 +10,7 @@
 
 #include <platform/driver.hpp>
 
+#include "admission_rules.hpp"
 #include "event_pool.hpp"
 #include "memory_budget.hpp"
 #include "process.hpp"
@@ -60,9 +61,15 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     bool is_lost() const noexcept { return lost_code() != 0; }
     // Forked child, lost device or host function: answered without a driver call (R2, R3, S20).
     bool usable() const noexcept { return !is_lost() && !config->forked() && !process::in_host_function; }
-    // … not even what needs no driver: unusable() says why.
+    // … and may not even do what needs no driver.
     bool barred() const noexcept { return config->forked() || process::in_host_function; }
-    Error unusable(std::string_view what) const;
+    // The gate: each public call asks it once, before it takes a lock. What is barred when is data:
+    // admission_rules.hpp.
+    bool bars(rules::PublicCall call) const noexcept {
+        return rules::bar_of(call, circumstances()) != rules::Bar::none;
+    }
+    // Why the call is barred. `what` names it more exactly than its rule: "launching kernel 'scale'".
+    [[gnu::cold]] Error refusal(rules::PublicCall call, std::string_view what = {}) const;
     // The typed error for a Status; latches a sticky one.
     Error failure(const platform::Status& status, std::string_view what);
     // Finds the kernel's code; loads it where no service runs on the device, else a Status that failure() explains.
@@ -81,11 +88,16 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     }
     void drop_event(FenceEvent* event) noexcept { events.drop(execution, event); }
 
-protected:
-    ~DeviceSession() = default;
     int lost_code() const noexcept { return lost_code_.load(std::memory_order_acquire); }  // 0: the device is well
 
+protected:
+    ~DeviceSession() = default;
+
 private:
+    rules::Circumstances circumstances() const noexcept {
+        return {config->forked(), process::in_host_function, is_lost()};
+    }
+
     std::atomic<int> lost_code_{0};
 };
 

@@ -17,7 +17,7 @@ namespace isthmus::inline v0 {
 Result<Capture> Stream::begin_capture() {
     detail::StreamState& stream = *state_;
     detail::DeviceState& device = *stream.device;
-    if (!device.usable()) return device.unusable("beginning a capture");
+    if (device.bars(rules::PublicCall::begin_capture)) return device.refusal(rules::PublicCall::begin_capture);
     platform::Captures* captures = device.driver->captures();
     if (captures == nullptr) {
         return Error(Code::unsupported, "this device runs work when it is given: it has no captures",

@@ -27,7 +27,8 @@ Error capture_is_over() {
 // Before any lock: a host function must not wait for one, and in a forked child it may never be free.
 Result<void> usable(const detail::Recording* recording, const char* what) {
     if (recording == nullptr) return capture_is_over();
-    if (!recording->device->usable()) return recording->device->unusable(what);
+    if (recording->device->bars(rules::PublicCall::append_to_capture))
+        return recording->device->refusal(rules::PublicCall::append_to_capture, what);
     return {};
 }
 

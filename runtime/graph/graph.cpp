@@ -55,9 +55,10 @@ bool DriverGraph::is_lost() const noexcept {
 }
 
 Result<void> DriverGraph::usable(const char* what) const {
-    if (!device->usable()) return device->unusable(what);
+    if (device->bars(rules::PublicCall::use_graph)) return device->refusal(rules::PublicCall::use_graph, what);
     for (const std::shared_ptr<DeviceState>& takes_part : devices) {
-        if (!takes_part->usable()) return takes_part->unusable(what);
+        if (takes_part->bars(rules::PublicCall::use_graph))
+            return takes_part->refusal(rules::PublicCall::use_graph, what);
     }
     return {};
 }
@@ -296,7 +297,8 @@ Result<GraphInstance> Graph::instantiate() const {
 Result<void> Stream::launch(const GraphInstance& instance) {
     detail::StreamState& stream = *state_;
     detail::InstanceState& launched = *instance.state();
-    if (!stream.device->usable()) return stream.device->unusable("launching a graph");
+    if (stream.device->bars(rules::PublicCall::launch_graph))
+        return stream.device->refusal(rules::PublicCall::launch_graph);
     std::vector<detail::InstanceState::Made> ended_earlier;  // let go without the lock
     const std::lock_guard lock(launched.mutex);
     if (platform::Status status;

@@ -105,7 +105,8 @@ void take_over_uses(detail::GraphUses& all, InstanceOperation& operation, const 
 Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Extent& extent, void* pack,
                                        const LaunchArgument* arguments, std::size_t count) {
     InstanceState& instance = *state_;
-    if (!instance.device->usable()) return instance.device->unusable("setting the arguments of a graph's kernel");
+    if (instance.device->bars(rules::PublicCall::set_graph_kernel))
+        return instance.device->refusal(rules::PublicCall::set_graph_kernel);
     if (instance.device->services.any()) instance.device->services.forget_ended();
     std::vector<detail::RecordedUse> let_go;  // without the lock: the end of a buffer may wait for streams
     const std::lock_guard lock(instance.mutex);

@@ -64,7 +64,8 @@ Result<std::string> try_in_place(InstanceState& instance, const GraphState& grap
 
 Result<GraphUpdate> GraphInstance::update(const Graph& graph) {
     InstanceState& instance = *state_;
-    if (!instance.device->usable()) return instance.device->unusable("updating a graph instance");
+    if (instance.device->bars(rules::PublicCall::update_graph))
+        return instance.device->refusal(rules::PublicCall::update_graph);
     const GraphState& wanted = *graph.state();
     std::vector<InstanceState::Made> ended_earlier;  // let go without the lock, as the buffers of before
     detail::GraphUses before;

@@ -62,7 +62,7 @@ Error not_opened(detail::DeviceState& device, const platform::Status& status) {
 Result<SharedEventDescriptor> export_event(const Event& event) {
     detail::EventState& state = *event.state();
     detail::DeviceState& device = *state.device;
-    if (!device.usable()) return device.unusable(exporting);
+    if (device.bars(rules::PublicCall::export_event)) return device.refusal(rules::PublicCall::export_event);
     if (state.kind != platform::EventKind::interprocess) {
         return Error(Code::invalid_argument,
                      "exporting an event was refused: it was not made for other processes, which is fixed when it is",
@@ -86,7 +86,7 @@ Result<SharedEventDescriptor> export_event(const Event& event) {
 
 Result<Event> import_event(const Device& device, const SharedEventDescriptor& descriptor) {
     const std::shared_ptr<detail::DeviceState>& owner = device.state();
-    if (!owner->usable()) return owner->unusable(importing);
+    if (owner->bars(rules::PublicCall::import_event)) return owner->refusal(rules::PublicCall::import_event);
     const Capability& capability = owner->capabilities.feature(Feature::ipc_events);
     if (!capability) {
         return Error(Code::unsupported, std::string(importing) + " was refused: " + capability.reason, by_message);

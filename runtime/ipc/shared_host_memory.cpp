@@ -37,7 +37,8 @@ public:
         file_.close();
     }
     Result<SharedMemoryDescriptor> describe() const override {
-        if (device_->barred()) return device_->unusable("exporting memory");
+        if (device_->bars(rules::PublicCall::export_host_memory))
+            return device_->refusal(rules::PublicCall::export_host_memory);
         const std::lock_guard lock(mutex_);
         if (!file_) return nothing_to_export();
         FileDescriptor fd(ProcessCalls::real().fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));

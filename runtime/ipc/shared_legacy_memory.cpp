@@ -23,7 +23,8 @@ constexpr const char* exporting = "exporting memory by an older handle";
 constexpr const char* importing = "importing memory";
 
 Result<SharedMemoryDescriptor> describe_at(DeviceState& device, std::uint64_t address, const SharedMemoryFacts& facts) {
-    if (!device.usable()) return device.unusable(exporting);
+    if (device.bars(rules::PublicCall::export_legacy_memory))
+        return device.refusal(rules::PublicCall::export_legacy_memory);
     rules::HandleBytes handle{};
     const platform::Status status = device.driver->memory().share(address, handle);
     if (!status.ok()) return device.failure(status, exporting);

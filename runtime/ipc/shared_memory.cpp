@@ -235,7 +235,7 @@ Result<SharedMemoryDescriptor> SharedMapping::describe() const {
     if (ended) return nothing_to_export();
     PhysicalState& physical = *mapping_->memory;
     DeviceState& device = *physical.device;
-    if (!device.usable()) return device.unusable("exporting memory");
+    if (device.bars(rules::PublicCall::export_memory)) return device.refusal(rules::PublicCall::export_memory);
     if (facts().rung == SharingRung::fabric) {
         const Result<platform::FabricHandle> handle = fabric_handle(physical, false);
         if (!handle) return handle.error();

@@ -247,7 +247,8 @@ std::uint64_t RingProducerCore::published() const noexcept {
 
 Result<SharedRingDescriptor> RingProducerCore::admit() {
     Parts& parts = *parts_;
-    if (parts.device->config->forked()) return parts.device->unusable("admitting a reader to a shared frame ring");
+    if (parts.device->bars(rules::PublicCall::admit_ring_reader))
+        return parts.device->refusal(rules::PublicCall::admit_ring_reader);
     if (parts.closed) {
         return Error(Code::invalid_handle, "the shared frame ring is closed", "open another one for further frames");
     }
@@ -285,7 +286,8 @@ Result<SharedRingDescriptor> RingProducerCore::admit() {
 
 Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
     Parts& parts = *parts_;
-    if (parts.device->config->forked()) return parts.device->unusable("beginning a frame of a shared ring");
+    if (parts.device->bars(rules::PublicCall::begin_ring_frame))
+        return parts.device->refusal(rules::PublicCall::begin_ring_frame);
     if (parts.closed) {
         return Error(Code::invalid_handle, "the shared frame ring is closed", "open another one for further frames");
     }

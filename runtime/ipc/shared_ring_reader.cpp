@@ -264,7 +264,8 @@ Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& o
 
 Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
     Parts& parts = *parts_;
-    if (parts.device->config->forked()) return parts.device->unusable("taking a frame of a shared ring");
+    if (parts.device->bars(rules::PublicCall::take_ring_frame))
+        return parts.device->refusal(rules::PublicCall::take_ring_frame);
     if (parts.broken) return *parts.broken;
     parts.finish_given_back();
     const RingDeadline deadline(wait, parts.wait_timeout);
@@ -330,7 +331,8 @@ void RingReaderCore::arrived(BufferState& buffer) noexcept {
 
 Result<void> RingReaderCore::finish(std::uint64_t frame, BufferState& buffer, Wait wait) {
     Parts& parts = *parts_;
-    if (parts.device->config->forked()) return parts.device->unusable("finishing a frame of a shared ring");
+    if (parts.device->bars(rules::PublicCall::finish_ring_frame))
+        return parts.device->refusal(rules::PublicCall::finish_ring_frame);
     parts.finish_given_back();
     return parts.finish(frame, buffer, wait);
 }

@@ -104,8 +104,8 @@ LaunchMode mode_of(const StreamState& stream, const LaunchOptions& options) noex
 Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, const KernelInfo& kernel,
                                       const Extent& extent, void* pack, const LaunchArgument* arguments,
                                       std::size_t count, std::uint32_t* node) {
-    if (!stream.device->usable()) {
-        return stream.device->unusable("launching kernel '" + std::string(kernel.name) + "'");
+    if (stream.device->bars(rules::PublicCall::launch)) {
+        return stream.device->refusal(rules::PublicCall::launch, "launching kernel '" + std::string(kernel.name) + "'");
     }
     if (mode == LaunchMode::verify && detail::in_capture(stream)) return no_verify_in_capture(kernel);
     // Before anything is claimed; a service that starts behind this is found when the code is asked for.
@@ -150,7 +150,7 @@ bool Stream::launch_buffers(const LaunchOptions& options, const KernelInfo& kern
     StreamState& stream = *state_;
     // Memory of the device alone is lawful in every mode.
     if (stream.device->synchronous || mode_of(stream, options) == LaunchMode::verify || is_empty(extent) ||
-        !stream.device->usable()) {
+        stream.device->bars(rules::PublicCall::launch)) {
         return false;
     }
     platform::Status status;

@@ -289,9 +289,10 @@ LaunchExplanation Stream::explain_described(const LaunchOptions& options, const 
     Explainer explainer(stream, mode, kernel);
     for (std::uint32_t at = 0; at < count; ++at) explainer.add(at, arguments[at]);
     LaunchExplanation explained = explainer.finish(extent.x != 0 && extent.y != 0 && extent.z != 0);
-    if (!stream.device->usable()) {
+    if (stream.device->bars(rules::PublicCall::launch)) {
         explained.driver_calls = 0;
-        explained.refusal = stream.device->unusable("launching kernel '" + std::string(kernel.name) + "'");
+        explained.refusal =
+            stream.device->refusal(rules::PublicCall::launch, "launching kernel '" + std::string(kernel.name) + "'");
     }
     return explained;
 }

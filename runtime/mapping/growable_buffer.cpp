@@ -30,7 +30,11 @@ bool belongs(const std::shared_ptr<BufferState>& state, const GrowableMemory* me
 
 // What must hold before the driver maps, or the system gives, another piece.
 Result<void> may_change(DeviceState& device, const GrowableMemory& memory, std::string_view what) {
-    if (memory.users.empty()) return device.barred() ? Result<void>(device.unusable(what)) : Result<void>();
+    if (memory.users.empty()) {
+        if (device.bars(rules::PublicCall::make_growable))
+            return device.refusal(rules::PublicCall::make_growable, what);
+        return {};
+    }
     if (Result<void> now = may_change_memory(device, what); !now) return now;
     // Asked in front, so that nothing is created for nothing; the calls themselves ask again.
     for (const std::shared_ptr<DeviceState>& each : memory.users) {
@@ -64,7 +68,7 @@ Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
 Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes, const GrowableOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     constexpr std::string_view what = "making a growable buffer";
-    if (owner->barred()) return owner->unusable(what);
+    if (owner->bars(rules::PublicCall::make_growable)) return owner->refusal(rules::PublicCall::make_growable);
     if (!owner->synchronous) {
         if (Result<void> now = may_change_memory(*owner, what); !now) return std::move(now).error();
     }

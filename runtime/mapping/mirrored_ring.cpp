@@ -149,7 +149,7 @@ Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::si
                                                    std::size_t element_bytes, const MirroredOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     constexpr std::string_view what = "making a mirrored ring";
-    if (owner->barred()) return owner->unusable(what);
+    if (owner->bars(rules::PublicCall::make_mirrored)) return owner->refusal(rules::PublicCall::make_mirrored);
     if (!owner->synchronous) {
         if (Result<void> now = may_change_memory(*owner, what); !now) return std::move(now).error();
     }

@@ -34,7 +34,8 @@ Result<void> may_export_as(const std::shared_ptr<detail::PhysicalState>& memory,
         return Error(Code::unsupported, "exporting physical memory was refused: " + std::string(answer.reason),
                      std::string(answer.remedy));
     }
-    if (!memory->device->usable()) return memory->device->unusable("exporting physical memory");
+    if (memory->device->bars(rules::PublicCall::export_physical_memory))
+        return memory->device->refusal(rules::PublicCall::export_physical_memory);
     return {};
 }
 
@@ -120,7 +121,8 @@ PhysicalOptions PhysicalMemory::options() const noexcept {
 Result<PhysicalProperties> PhysicalMemory::properties() const {
     if (!state_) return Error(Code::invalid_handle, "physical memory was moved from", "use what it was moved to");
     DeviceState& device = *state_->device;
-    if (!device.usable()) return device.unusable("asking for properties of memory");
+    if (device.bars(rules::PublicCall::ask_memory_properties))
+        return device.refusal(rules::PublicCall::ask_memory_properties);
     platform::PhysicalFacts facts;
     const platform::Status status = device.driver->virtual_memory()->properties(state_->handle, facts);
     if (!status.ok()) return device.failure(status, "asking for properties of memory");
@@ -275,7 +277,7 @@ RangeAccess Mapping::access(const Device& device) const noexcept {
 Result<RangeAccess> Mapping::query_access(const Device& device) const {
     if (!*this) return unmapped("asking who is let in");
     DeviceState& owner = *state_->device;
-    if (!owner.usable()) return owner.unusable("asking who is let in");
+    if (owner.bars(rules::PublicCall::ask_mapping_access)) return owner.refusal(rules::PublicCall::ask_mapping_access);
     if (device.state()->books != owner.books) {
         return Error(Code::wrong_device, "access of a device of another runtime was asked for",
                      "name a device of the runtime that the mapping belongs to");

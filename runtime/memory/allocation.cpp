@@ -113,7 +113,7 @@ void be_of_kind(BufferState& buffer, MemoryKind kind) {
 
 Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
                       std::string_view reason, Stream* stream) {
-    if (device->barred()) return device->unusable("an allocation");
+    if (device->bars(rules::PublicCall::allocate_host)) return device->refusal(rules::PublicCall::allocate_host);
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
     std::shared_ptr<BufferState> buffer = begin(device, *bytes, allocator.kind(), reason);
@@ -133,7 +133,7 @@ Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount,
 
 Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use,
                         bool is_signed) {
-    if (!device->usable()) return device->unusable("an allocation");
+    if (device->bars(rules::PublicCall::allocate)) return device->refusal(rules::PublicCall::allocate);
     Result<std::size_t> bytes = bytes_of(amount);
     if (!bytes) return std::move(bytes).error();
     Result<rules::AllocationPlan> plan =

@@ -99,7 +99,9 @@ Result<bool> may_be_put_off(const BufferState& buffer) {
 Result<void> BufferBase::release(Wait wait) {
     if (!state_) return empty_buffer("release");
     detail::BufferState& buffer = *state_;
-    if (process::in_host_function) return buffer.device->unusable("releasing a buffer");
+    if (buffer.device->bars(rules::PublicCall::release_buffer)) {
+        return buffer.device->refusal(rules::PublicCall::release_buffer);
+    }
     if (Result<void> begun = buffer.begin_release(); !begun) return begun;
     Result<bool> put_off = detail::may_be_put_off(buffer);
     Result<std::shared_ptr<detail::StreamState>> after = std::shared_ptr<detail::StreamState>();

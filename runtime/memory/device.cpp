@@ -52,7 +52,7 @@ Stream& Device::stream() noexcept {
 }
 
 Result<Stream> Device::create_stream(StreamOptions options) {
-    if (!state_->usable()) return state_->unusable("creating a stream");
+    if (state_->bars(rules::PublicCall::create_stream)) return state_->refusal(rules::PublicCall::create_stream);
     std::shared_ptr<detail::StreamState> stream = new_stream(state_, options.priority);
     const std::lock_guard lock(stream->mutex);
     if (Result<void> opened = stream->open_handle(); !opened) return std::move(opened).error();
@@ -69,7 +69,7 @@ LaunchPath Device::launch_path(MemoryKind kind) const noexcept {
 }
 
 Result<void> Device::synchronize(Wait wait) {
-    if (!state_->usable()) return state_->unusable("a synchronisation");
+    if (state_->bars(rules::PublicCall::synchronize)) return state_->refusal(rules::PublicCall::synchronize);
     // Streams are polled, with no call held that a starting service would wait for: users' code, which ends here, may
     // start one.
     Result<void> waited = state_->services.allow(rules::DriverUse::synchronize_device, "a synchronisation");

@@ -78,7 +78,8 @@ AccessAnswer Device::combined(const AccessAnswer* parts, std::size_t count) cons
 
 Result<void> Device::switch_peer(const Device& owner, bool allowed) {
     if (Result<void> possible = switchable(*this, owner); !possible) return possible;
-    if (!state_->usable()) return state_->unusable("switching access between devices");
+    if (state_->bars(rules::PublicCall::switch_peer_access))
+        return state_->refusal(rules::PublicCall::switch_peer_access);
     detail::Books& books = *state_->books;
     const auto is_so = [&] { return books.peers.state(index(), owner.index()).peer_access == allowed; };
     if (is_so()) return {};

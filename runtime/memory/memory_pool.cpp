@@ -15,7 +15,7 @@ namespace {
 // Asks the pools of a usable device.
 template <class Ask>
 Result<void> ask(detail::DeviceState& device, std::string_view what, Ask ask_pools) {
-    if (!device.usable()) return device.unusable(what);
+    if (device.bars(rules::PublicCall::use_pool)) return device.refusal(rules::PublicCall::use_pool, what);
     const platform::Status status = ask_pools(*device.driver->pools());
     if (!status.ok()) return device.failure(status, what);
     return {};
@@ -77,8 +77,8 @@ Result<void> MemoryPool::allow(const Device& other, bool allowed) {
     if (user.synchronous) {
         return Error(Code::unsupported, "the CPU touches pool memory on no machine", "share memory: allocate_shared");
     }
-    if (!user.usable()) return user.unusable("letting a device into a pool");
-    if (!device_->usable()) return device_->unusable("letting a device into a pool");
+    if (user.bars(rules::PublicCall::pool_access)) return user.refusal(rules::PublicCall::pool_access);
+    if (device_->bars(rules::PublicCall::pool_access)) return device_->refusal(rules::PublicCall::pool_access);
     const int owner = device_->driver->facts().ordinal;
     bool reaches = false;
     if (platform::Transfers* transfers = user.driver->transfers()) {
@@ -102,7 +102,7 @@ bool MemoryPool::allows(const Device& other) const noexcept {
 }
 
 Result<MemoryPool> Device::create_pool(const PoolOptions& options) {
-    if (!state_->usable()) return state_->unusable("creating a pool");
+    if (state_->bars(rules::PublicCall::create_pool)) return state_->refusal(rules::PublicCall::create_pool);
     if (Result<void> possible = no_pools(*state_, options.kind); !possible) return std::move(possible).error();
     if (state_->books->captures.here()) return detail::in_capture("creating a pool");
     platform::PoolRequest request;
@@ -115,7 +115,7 @@ Result<MemoryPool> Device::create_pool(const PoolOptions& options) {
 }
 
 Result<MemoryPool> Device::pool(MemoryKind kind) {
-    if (!state_->usable()) return state_->unusable("taking a device's pool");
+    if (state_->bars(rules::PublicCall::take_pool)) return state_->refusal(rules::PublicCall::take_pool);
     if (Result<void> possible = no_pools(*state_, kind); !possible) return std::move(possible).error();
     if (state_->books->captures.here() && !state_->pools.has_own(kind)) return detail::in_capture("creating a pool");
     Result<std::shared_ptr<detail::PoolState>> own = state_->pools.own(*state_, kind);

@@ -109,10 +109,10 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
                      "check the size for an overflow or a negative number");
     }
     if (is_system(kind_)) {
-        if (device.barred()) return device.unusable("an allocation");
+        if (device.bars(rules::PublicCall::allocate_host)) return device.refusal(rules::PublicCall::allocate_host);
         return {};  // no driver: on a lost device, and inside a capture
     }
-    if (!device.usable()) return device.unusable("an allocation");
+    if (device.bars(rules::PublicCall::allocate)) return device.refusal(rules::PublicCall::allocate);
     if (Result<void> offered = offers(device, asked_); !offered) return offered;
     if (device.services.any()) {
         const std::string what = allocating(request.bytes, asked_);
@@ -293,7 +293,7 @@ Result<void> MemorySource::from_slabs(std::size_t bytes, MemoryBlock& block, Pie
 
 Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
     DeviceState& device = *device_;
-    if (device.barred()) return device.unusable("releasing memory");
+    if (device.bars(rules::PublicCall::release_memory)) return device.refusal(rules::PublicCall::release_memory);
     return_unreturned(device);
     Result<Piece> piece = device.books->ledger.take(block, device.index);
     if (!piece) return std::move(piece).error();

@@ -76,7 +76,7 @@ ScopedStream::~ScopedStream() = default;
 Result<ScopedStream> ScopedStream::enter(const Stream& stream) {
     Stream entered = stream;
     const std::shared_ptr<detail::DeviceState>& device = entered.state()->device;
-    if (!device->usable()) return device->unusable("making a stream the current one");
+    if (device->bars(rules::PublicCall::make_current)) return device->refusal(rules::PublicCall::make_current);
     if (std::optional<Stream> before = detail::current_stream_of(*device)) {
         if (Result<void> ordered = entered.wait_stream(*before); !ordered) return std::move(ordered).error();
     }

@@ -134,7 +134,7 @@ void HeldRecord::note_complete() const {
 }
 
 Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOptions options) {
-    if (!device->usable()) return device->unusable("creating an event");
+    if (device->bars(rules::PublicCall::create_event)) return device->refusal(rules::PublicCall::create_event);
     if (options.timing && options.interprocess) {
         return Error(Code::invalid_argument, "an event that both measures time and is open to other processes",
                      "make two events: the driver times none that other processes can open");
@@ -165,14 +165,15 @@ EventOptions Event::options() const noexcept {
 Result<bool> Event::finished() const {
     if (state_->complete.load(std::memory_order_acquire)) return true;
     detail::DeviceState& device = *state_->device;
-    if (device.config->forked()) return device.unusable("asking an event");  // without a lock: R3
+    if (device.bars(rules::PublicCall::ask_known_event))
+        return device.refusal(rules::PublicCall::ask_known_event);  // without a lock: R3
     Wait wait = Wait::never();
     std::unique_lock<std::mutex> lock = detail::lock_event(*state_, wait);
     if (!lock.owns_lock()) return false;  // it is being recorded anew
     const detail::HeldRecord last(*state_, std::move(lock));
     if (last.captured) return detail::no_answer_in_capture("asking an event");
     if (!last.reached()) {
-        if (!device.usable()) return device.unusable("asking an event");
+        if (device.bars(rules::PublicCall::ask_event)) return device.refusal(rules::PublicCall::ask_event);
         const platform::Status status = device.execution.query_event(last.handle());
         if (status.code == Code::not_ready) return false;
         if (!status.ok()) return device.failure(status, "asking an event");
@@ -184,13 +185,14 @@ Result<bool> Event::finished() const {
 Result<void> Event::synchronize(Wait wait) const {
     if (state_->complete.load(std::memory_order_acquire)) return {};
     detail::DeviceState& device = *state_->device;
-    if (device.config->forked()) return device.unusable("waiting for an event");
+    if (device.bars(rules::PublicCall::wait_for_known_event))
+        return device.refusal(rules::PublicCall::wait_for_known_event);
     std::unique_lock<std::mutex> lock = detail::lock_event(*state_, wait);
     if (!lock.owns_lock()) return detail::being_recorded(wait, "waiting for an event");
     const detail::HeldRecord last(*state_, std::move(lock));
     if (last.captured) return detail::no_answer_in_capture("waiting for an event");
     if (!last.reached()) {
-        if (!device.usable()) return device.unusable("waiting for an event");
+        if (device.bars(rules::PublicCall::wait_for_event)) return device.refusal(rules::PublicCall::wait_for_event);
         Result<void> waited = last.shared ? detail::wait_for_whoever_recorded(device, last.handle(), wait)
                                           : last.stream->wait_for(last.handle(), last.position, wait);
         if (!waited) return waited;
@@ -209,7 +211,8 @@ Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
         return Error(Code::invalid_argument, "elapsed time needs two events that were made with timing",
                      "create_event({.timing = true}) or record({.timing = true})");
     }
-    if (device.config->forked()) return device.unusable("reading elapsed time");
+    if (device.bars(rules::PublicCall::read_known_elapsed_time))
+        return device.refusal(rules::PublicCall::read_known_elapsed_time);
     Wait wait;
     std::unique_lock<std::mutex> lock = detail::lock_event(*begin.state_, wait);
     if (!lock.owns_lock()) return detail::being_recorded(wait, "reading elapsed time");
@@ -222,7 +225,7 @@ Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
         return Error(Code::invalid_argument, "an event that was never recorded has no time",
                      "record both events first");
     }
-    if (!device.usable()) return device.unusable("reading elapsed time");
+    if (device.bars(rules::PublicCall::read_elapsed_time)) return device.refusal(rules::PublicCall::read_elapsed_time);
     float milliseconds = 0;
     const platform::Status status = device.execution.elapsed_ms(first.handle(), last.handle(), milliseconds);
     if (status.code == Code::not_ready) {

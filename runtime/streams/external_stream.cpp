@@ -84,7 +84,7 @@ std::shared_ptr<StreamState> state_of(DeviceState& device, const platform::Forei
 
 Result<Stream> Device::wrap_stream(void* native) {
     detail::DeviceState& device = *state_;
-    if (!device.usable()) return device.unusable("wrapping a stream");
+    if (device.bars(rules::PublicCall::wrap_stream)) return device.refusal(rules::PublicCall::wrap_stream);
     if (std::shared_ptr<detail::StreamState> own = detail::own_stream_of(device, native)) return Stream(std::move(own));
     platform::ForeignStream foreign;
     const platform::Status status = device.execution.foreign_stream(native, foreign);

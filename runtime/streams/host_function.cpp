@@ -34,7 +34,7 @@ Result<void> Stream::call_erased(std::shared_ptr<detail::HostFunction> function)
     detail::StreamState& stream = *state_;
     detail::DeviceState& device = *stream.device;
     if (!device.config->forked()) device.end_host_functions(stream.host_calls);
-    if (!device.usable()) return device.unusable("calling a host function");
+    if (device.bars(rules::PublicCall::call_on_host)) return device.refusal(rules::PublicCall::call_on_host);
     if (device.synchronous && !is_recorded(stream)) return call_at_once(stream, *function);
     // Nobody tells when a graph of others' is destroyed, and its closures could be.
     if (Result<void> refused = stream.refuse_captured_elsewhere("a host function was to be called"); !refused) {

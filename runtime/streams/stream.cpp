@@ -25,7 +25,7 @@ Result<Event> Stream::record(EventOptions options) {
 Result<void> Stream::record(Event& event) {
     StreamState& stream = *state_;
     DeviceState& device = *stream.device;
-    if (!device.usable()) return device.unusable("recording an event");
+    if (device.bars(rules::PublicCall::record_event)) return device.refusal(rules::PublicCall::record_event);
     if (event.state()->device != stream.device) {
         return Error(Code::wrong_device, "the event belongs to another device than the stream",
                      "make the event with this stream's device, or let the other stream wait for it");
@@ -45,8 +45,9 @@ Result<void> Stream::record(Event& event) {
 Result<void> Stream::wait(const Event& event) {
     StreamState& stream = *state_;
     DeviceState& device = *stream.device;
-    if (!device.usable()) return device.unusable("waiting for an event");
-    if (!event.state()->device->usable()) return event.state()->device->unusable("waiting for an event");
+    if (device.bars(rules::PublicCall::wait_for_event)) return device.refusal(rules::PublicCall::wait_for_event);
+    if (event.state()->device->bars(rules::PublicCall::wait_for_event))
+        return event.state()->device->refusal(rules::PublicCall::wait_for_event);
     if (event.options().interprocess && event.state()->device != stream.device && !device.synchronous) {
         return Error(Code::wrong_device,
                      "a stream of " + named(device) + " may not wait for an event for other processes of " +
@@ -102,7 +103,8 @@ Result<bool> Stream::finished() {
 }
 
 Result<void> Stream::synchronize(Wait wait) {
-    if (!state_->device->usable()) return state_->device->unusable("a synchronisation");
+    if (state_->device->bars(rules::PublicCall::synchronize))
+        return state_->device->refusal(rules::PublicCall::synchronize);
     {
         const Result<std::unique_lock<std::mutex>> lock = state_->lock_within(wait, "a synchronisation");
         if (!lock) return lock.error();
@@ -119,7 +121,8 @@ std::uint64_t Stream::id() const noexcept {
 
 Result<int> Stream::priority() const {
     DeviceState& device = *state_->device;
-    if (!device.usable()) return device.unusable("asking for a stream's priority");
+    if (device.bars(rules::PublicCall::ask_stream_priority))
+        return device.refusal(rules::PublicCall::ask_stream_priority);
     Wait wait;
     const Result<std::unique_lock<std::mutex>> lock = state_->lock_within(wait, "asking for a stream's priority");
     if (!lock) return lock.error();
@@ -132,7 +135,7 @@ Result<int> Stream::priority() const {
 
 Result<void*> Stream::native_handle() const {
     DeviceState& device = *state_->device;
-    if (!device.usable()) return device.unusable("asking for a driver's stream");
+    if (device.bars(rules::PublicCall::ask_native_stream)) return device.refusal(rules::PublicCall::ask_native_stream);
     if (device.synchronous) {
         return Error(Code::unsupported, "the CPU device's streams are not a driver's", "use a stream of a GPU");
     }

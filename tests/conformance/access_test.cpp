@@ -1,5 +1,5 @@
 // Who may touch what, asked of whatever machine this is: buffers, views, addresses, several at once, and devices.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <array>
 #include <cstdint>
@@ -8,22 +8,8 @@
 #include <tuple>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::AccessAnswer;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::ManagedModel;
-using isthmus::MemoryKind;
-using isthmus::Verdict;
-using isthmus::View;
 
 constexpr std::size_t count = 256;
 
@@ -45,9 +31,9 @@ TEST(Access, FollowsCapabilitiesForEveryKindAndDevice) {  // keeps A1, A2, A3, A
     if (!owner.is_cpu() && owner.capabilities().has(Feature::managed)) {
         managed = owner.allocate<std::int32_t>(count, MemoryKind::managed).value();
     }
-    const long before = conformance::driver_calls();
+    const long before = driver_calls();
     on_every_device([&](Device& asking) {
-        const isthmus::Capabilities& c = asking.capabilities();
+        const Capabilities& c = asking.capabilities();
         if (&asking == &owner) expect(asking.can_access(device), Verdict::yes, "own memory");
         if (asking.is_cpu() && !owner.is_cpu()) expect(asking.can_access(device), Verdict::no, "device memory");
         if (!owner.is_cpu()) {
@@ -59,7 +45,7 @@ TEST(Access, FollowsCapabilitiesForEveryKindAndDevice) {  // keeps A1, A2, A3, A
         const bool any_time = model == ManagedModel::concurrent || model == ManagedModel::direct;
         expect(asking.can_access(*managed), if_so(asking.is_cpu() ? any_time : c.has(Feature::managed)), "managed");
     });
-    EXPECT_TRUE(unless_fault(conformance::driver_calls() == before)) << "owned memory asks no driver";
+    EXPECT_TRUE(unless_fault(driver_calls() == before)) << "owned memory asks no driver";
 }
 
 TEST(Access, SeveralBuffersAreAccessibleOnlyTogether) {  // keeps A13
@@ -86,7 +72,7 @@ TEST(Access, ViewsAnswerAsTheirOwner) {  // keeps A13
         for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::device, MemoryKind::managed}) {  // device: staged
             SCOPED_TRACE(isthmus::name(kind));
             if (kind == MemoryKind::managed && !owner.capabilities().has(Feature::managed)) continue;
-            isthmus::SharedUse use;
+            SharedUse use;
             use.kind = kind;
             Buffer<std::int32_t> buffer = owner.allocate_shared<std::int32_t>(count, use).value();
             const auto open = buffer.read_on_host().value();
@@ -105,8 +91,7 @@ TEST(Access, AddressesOfTheSystemFollowPageableAccess) {  // keeps A3, A17
         EXPECT_TRUE(unless_fault(answer.verdict == if_so(reaches))) << answer.reason;
         EXPECT_TRUE(
             unless_fault(device.can_access(View<std::int32_t>{memory.data(), count}).verdict == if_so(reaches)));
-        EXPECT_TRUE(unless_fault(device.can_access(isthmus::Out<std::int32_t>{memory.data(), count}).verdict ==
-                                 if_so(reaches)));
+        EXPECT_TRUE(unless_fault(device.can_access(Out<std::int32_t>{memory.data(), count}).verdict == if_so(reaches)));
         expect(device.can_access(nullptr, 4), Verdict::no, "null");
         expect(device.can_access(nullptr, 0), Verdict::yes, "nothing");
         expect(device.can_access(View<std::int64_t>{reinterpret_cast<std::int64_t*>(64), std::uint64_t{1} << 62}),
@@ -134,9 +119,10 @@ TEST(Access, ARangeThatLeavesItsAllocationIsRefused) {  // keeps A10
     expect(device.can_access(first, count * 4), Verdict::yes, "all of it");
     expect(device.can_access(first + 10, 40), Verdict::yes, "an interior range");
     expect(device.can_access(first + 10, count * 4), Verdict::no, "beyond the end");
-    const long before = conformance::driver_calls();
+    const long before = driver_calls();
     expect(device.can_access(first + 20, 40), Verdict::yes, "asked before");
-    EXPECT_TRUE(unless_fault(conformance::driver_calls() == before));
+    EXPECT_TRUE(unless_fault(driver_calls() == before));
 }
 
 }  // namespace
+}  // namespace conformance

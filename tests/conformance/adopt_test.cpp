@@ -1,5 +1,5 @@
 // Memory that somebody else allocated, as a buffer: whatever it is, and given back once.
-#include "conformance.hpp"
+#include "scenario.hpp"
 #include "foreign_driver.hpp"
 
 #include <sys/mman.h>
@@ -15,25 +15,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::AdoptOptions;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Event;
-using isthmus::Feature;
-using isthmus::LaunchPath;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::Stream;
-using isthmus::Use;
-using isthmus::Verdict;
 
 constexpr std::size_t count = 3000;  // some pages, and not a whole number of them
 constexpr std::size_t bytes = count * sizeof(std::int32_t);
@@ -65,7 +48,7 @@ public:
     void* data() const { return data_; }
     void forbid_writing() { ASSERT_EQ(::mprotect(data_, bytes, PROT_READ), 0); }
     int told() const { return *told_; }
-    AdoptOptions options(isthmus::SharedUse use = {}) const {
+    AdoptOptions options(SharedUse use = {}) const {
         AdoptOptions made;
         made.use = use;
         made.release = [told = told_](void* pointer, std::size_t length) {
@@ -98,14 +81,14 @@ TEST(Adopt, MemoryOfEverySortIsUsedByBothSidesAndGivenBackOnce) {  // keeps G11,
                 EXPECT_EQ(buffer.size(), count);
                 EXPECT_FALSE(buffer.explain().empty());
                 EXPECT_EQ(device.can_access(buffer).verdict, Verdict::yes);
-                (void)device.stream().launch(conformance::add_one, count, buffer).value();
+                (void)device.stream().launch(add_one, count, buffer).value();
                 expect_numbers(buffer, 1);
                 {
                     auto view = buffer.read_write_on_host().value();
                     EXPECT_EQ(static_cast<void*>(view.data()), foreign.data()) << "the very memory, never a copy of it";
                     for (std::int32_t& value : view) value += 10;
                 }
-                (void)device.stream().launch(conformance::add_one, count, buffer).value();
+                (void)device.stream().launch(add_one, count, buffer).value();
                 expect_numbers(buffer, 12);
                 EXPECT_EQ(foreign.numbers()[7], 19) << "where its owner looks";
                 EXPECT_EQ(foreign.told(), 0);
@@ -122,7 +105,7 @@ TEST(Adopt, WhatTheDeviceReachesOrTheDriverPinsIsNotCopied) {  // keeps G11
             device.adopt<std::int32_t>(foreign.data(), count, foreign.options({Use::writes_often, Use::reads_once}))
                 .value();
         Buffer<std::int32_t> out = device.allocate_shared<std::int32_t>(count).value();
-        (void)device.stream().launch(conformance::scale_into, count, out, buffer, 1).value();
+        (void)device.stream().launch(scale_into, count, out, buffer, 1).value();
         expect_numbers(out, 0);
         const bool in_place = device.is_cpu() || device.capabilities().has(Feature::pageable_access) ||
                               device.capabilities().has(Feature::host_register);
@@ -142,10 +125,10 @@ TEST(Adopt, MemoryForReadingOnlyIsReadAndNobodyWritesIt) {  // keeps G7
             device.adopt<std::int32_t>(foreign.data(), count, foreign.options({Use::reads_once, Use::reads_once}))
                 .value();
         EXPECT_TRUE(refused_as(buffer.write_on_host(), Code::not_accessible));
-        EXPECT_TRUE(refused_as(device.stream().launch(conformance::add_one, count, buffer), Code::not_accessible));
+        EXPECT_TRUE(refused_as(device.stream().launch(add_one, count, buffer), Code::not_accessible));
         EXPECT_TRUE(refused_as(device.stream().fill(buffer, 1), Code::not_accessible));
         Buffer<std::int32_t> out = device.allocate_shared<std::int32_t>(count).value();
-        (void)device.stream().launch(conformance::scale_into, count, out, buffer, 1).value();
+        (void)device.stream().launch(scale_into, count, out, buffer, 1).value();
         expect_numbers(out, 0);
         expect_numbers(buffer, 0);
     });
@@ -196,7 +179,7 @@ TEST(Adopt, MappingsOfDriversAreCopiedByTheCpu) {  // keeps G11
             Buffer<std::int32_t> buffer = device.adopt<std::int32_t>(clock, words, options).value();
             EXPECT_EQ(buffer.path(), device.is_cpu() ? LaunchPath::pass : LaunchPath::stage) << buffer.explain();
             Buffer<std::int32_t> out = device.allocate_shared<std::int32_t>(words).value();
-            (void)device.stream().launch(conformance::scale_into, words, out, buffer, 1).value();
+            (void)device.stream().launch(scale_into, words, out, buffer, 1).value();
             const auto seen = out.read_on_host().value();
             std::memcpy(after.data(), clock, sizeof(std::int32_t) * words);
             std::size_t compared = 0;
@@ -218,19 +201,19 @@ TEST(Adopt, MappingsOfDriversAreCopiedByTheCpu) {  // keeps G11
 class RegisteredElsewhere {
 public:
     RegisteredElsewhere(const Device& device, void* page) : context_(device), page_(page) {
-        auto* const call = conformance::driver_function<int(void*, std::size_t, unsigned)>("cuMemHostRegister_v2");
+        auto* const call = driver_function<int(void*, std::size_t, unsigned)>("cuMemHostRegister_v2");
         constexpr unsigned io_memory = 4, read_only = 8;
         done_ = call != nullptr && call(page, 4096, io_memory | read_only) == 0;
     }
     RegisteredElsewhere(const RegisteredElsewhere&) = delete;
     RegisteredElsewhere& operator=(const RegisteredElsewhere&) = delete;
     ~RegisteredElsewhere() {
-        if (done_) (void)conformance::driver_function<int(void*)>("cuMemHostUnregister")(page_);
+        if (done_) (void)driver_function<int(void*)>("cuMemHostUnregister")(page_);
     }
     bool done() const { return done_; }
 
 private:
-    const conformance::ForeignContext context_;
+    const ForeignContext context_;
     void* const page_;
     bool done_ = false;
 };
@@ -257,7 +240,7 @@ TEST(Adopt, MemoryOfADeviceIsNeverForBothSidesAtTheSameTime) {  // keeps G7
             if (refused.code() == Code::not_accessible) {
                 EXPECT_NE(refused.error().message().find("IOMEMORY"), std::string_view::npos) << refused.error().text();
             }
-            const auto atomics = buffer.atomics_on_host<isthmus::AtomicSet::add>();
+            const auto atomics = buffer.atomics_on_host<AtomicSet::add>();
             EXPECT_FALSE(atomics.ok());
         }
     });
@@ -272,7 +255,7 @@ TEST(Adopt, TheKindCanBeAskedForWhereItIsPossible) {  // keeps G11
             AdoptOptions options = foreign.options();
             options.use.kind = kind;
             Result<Buffer<std::int32_t>> made = device.adopt<std::int32_t>(foreign.data(), count, std::move(options));
-            const isthmus::Capabilities& c = device.capabilities();
+            const Capabilities& c = device.capabilities();
             const bool possible = device.is_cpu() || kind == MemoryKind::device ||
                                   (kind == MemoryKind::host && c.has(Feature::pageable_access)) ||
                                   (kind == MemoryKind::registered && c.has(Feature::host_register));
@@ -283,7 +266,7 @@ TEST(Adopt, TheKindCanBeAskedForWhereItIsPossible) {  // keeps G11
             }
             ASSERT_TRUE(worked(made));
             EXPECT_EQ(made->kind(), device.is_cpu() ? MemoryKind::host : kind);
-            (void)device.stream().launch(conformance::add_one, count, *made).value();
+            (void)device.stream().launch(add_one, count, *made).value();
             expect_numbers(*made, 1);
             (void)made->release().value();
             EXPECT_TRUE(unless_fault(foreign.told() == 1));
@@ -310,10 +293,10 @@ TEST(Adopt, WhatCannotBeAdoptedStaysItsOwners) {  // keeps K18
         EXPECT_EQ(foreign.told(), 0);
 
         Buffer<std::int32_t> buffer = adopt(foreign.data(), count).value();
-        const long before = conformance::driver_calls();
+        const long before = driver_calls();
         EXPECT_TRUE(refused_as(adopt(foreign.data(), count), Code::in_use));
         EXPECT_TRUE(refused_as(adopt(foreign.numbers() + 100, 10), Code::in_use));
-        EXPECT_TRUE(unless_fault(conformance::driver_calls() == before)) << "known without the driver";
+        EXPECT_TRUE(unless_fault(driver_calls() == before)) << "known without the driver";
         EXPECT_EQ(buffer.can_export().verdict, Verdict::no);  // keeps K15
         EXPECT_EQ(foreign.told(), 0);
         Buffer<std::int32_t> own = device.allocate_shared<std::int32_t>(count).value();
@@ -332,7 +315,7 @@ TEST(Adopt, TheOwnerIsToldBehindTheLastUseOnEveryWayOut) {  // keeps S15
             EXPECT_TRUE(refused_as(one.release(), Code::in_use));
             EXPECT_EQ(released.told(), 0);
         }
-        (void)device.stream().launch(conformance::churn, count, one, 3).value();
+        (void)device.stream().launch(churn, count, one, 3).value();
         (void)one.release().value();  // waits for the kernel: the mapping goes at once
         EXPECT_TRUE(unless_fault(released.told() == 1));
         {
@@ -357,7 +340,7 @@ TEST(Adopt, TheLastViewEndsABufferThatWentBefore) {  // keeps G8, S15
         for (const bool newest_first : {false, true}) {
             Foreign read;
             Buffer<std::int32_t> one = adopted(read);
-            std::vector<isthmus::HostView<const std::int32_t>> views;
+            std::vector<HostView<const std::int32_t>> views;
             for (int at = 0; at < 3; ++at) views.push_back(one.read_on_host().value());
             views.push_back(one.part(0, 4).value().read_on_host().value());
             views.push_back(one.read_on_host().value());
@@ -365,7 +348,7 @@ TEST(Adopt, TheLastViewEndsABufferThatWentBefore) {  // keeps G8, S15
             while (!views.empty()) {
                 EXPECT_EQ(read.told(), 0);
                 EXPECT_EQ(views.front()[3], 3);
-                conformance::Thread closer([&] { views.erase(newest_first ? views.end() - 1 : views.begin()); });
+                Thread closer([&] { views.erase(newest_first ? views.end() - 1 : views.begin()); });
                 closer.join();
             }
             EXPECT_TRUE(unless_fault(read.told() == 1));
@@ -417,7 +400,7 @@ TEST(Adopt, TheFirstUseWaitsForEventAndFunction) {  // keeps G8
                     for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<std::int32_t>(i) + 1000;
                 };
                 Stream other = device.create_stream().value();
-                const conformance::Settled settled(device);
+                const Settled settled(device);
                 if (by_event) {
                     (void)other.call_on_host(producer).value();
                     options.after_event = other.record().value();
@@ -429,7 +412,7 @@ TEST(Adopt, TheFirstUseWaitsForEventAndFunction) {  // keeps G8
                 if (host_first) {
                     expect_numbers(buffer, 1000);
                 } else {
-                    (void)device.stream().launch(conformance::add_one, count, buffer).value();
+                    (void)device.stream().launch(add_one, count, buffer).value();
                     expect_numbers(buffer, 1001);
                 }
             }
@@ -440,7 +423,7 @@ TEST(Adopt, TheFirstUseWaitsForEventAndFunction) {  // keeps G8
 TEST(Adopt, MemoryThatOtherCodeAllocatedWithTheDriverIsUsedAsWhatItIs) {  // keeps A10, K2
     on_every_device([](Device& device) {
         if (device.is_cpu()) return;
-        isthmus::Runtime other = isthmus::Runtime::open().value();
+        Runtime other = Runtime::open().value();
         Device& there = *other.device(device.index()).value();
         if (there.is_cpu()) {  // opened behind a fault
             EXPECT_TRUE(unless_fault(false));
@@ -453,7 +436,7 @@ TEST(Adopt, MemoryThatOtherCodeAllocatedWithTheDriverIsUsedAsWhatItIs) {  // kee
             Buffer<std::int32_t> buffer = device.adopt<std::int32_t>(view.data(), count).value();
             EXPECT_EQ(buffer.kind(), MemoryKind::pinned);
             EXPECT_EQ(buffer.path(), LaunchPath::pass);
-            (void)device.stream().launch(conformance::add_one, count, buffer).value();
+            (void)device.stream().launch(add_one, count, buffer).value();
             expect_numbers(buffer, 1);
         }
         EXPECT_TRUE(refused_as(device.adopt<std::int32_t>(view.data(), 2 * count), Code::not_accessible));
@@ -471,3 +454,4 @@ TEST(Adopt, MemoryThatOtherCodeAllocatedWithTheDriverIsUsedAsWhatItIs) {  // kee
 }
 
 }  // namespace
+}  // namespace conformance

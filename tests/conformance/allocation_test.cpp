@@ -1,5 +1,5 @@
 // Allocators of every kind: what they hand out, what is refused before the driver is asked, whose memory a buffer is.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -7,32 +7,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::AllocationRequest;
-using isthmus::Allocator;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Error;
-using isthmus::Feature;
-using isthmus::MemoryBlock;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::ScopedAllocator;
-using isthmus::Verdict;
-
-AllocationRequest bytes(std::size_t count) {
-    AllocationRequest request;
-    request.bytes = count;
-    return request;
-}
 
 TEST(Allocation, EveryKindHandsOutBlocksOrRefusesWithoutADriverCall) {  // keeps K1, K7, K23
     on_every_device([](Device& device) {
@@ -43,7 +19,7 @@ TEST(Allocation, EveryKindHandsOutBlocksOrRefusesWithoutADriverCall) {  // keeps
             const Allocator allocator = device.allocator(kind);
             const long taken = driver_calls();
             EXPECT_EQ(before, taken);
-            const Result<MemoryBlock> block = allocator.allocate(bytes(1000));
+            const Result<MemoryBlock> block = allocator.allocate(request_of(1000));
             if (!block && block.code() == Code::unsupported && kind != MemoryKind::managed_pool) {
                 EXPECT_TRUE(unless_fault(driver_calls() == taken));
                 EXPECT_FALSE(block.error().remedy().empty());
@@ -69,7 +45,7 @@ TEST(Allocation, ABlockIsAlignedAsTheLargestPromiseSays) {  // keeps K18
         for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::host}) {
             const Allocator allocator = device.allocator(kind);
             for (const std::size_t size : {std::size_t{1}, std::size_t{4097}}) {
-                const MemoryBlock block = allocator.allocate(bytes(size)).value();
+                const MemoryBlock block = allocator.allocate(request_of(size)).value();
                 EXPECT_EQ(block.device % 256, 0u);
                 EXPECT_TRUE(worked(allocator.release(block)));
             }
@@ -80,15 +56,15 @@ TEST(Allocation, ABlockIsAlignedAsTheLargestPromiseSays) {  // keeps K18
 TEST(Allocation, WhatNoMachineAcceptsIsRefusedBeforeAnyCall) {  // keeps K17, K18
     on_every_device([](Device& device) {
         const long before = driver_calls();
-        AllocationRequest request = bytes(64);
+        AllocationRequest request = request_of(64);
         for (const std::size_t alignment : {std::size_t{0}, std::size_t{24}, std::size_t{4096}}) {
             request.alignment = alignment;
             EXPECT_TRUE(refused_as(device.allocator(MemoryKind::device).allocate(request), Code::invalid_argument));
         }
         const Allocator allocator = device.allocator(MemoryKind::pinned);
-        EXPECT_TRUE(
-            refused_as(allocator.allocate(bytes(std::numeric_limits<std::size_t>::max())), Code::invalid_argument));
-        EXPECT_FALSE(allocator.allocate(bytes(0)).value()) << "nothing, and nobody is asked";
+        EXPECT_TRUE(refused_as(allocator.allocate(request_of(std::numeric_limits<std::size_t>::max())),
+                               Code::invalid_argument));
+        EXPECT_FALSE(allocator.allocate(request_of(0)).value()) << "nothing, and nobody is asked";
         EXPECT_TRUE(refused_as(device.allocate<std::uint64_t>(std::size_t{1} << 61), Code::invalid_argument));
         EXPECT_TRUE(unless_fault(driver_calls() == before));
     });
@@ -134,9 +110,7 @@ TEST(Allocation, OptingIntoAnAllocatorIsPerDeviceAndThreadAndEnds) {  // keeps K
             const ScopedAllocator scope(device, device.allocator(MemoryKind::pinned));
             EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::pinned));
             outlives = device.allocate<std::int32_t>(16).value();
-            conformance::Thread([&] {
-                EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::device));
-            }).join();
+            Thread([&] { EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::device)); }).join();
         }
         EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::device));
         EXPECT_EQ(outlives.kind(), chosen);
@@ -156,7 +130,7 @@ struct FromMalloc {
         block.kind = MemoryKind::host;
         return block;
     }
-    Result<void> release(const MemoryBlock& block, isthmus::Stream*) {
+    Result<void> release(const MemoryBlock& block, Stream*) {
         std::free(block.host);
         return {};
     }
@@ -171,7 +145,7 @@ TEST(Allocation, ABufferOfAUsersAllocatorFollowsTheRulesOfItsKind) {  // keeps K
             auto view = buffer.write_on_host().value();
             for (std::int32_t& value : view) value = 41;
         }
-        const auto launched = device.stream().launch(conformance::add_one, 100, buffer);
+        const auto launched = device.stream().launch(add_one, 100, buffer);
         if (device.is_cpu() || device.capabilities().has(Feature::pageable_access)) {
             ASSERT_TRUE(worked(launched));
             EXPECT_EQ(buffer.read_on_host().value()[99], 42);
@@ -194,3 +168,4 @@ TEST(Allocation, KindAndAccessOfOwnMemoryAreAnsweredWithoutTheDriver) {  // keep
 }
 
 }  // namespace
+}  // namespace conformance

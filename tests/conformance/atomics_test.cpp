@@ -1,6 +1,6 @@
 // Updates by CPU and GPU on one word: granted, they lose nothing while both go on; refused, the answer says which leg
 // is missing, in every launch mode.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,10 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+namespace conformance {
 namespace {
-
-using namespace isthmus;
-using namespace conformance;
 
 constexpr std::array kinds = {MemoryKind::host, MemoryKind::pinned, MemoryKind::registered, MemoryKind::managed,
                               MemoryKind::device};
@@ -97,7 +95,7 @@ private:
 
     Buffer<std::uint32_t> buffer_;
     ConcurrentView<std::uint32_t> control_;
-    conformance::Thread thread_;
+    Thread thread_;
 };
 constexpr std::uint32_t items = 4;
 
@@ -325,7 +323,7 @@ TEST(SharedAtomics, FilesAreRefusedWhereTheKernelMigratesPages) {  // keeps G7
         for (const bool of_file : {true, false}) {
             const Page page(of_file);
             if (page.words() == nullptr) GTEST_SKIP() << "no page of a file is to be had";
-            const conformance::Settled settled(device);
+            const Settled settled(device);
             const auto given = device.stream().launch(update_words, 1, UpdatedWords{page.words(), 3});
             const Capabilities& c = device.capabilities();
             const bool reached = device.is_cpu() || c.has(Feature::pageable_access);
@@ -402,7 +400,7 @@ TEST(WaitWhile, GivesWhatTheWordHoldsThen) {
     std::uint32_t word = 4;
     const AtomicRef<std::uint32_t> ref(word);
     EXPECT_EQ(wait_while(ref, 3).value(), 4u) << "it holds something else already";
-    conformance::Thread other([&] { ref.store_release(5); });
+    Thread other([&] { ref.store_release(5); });
     EXPECT_EQ(wait_while(ref, 4).value(), 5u);
     other.join();
 }
@@ -411,7 +409,7 @@ TEST(WaitWhile, NeverGivesWhatItWaitedToBeGone) {
     std::uint32_t word = 0;
     std::atomic<bool> over{false};
     const AtomicRef<std::uint32_t> ref(word);
-    conformance::Thread other([&] {
+    Thread other([&] {
         for (std::uint32_t next = 1; !over.load(); next ^= 1) ref.store_release(next);
     });
     for (int round = 0; round < 2000; ++round) EXPECT_EQ(wait_while(ref, 0).value(), 1u);
@@ -428,3 +426,4 @@ TEST(WaitWhile, EndsAtItsDeadlineOrAtOnce) {
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,6 +1,6 @@
 // Functions that a device calls on the CPU: in order, cut off from the runtime, and ended whatever happens.
+#include "scenario.hpp"
 #include "foreign_driver.hpp"
-#include "pinned_buffer.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -9,33 +9,15 @@
 #include <optional>
 #include <vector>
 
+namespace conformance {
 namespace {
 
-using conformance::add_one;
-using conformance::churn;
-using conformance::on_every_device;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Event;
-using isthmus::Graph;
-using isthmus::GraphInstance;
-using isthmus::Runtime;
-using isthmus::Stream;
-
 constexpr std::size_t count = 1 << 10;
-
-Buffer<std::int32_t> pinned(Device& device, std::int32_t value) {
-    return conformance::pinned(device, count, value);
-}
 
 // keeps S20
 TEST(HostFunctions, AreCalledInTheOrderOfTheirStream) {
     on_every_device([](Device& device) {
-        Buffer<std::int32_t> data = pinned(device, 1);
+        Buffer<std::int32_t> data = pinned(device, count, 1);
         const std::int32_t* const last = data.read_on_host().value().data() + count - 1;
         Stream stream = device.create_stream().value();
         auto seen = std::make_shared<std::vector<std::int32_t>>();
@@ -52,7 +34,7 @@ TEST(HostFunctions, AreCalledInTheOrderOfTheirStream) {
 // keeps S20
 TEST(HostFunctions, AreRefusedTheRuntime) {
     on_every_device([](Device& device) {
-        auto data = std::make_shared<Buffer<std::int32_t>>(pinned(device, 1));
+        auto data = std::make_shared<Buffer<std::int32_t>>(pinned(device, count, 1));
         Stream stream = device.create_stream().value();
         Event event = stream.record().value();
         auto answers = std::make_shared<std::vector<Code>>();
@@ -80,8 +62,7 @@ TEST(HostFunctions, AreRefusedTheRuntime) {
 
 // keeps S20
 TEST(HostFunctions, EndWhenTheyHaveRunAndSomebodyWaited) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device&, Stream stream) {
         auto held = std::make_shared<int>(7);
         const std::weak_ptr<int> watched = held;
         EXPECT_TRUE(worked(stream.call_on_host([held]() noexcept { ++*held; })));
@@ -101,7 +82,7 @@ TEST(HostFunctions, MayHoldTheStreamAndTheBuffersThatTheyFollow) {
         for (std::size_t at = 0; at < runtime.device_count(); ++at) {
             Device& device = *runtime.device(at).value();
             Stream stream = device.create_stream().value();
-            auto data = std::make_shared<Buffer<std::int32_t>>(pinned(device, 1));
+            auto data = std::make_shared<Buffer<std::int32_t>>(pinned(device, count, 1));
             (void)stream.launch(churn, count, *data, 100).value();
             auto held = std::make_shared<int>(1);
             watched = held;
@@ -114,10 +95,9 @@ TEST(HostFunctions, MayHoldTheStreamAndTheBuffersThatTheyFollow) {
 
 // keeps S20, S18: the driver refuses what their ends need, so that they end later
 TEST(HostFunctions, MayLetGoOfBuffersAndStreams) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         {
-            auto data = std::make_shared<std::optional<Buffer<std::int32_t>>>(pinned(device, 1));
+            auto data = std::make_shared<std::optional<Buffer<std::int32_t>>>(pinned(device, count, 1));
             auto other = std::make_shared<std::optional<Stream>>(device.create_stream().value());
             (void)(*other)->launch(churn, count, **data, 100).value();
             EXPECT_TRUE(worked(stream.call_on_host([data, other]() noexcept {
@@ -148,9 +128,8 @@ TEST(HostFunctions, RunAlsoWhereTheirStreamWasDestroyedBefore) {
 
 // keeps S20
 TEST(HostFunctions, MayLetGoOfGraphsAndInstances) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
-        Buffer<std::int32_t> data = pinned(device, 1);
+    on_every_device([](Device& device, Stream stream) {
+        Buffer<std::int32_t> data = pinned(device, count, 1);
         {
             Capture capture = stream.begin_capture().value();
             EXPECT_TRUE(worked(stream.launch(add_one, count, data)));
@@ -170,11 +149,10 @@ TEST(HostFunctions, MayLetGoOfGraphsAndInstances) {
 
 // keeps S20, S15
 TEST(HostFunctions, OfACaptureRunAtEveryLaunchAndEndWithTheGraph) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         auto held = std::make_shared<std::atomic<int>>(0);
         const std::weak_ptr<std::atomic<int>> watched = held;
-        Buffer<std::int32_t> data = pinned(device, 0);
+        Buffer<std::int32_t> data = pinned(device, count, 0);
         {
             std::optional<Capture> capture = stream.begin_capture().value();
             (void)stream.launch(add_one, count, data).value();
@@ -204,3 +182,4 @@ TEST(HostFunctions, OfACaptureRunAtEveryLaunchAndEndWithTheGraph) {
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,20 +1,13 @@
 // Capabilities as a user sees them, on whatever machine this is.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::runtime;
-using isthmus::Capability;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::Model;
-using isthmus::Origin;
 
 TEST(Capabilities, TheCpuDeviceIsAlwaysThereAndClaimsNothing) {  // keeps D2, D9
     Device& cpu = runtime().cpu();
@@ -109,27 +102,26 @@ TEST(Capabilities, EverySimulatedMachineClassifiesToItsName) {  // keeps D6, D8,
 
 TEST(Capabilities, WhatTrialsFoundOnADeviceTakesFromItsCapabilitiesAlone) {  // keeps G13
     on_every_device([](Device& device) {
-        const isthmus::MachineFacts& machine = runtime().machine();
-        isthmus::LitmusFinding finding{device.facts().uuid, machine.driver_version, machine.simulated, {}};
-        finding.results = {{isthmus::MemoryKind::pinned, isthmus::LitmusShape::lost_updates, 100, 1, 100, 50},
-                           {isthmus::MemoryKind::managed, isthmus::LitmusShape::lost_updates, 100, 0, 100, 50}};
-        isthmus::LitmusFinding of_another_driver = finding;
+        const MachineFacts& machine = runtime().machine();
+        LitmusFinding finding{device.facts().uuid, machine.driver_version, machine.simulated, {}};
+        finding.results = {{MemoryKind::pinned, LitmusShape::lost_updates, 100, 1, 100, 50},
+                           {MemoryKind::managed, LitmusShape::lost_updates, 100, 0, 100, 50}};
+        LitmusFinding of_another_driver = finding;
         of_another_driver.driver_version += 10;
-        of_another_driver.results[0].shape = isthmus::LitmusShape::tearing_to_host;
+        of_another_driver.results[0].shape = LitmusShape::tearing_to_host;
         std::vector<std::string> lines;
-        isthmus::RuntimeOptions options;
+        RuntimeOptions options;
         options.litmus_findings = {finding, of_another_driver};
-        options.log = [&](isthmus::Severity, std::string_view line) { lines.emplace_back(line); };
-        isthmus::Runtime second = isthmus::Runtime::open(options).value();
+        options.log = [&](Severity, std::string_view line) { lines.emplace_back(line); };
+        Runtime second = Runtime::open(options).value();
 
         std::size_t unused = 0;
         for (const std::string& line : lines) unused += line.find("is not used") != std::string::npos;
-        EXPECT_TRUE(conformance::unless_fault(unused == (device.is_cpu() ? 2u : 1u)));
+        EXPECT_TRUE(unless_fault(unused == (device.is_cpu() ? 2u : 1u)));
         for (std::size_t at = 0; at < second.device_count(); ++at) {
             const Device& each = *second.device(at).value();
             const bool found = !device.is_cpu() && each.facts().uuid == device.facts().uuid;
-            EXPECT_EQ(each.capabilities().lossy_kinds,
-                      found ? 1u << static_cast<unsigned>(isthmus::MemoryKind::pinned) : 0u);
+            EXPECT_EQ(each.capabilities().lossy_kinds, found ? 1u << static_cast<unsigned>(MemoryKind::pinned) : 0u);
             EXPECT_EQ(each.capabilities().torn_kinds, 0u);
             EXPECT_EQ(each.capabilities().disordered_kinds, 0u);
         }
@@ -137,3 +129,4 @@ TEST(Capabilities, WhatTrialsFoundOnADeviceTakesFromItsCapabilitiesAlone) {  // 
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,6 +1,6 @@
 // Two ends of a channel in one process: no device has a part in it, but its system calls are the library's, and fail
 // with the others (tests/faults). Two processes: tests/unit/channel.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,19 +13,9 @@
 #include <string>
 #include <utility>
 
+namespace conformance {
 namespace {
 
-using conformance::refused_as;
-using conformance::Thread;
-using conformance::worked;
-using isthmus::Channel;
-using isthmus::ChannelMessage;
-using isthmus::ChannelOptions;
-using isthmus::ChannelPair;
-using isthmus::ChannelSide;
-using isthmus::Code;
-using isthmus::FileDescriptor;
-using isthmus::Listener;
 using namespace std::chrono_literals;
 
 constexpr std::size_t bytes_sent = 1000;
@@ -103,3 +93,4 @@ TEST(Channels, CarryDescriptorsFromADirectory) {
 }
 
 }  // namespace
+}  // namespace conformance

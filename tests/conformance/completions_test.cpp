@@ -1,23 +1,12 @@
 // How far streams have come: marks, polls and completions.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::rounds;
-using conformance::unless_fault;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Completions;
-using isthmus::Device;
-using isthmus::Stream;
 
 constexpr std::size_t count = 64;
 
@@ -36,7 +25,7 @@ struct Steps {
         other.wait(last_event()).value();
         other.synchronize().value();
     }
-    isthmus::Event last_event() const { return Stream(stream).record().value(); }
+    Event last_event() const { return Stream(stream).record().value(); }
     Stream stream;
     Buffer<std::int32_t> data;
 };
@@ -94,7 +83,7 @@ TEST(Progress, ACapturedStreamTakesNoMark) {  // keeps S14
         if (device.is_cpu()) return;
         Steps steps(device);
         const std::uint64_t before = steps.next();
-        isthmus::Capture capture = steps.stream.begin_capture().value();
+        Capture capture = steps.stream.begin_capture().value();
         EXPECT_TRUE(refused_as(steps.stream.mark(), Code::capture_error));
         while (steps.stream.poll().value() < before) {
         }
@@ -162,3 +151,4 @@ TEST(Completions, AnAbandonedStreamGivesBackWhatWasOutstanding) {
 }
 
 }  // namespace
+}  // namespace conformance

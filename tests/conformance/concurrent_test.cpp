@@ -1,7 +1,6 @@
 // Concurrent views: CPU and device use one buffer at the same time, and everybody else stays out of it.
-#include "conformance.hpp"
+#include "scenario.hpp"
 #include "gate.hpp"
-#include "pinned_buffer.hpp"
 
 #include <isthmus/graph.hpp>
 
@@ -11,38 +10,16 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::Gate;
-using conformance::leave_mark;
-using conformance::on_every_device;
-using conformance::pinned;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::when_raised;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::GraphInstance;
-using isthmus::LaunchPath;
-using isthmus::ManagedModel;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::SharedUse;
-using isthmus::Stream;
-using isthmus::Wait;
 
 constexpr std::size_t count = 64;
 
-std::int32_t load(const isthmus::ConcurrentView<std::int32_t>& view, std::size_t at = 0) {
+std::int32_t load(const ConcurrentView<std::int32_t>& view, std::size_t at = 0) {
     return __atomic_load_n(view.data() + at, __ATOMIC_ACQUIRE);
 }
 
-bool names(const isthmus::Error& error, const char* words) {
+bool names(const Error& error, const char* words) {
     return error.message().find(words) != std::string_view::npos;
 }
 
@@ -88,7 +65,7 @@ TEST(ConcurrentViews, AStagedBufferHasNoneBecauseEachSideHasItsOwn) {  // keeps 
         use.kind = MemoryKind::device;
         Result<Buffer<std::int32_t>> buffer = device.allocate_shared<std::int32_t>(count, use);
         // Beside memory of its own a GPU needs a copy, and so has two sides; elsewhere the kind may be refused.
-        if (device.capabilities().memory == isthmus::MemoryModel::separate) {
+        if (device.capabilities().memory == MemoryModel::separate) {
             ASSERT_TRUE(worked(buffer));
             EXPECT_EQ(buffer->path(), LaunchPath::stage);
         }
@@ -120,7 +97,7 @@ TEST(ConcurrentViews, KeepEverythingPlainOutAndLetEachOtherIn) {  // keeps G9, G
                         names(launched.error(), "concurrent use"))
                 << launched.error().text();
             EXPECT_FALSE(launched.error().remedy().empty());
-            EXPECT_TRUE(refused_as(stream.launch(conformance::scale_into, count, other, words, 2), Code::in_use));
+            EXPECT_TRUE(refused_as(stream.launch(scale_into, count, other, words, 2), Code::in_use));
             EXPECT_TRUE(refused_as(stream.copy(words, other), Code::in_use));
             EXPECT_TRUE(refused_as(stream.copy(other, words), Code::in_use));
             EXPECT_TRUE(refused_as(stream.fill(words, 3), Code::in_use));
@@ -141,8 +118,8 @@ TEST(ConcurrentViews, AreKeptOutByPlainViews) {  // keeps G9, G14
         Stream& stream = device.stream();
         Buffer<std::int32_t> words = pinned(device, count, 0);
         for (const bool writes : {false, true}) {
-            std::optional<isthmus::HostView<const std::int32_t>> reader;
-            std::optional<isthmus::HostView<std::int32_t>> writer;
+            std::optional<HostView<const std::int32_t>> reader;
+            std::optional<HostView<std::int32_t>> writer;
             if (writes) {
                 writer.emplace(words.read_write_on_host().value());
             } else {
@@ -209,7 +186,7 @@ TEST(ConcurrentViews, WaitForPlainWorkThatReadsOrWrites) {  // keeps G8
         Buffer<std::int32_t> scaled = pinned(device, count, 0);
         Gate gate(device);
         ASSERT_TRUE(worked(stream.launch(when_raised, 1, gate.words(), scaled, 0)));
-        ASSERT_TRUE(worked(stream.launch(conformance::scale_into, count, scaled, data, 3)));
+        ASSERT_TRUE(worked(stream.launch(scale_into, count, scaled, data, 3)));
         if (gate.holds()) {
             EXPECT_TRUE(refused_as(data.concurrent_on_host(Wait::never()), Code::not_ready)) << "it is being read";
             EXPECT_TRUE(refused_as(scaled.concurrent_on_host(Wait::never()), Code::not_ready));
@@ -224,13 +201,13 @@ TEST(ConcurrentViews, WaitForPlainWorkThatReadsOrWrites) {  // keeps G8
 
 TEST(ConcurrentViews, OutliveTheirBuffer) {  // keeps G8
     on_every_device([](Device& device) {
-        std::optional<isthmus::ConcurrentView<std::int32_t>> view;
+        std::optional<ConcurrentView<std::int32_t>> view;
         {
             Buffer<std::int32_t> words = pinned(device, count, 9);
             view.emplace(words.concurrent_on_host().value());
         }
         EXPECT_EQ(load(*view, 3), 9);
-        isthmus::ConcurrentView<std::int32_t> moved = *std::move(view);
+        ConcurrentView<std::int32_t> moved = *std::move(view);
         EXPECT_EQ(load(moved, 3), 9);
         EXPECT_EQ(view->size(), 0u);
         EXPECT_EQ(view->data(), nullptr);
@@ -238,8 +215,7 @@ TEST(ConcurrentViews, OutliveTheirBuffer) {  // keeps G8
 }
 
 TEST(ConcurrentViews, GraphsGoBesideThemWhereAllTheirUsesAreConcurrent) {  // keeps G9, G14
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> words = pinned(device, count, 0);
         const auto recorded = [&](bool plain) {
             Capture capture = stream.begin_capture().value();
@@ -310,3 +286,4 @@ TEST(ConcurrentViews, AKernelMayTakeWhatNobodyCanShare) {  // keeps G8, K6
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,5 +1,5 @@
 // Loops and branches within graphs: a word of memory decides, on the device, how often a body runs.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
 #include <isthmus/growable_buffer.hpp>
@@ -7,27 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::scale_into;
-using conformance::take_turn;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::Graph;
-using isthmus::GraphInstance;
-using isthmus::MemoryKind;
-using isthmus::MemoryPlace;
-using isthmus::Result;
-using isthmus::SharedUse;
-using isthmus::Stream;
 
 constexpr int first_driver = 12030;  // CUDA 12.3
 
@@ -63,8 +44,8 @@ void where_graphs_decide(Body body) {
     });
 }
 
-struct Scene {
-    explicit Scene(Device& owner)
+struct Loop {
+    explicit Loop(Device& owner)
         : device(owner), stream(owner.create_stream().value()), word(holding(owner, 0)), turns(holding(owner, 0)) {}
     Graph body() {
         Capture capture = stream.begin_capture().value();
@@ -88,7 +69,7 @@ struct Scene {
 
 TEST(Conditional, ALoopRunsWhileItsWordIsNotZeroAndLooksBeforeEachTurn) {  // keeps S14
     where_graphs_decide([](Device& device) {
-        Scene scene(device);
+        Loop scene(device);
         Buffer<std::int32_t> around = holding(device, 0);
         const GraphInstance instance = scene.looping(around);
         std::int32_t all = 0;
@@ -104,7 +85,7 @@ TEST(Conditional, ALoopRunsWhileItsWordIsNotZeroAndLooksBeforeEachTurn) {  // ke
 
 TEST(Conditional, ABranchRunsOnceOrNotAtAll) {  // keeps S14
     where_graphs_decide([](Device& device) {
-        Scene scene(device);
+        Loop scene(device);
         const Graph inside = scene.body();
         Capture capture = scene.stream.begin_capture().value();
         capture.run_if(scene.word, inside).value();
@@ -125,7 +106,7 @@ TEST(Conditional, WhatABodyWouldWriteStaysWhereItDoesNotRun) {  // keeps S14
         use.kind = MemoryKind::device;  // of two sides, the host's being the newer one here
         Result<Buffer<std::int32_t>> staged = device.allocate_shared<std::int32_t>(1, use);
         if (!staged) return;
-        Scene scene(device);
+        Loop scene(device);
         Buffer<std::int32_t> in = holding(device, 3);
         set(*staged, 7);
         Capture inner = scene.stream.begin_capture().value();
@@ -144,12 +125,12 @@ TEST(Conditional, WhatABodyWouldWriteStaysWhereItDoesNotRun) {  // keeps S14
 
 TEST(Conditional, ABodyTakesCopiesAndFillsInTheirOrder) {  // keeps S14
     where_graphs_decide([](Device& device) {
-        Scene scene(device);
+        Loop scene(device);
         constexpr std::size_t count = 64;
         auto here = device.allocate<std::int32_t>(count).value();
         auto there = device.allocate<std::int32_t>(count).value();
         Buffer<std::int32_t> out = holding(device, 0, count);
-        auto mapped = isthmus::GrowableBuffer<std::int32_t>::make(device, count, {.where = MemoryPlace::Where::host});
+        auto mapped = GrowableBuffer<std::int32_t>::make(device, count, {.where = MemoryPlace::Where::host});
         if (mapped) mapped->resize(count).value();
         Capture inner = scene.stream.begin_capture().value();
         scene.stream.launch(add_one, count, here).value();
@@ -174,7 +155,7 @@ TEST(Conditional, ABodyTakesCopiesAndFillsInTheirOrder) {  // keeps S14
 
 TEST(Conditional, TheGraphHoldsWhatItsBodyUses) {  // keeps S15
     where_graphs_decide([](Device& device) {
-        Scene scene(device);
+        Loop scene(device);
         Buffer<std::int32_t> around = holding(device, 0);
         {
             const GraphInstance instance = scene.looping(around);
@@ -191,7 +172,7 @@ TEST(Conditional, TheGraphHoldsWhatItsBodyUses) {  // keeps S15
 
 // Records with `record` on the stream, and gives that as a body: refused, and the capture goes on.
 template <class Record>
-void refuse_body(Scene& scene, Record record) {
+void refuse_body(Loop& scene, Record record) {
     Capture inner = scene.stream.begin_capture().value();
     record(inner);
     const Graph inside = inner.end().value();
@@ -204,7 +185,7 @@ void refuse_body(Scene& scene, Record record) {
 
 TEST(Conditional, WhatNoBodyMayHoldIsRefusedBeforeItIsRecorded) {  // keeps S14
     where_graphs_decide([](Device& device) {
-        Scene scene(device);
+        Loop scene(device);
         refuse_body(scene, [&](Capture&) { scene.stream.call_on_host([]() noexcept {}).value(); });
         const Graph turn = scene.body();
         refuse_body(scene, [&](Capture& capture) { capture.loop_while(scene.word, turn).value(); });
@@ -216,7 +197,7 @@ TEST(Conditional, WhatNoBodyMayHoldIsRefusedBeforeItIsRecorded) {  // keeps S14
 
 TEST(Conditional, TheWordBelongsToTheDeviceAndIsThere) {  // keeps S14
     where_graphs_decide([](Device& device) {
-        Scene scene(device);
+        Loop scene(device);
         const Graph inside = scene.body();
         Capture capture = scene.stream.begin_capture().value();
         EXPECT_TRUE(refused_as(capture.loop_while(Buffer<std::int32_t>(), inside), Code::invalid_handle));
@@ -232,7 +213,7 @@ TEST(Conditional, TheWordBelongsToTheDeviceAndIsThere) {  // keeps S14
 
 TEST(Conditional, AGraphThatDecidesHasOneInstanceAndIsNoPartOfAnother) {  // keeps S16
     where_graphs_decide([](Device& device) {
-        Scene scene(device);
+        Loop scene(device);
         const Graph inside = scene.body();
         const auto record = [&] {
             Capture capture = scene.stream.begin_capture().value();
@@ -247,7 +228,7 @@ TEST(Conditional, AGraphThatDecidesHasOneInstanceAndIsNoPartOfAnother) {  // kee
             EXPECT_TRUE(refused_as(capture.append(looping), Code::unsupported));
             EXPECT_TRUE(worked(capture.end()));
         }
-        const isthmus::GraphUpdate update = instance.update(record()).value();
+        const GraphUpdate update = instance.update(record()).value();
         EXPECT_FALSE(update.in_place);
         EXPECT_NE(update.reason.find("loops or branches"), std::string::npos);
         set(scene.word, 4);
@@ -257,3 +238,4 @@ TEST(Conditional, AGraphThatDecidesHasOneInstanceAndIsNoPartOfAnother) {  // kee
 }
 
 }  // namespace
+}  // namespace conformance

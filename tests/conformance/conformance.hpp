@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace conformance {
 
@@ -73,13 +74,23 @@ isthmus::Runtime& runtime();
 // Closes it; main() does, so that what the scenarios left behind can be counted.
 void close_runtime();
 
+// Runs the body: body(device), or body(device, stream) with a stream of its own.
+template <class Body>
+void play_on(isthmus::Device& device, Body& body) {
+    if constexpr (std::is_invocable_v<Body&, isthmus::Device&, isthmus::Stream>) {
+        body(device, device.create_stream().value());
+    } else {
+        body(device);
+    }
+}
+
 // Runs the body for every device, the CPU included, and says which one it was when something fails.
 template <class Body>
 void on_every_device(Body body) {
     for (std::size_t at = 0; at < runtime().device_count(); ++at) {
         isthmus::Device& device = *runtime().device(at).value();
         SCOPED_TRACE(std::string(device.name()) + " (" + std::string(isthmus::name(device.capabilities().model)) + ")");
-        body(device);
+        play_on(device, body);
     }
 }
 

@@ -1,6 +1,6 @@
 // Contexts that other code of the process destroys: the runtime says so, touches nothing that is gone, and frees what
 // is left. In a process of its own, because the contexts are everybody's.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <dlfcn.h>
 
@@ -9,18 +9,8 @@
 #include <optional>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::refused_as;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::MemoryKind;
-using isthmus::Runtime;
-using isthmus::SharedUse;
 
 constexpr std::size_t count = 100;
 
@@ -48,7 +38,7 @@ struct Belongings {
             device.stream().fill_bytes(pooled, 1).value();
         }
         if (device.capabilities().has(Feature::virtual_memory)) {
-            grown = isthmus::GrowableBuffer<std::int32_t>::make(device, 2 * count).value();
+            grown = GrowableBuffer<std::int32_t>::make(device, 2 * count).value();
             grown.resize(count).value();
             device.stream().fill(grown, 1).value();
         }
@@ -61,7 +51,7 @@ struct Belongings {
     Buffer<std::int32_t> managed;
     Buffer<std::int32_t> registered;
     Buffer<std::int32_t> pooled;
-    isthmus::GrowableBuffer<std::int32_t> grown;
+    GrowableBuffer<std::int32_t> grown;
 };
 
 void expect_a_working_device() {
@@ -154,3 +144,4 @@ TEST(Contexts, WhatOthersMakeInTheNextContextIsNotFreedAsOurs) {
 }
 
 }  // namespace
+}  // namespace conformance

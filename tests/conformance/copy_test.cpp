@@ -1,5 +1,5 @@
 // Copies and fills: every kind, shape and device; data arrives, or the refusal says why.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 #include <cstring>
@@ -10,23 +10,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::rounds;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::CopyBox;
-using isthmus::CopyLayout;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::MemoryKind;
-using isthmus::Stream;
-using isthmus::Wait;
 
 constexpr std::uint32_t seed = 20260815;
 
@@ -53,7 +38,7 @@ std::vector<Buffer<std::int32_t>> one_of_each(Device& device, std::size_t count)
                                                               : true;
         if (offered || device.is_cpu()) made.push_back(device.allocate<std::int32_t>(count, kind).value());
     }
-    isthmus::SharedUse two_sides;
+    SharedUse two_sides;
     two_sides.kind = MemoryKind::device;
     made.push_back(device.allocate_shared<std::int32_t>(count, two_sides).value());
     if (rounds(2) < 2) made.erase(made.begin() + 1, made.end() - 1);  // planned faults: device memory and a staged one
@@ -62,8 +47,7 @@ std::vector<Buffer<std::int32_t>> one_of_each(Device& device, std::size_t count)
 
 TEST(Copies, DataArrivesBetweenEveryTwoKindsOnEveryDevice) {  // keeps K22
     constexpr std::size_t count = 500;
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         std::vector<Buffer<std::int32_t>> sources = one_of_each(device, count);
         std::vector<Buffer<std::int32_t>> targets = one_of_each(device, count);
         std::int32_t first = 1;
@@ -170,8 +154,7 @@ TEST(Copies, RandomBoxesAreWhatAPlainLoopMakesOfThem) {  // keeps K22
 
 TEST(Copies, LargePageableMemoryGoesThroughPiecesBothWays) {  // keeps K22
     constexpr std::size_t count = (std::size_t{5} << 20) / sizeof(std::int32_t) + 13;
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         auto buffer = device.allocate<std::int32_t>(count).value();
         std::vector<std::int32_t> source = numbers(count, 5);
         const std::vector<std::int32_t> wanted = source;
@@ -190,8 +173,7 @@ TEST(Copies, LargePageableMemoryGoesThroughPiecesBothWays) {  // keeps K22
 }
 
 TEST(Copies, ManySmallOnesOfPageableMemoryDoNotWaitForEachOther) {  // keeps K22
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         auto buffer = device.allocate<std::int32_t>(1000).value();
         for (std::int32_t i = 0; i < 100; ++i) {
             const std::int32_t pair[] = {i, -i};
@@ -216,7 +198,7 @@ TEST(Copies, OfPinnedMemoryTheyReturnBeforeTheyAreDone) {  // keeps K22, S1
     auto view = pinned.write_on_host().value();
     for (std::size_t i = 0; i < count; ++i) view[i] = static_cast<std::int32_t>(i);
     stream.fill_bytes(busy, 0).value();
-    (void)stream.launch(conformance::churn, count, busy, rounds(200000)).value();
+    (void)stream.launch(churn, count, busy, rounds(200000)).value();
     const std::span<const std::int32_t> span(view.data(), count);
     stream.copy_from_host(target, span).value();
     const auto still = stream.synchronize(Wait::never());
@@ -238,7 +220,7 @@ TEST(Copies, BetweenDevicesWaitForTheSourcesStreamAndHoldItBack) {  // keeps K22
     auto to = other.allocate<std::int32_t>(count).value();
     for (std::int32_t round = 1; round < 10; ++round) {
         producer.fill(from, 0).value();
-        (void)producer.launch(conformance::churn, count, from, rounds(3000)).value();
+        (void)producer.launch(churn, count, from, rounds(3000)).value();
         producer.fill(from, round).value();
         consumer.copy(to, from).value();  // nobody waits for the producer by hand
         producer.fill(from, -1).value();  // nor for the copy
@@ -249,7 +231,7 @@ TEST(Copies, BetweenDevicesWaitForTheSourcesStreamAndHoldItBack) {  // keeps K22
 TEST(Copies, BetweenDevicesTakeTheNewerSideOfStagedBuffers) {  // keeps K22, L4
     if (runtime().device_count() < 3) GTEST_SKIP() << "one GPU only";
     constexpr std::size_t count = 100;
-    isthmus::SharedUse two_sides;
+    SharedUse two_sides;
     two_sides.kind = MemoryKind::device;
     Device& one = *runtime().device(0).value();
     Device& other = *runtime().device(1).value();
@@ -261,7 +243,7 @@ TEST(Copies, BetweenDevicesTakeTheNewerSideOfStagedBuffers) {  // keeps K22, L4
     }
     other.stream().copy(to, from).value();
     EXPECT_EQ(to.read_on_host().value()[99], 99);
-    (void)one.stream().launch(conformance::add_one, count, from).value();
+    (void)one.stream().launch(add_one, count, from).value();
     one.stream().copy(to, 0, from, 50, 50).value();
     auto view = to.read_on_host().value();
     EXPECT_EQ(view[0], 51);
@@ -294,7 +276,7 @@ TEST(Copies, WhatLeavesItsSideIsRefusedBeforeAnyCall) {  // keeps K18, R1
         stream.fill(to, 1).value();
         stream.fill(from, 2).value();
         constexpr std::size_t huge = std::numeric_limits<std::size_t>::max();
-        const long before = conformance::driver_calls();
+        const long before = driver_calls();
         const auto source = stream.copy(to, 0, from, 60, 30);
         ASSERT_TRUE(refused_as(source, Code::invalid_argument));
         EXPECT_NE(source.error().message().find("the source has 80 elements, and the box ends 10 behind"),
@@ -315,7 +297,7 @@ TEST(Copies, WhatLeavesItsSideIsRefusedBeforeAnyCall) {  // keeps K18, R1
         EXPECT_TRUE(worked(stream.copy(to, 100, from, 80, 0)));  // nothing, at the very end
         EXPECT_TRUE(worked(stream.copy_region(to, {}, from, {}, {5, 0, 1})));
         EXPECT_TRUE(worked(stream.copy_from_host(to, {})));
-        EXPECT_EQ(conformance::driver_calls(), before);
+        EXPECT_EQ(driver_calls(), before);
         EXPECT_EQ(content(stream, to), std::vector<std::int32_t>(100, 1));
         EXPECT_TRUE(worked(stream.copy(to, 70, from, 50, 30)));
         EXPECT_EQ(content(stream, to)[99], 2);
@@ -323,7 +305,7 @@ TEST(Copies, WhatLeavesItsSideIsRefusedBeforeAnyCall) {  // keeps K18, R1
 }
 
 TEST(Copies, EmptyAndForeignBuffersAndOpenViewsAreRefused) {  // keeps K18, G9
-    isthmus::Runtime second = isthmus::Runtime::open().value();
+    Runtime second = Runtime::open().value();
     on_every_device([&](Device& device) {
         Stream& stream = device.stream();
         auto to = device.allocate_shared<std::int32_t>(10).value();
@@ -437,7 +419,7 @@ TEST(Fills, OfAnotherDevicesMemoryAreOrderedOnTheStreamThatAsked) {  // keeps S3
 // Exact numbers of driver calls; what precedes them has made streams, events and pinned pieces.
 TEST(Copies, CostTheDriverCallsThatTheirRowNeedsAndNoMore) {  // keeps K22
     Device& device = runtime().default_device();
-    if (device.is_cpu() || conformance::driver_calls() < 0) GTEST_SKIP() << "only the simulator counts calls";
+    if (device.is_cpu() || driver_calls() < 0) GTEST_SKIP() << "only the simulator counts calls";
     Stream stream = device.create_stream().value();
     auto a = device.allocate<std::int32_t>(1000).value();
     auto b = device.allocate<std::int32_t>(1000).value();
@@ -449,9 +431,9 @@ TEST(Copies, CostTheDriverCallsThatTheirRowNeedsAndNoMore) {  // keeps K22
     stream.copy(b, pinned).value();
     stream.synchronize().value();
     const auto calls = [](auto body) {
-        const long before = conformance::driver_calls();
+        const long before = driver_calls();
         body();
-        return conformance::driver_calls() - before;
+        return driver_calls() - before;
     };
     EXPECT_TRUE(unless_fault(calls([&] { stream.copy(b, a).value(); }) == 1));
     EXPECT_TRUE(unless_fault(calls([&] { stream.copy(b, 1, a, 2, 3).value(); }) == 1));
@@ -471,3 +453,4 @@ TEST(Copies, CostTheDriverCallsThatTheirRowNeedsAndNoMore) {  // keeps K22
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,5 +1,5 @@
 // Graphs of the CPU device: host work that is recorded there and nowhere else, and buffers of GPUs in it.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
 
@@ -8,24 +8,8 @@
 #include <span>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::scale_into;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::GraphInstance;
-using isthmus::LaunchMode;
-using isthmus::MemoryKind;
-using isthmus::SharedUse;
-using isthmus::Stream;
 
 constexpr std::size_t count = 200;
 
@@ -37,11 +21,6 @@ Buffer<std::int32_t> plain(std::int32_t value) {
     runtime().cpu().stream().fill(buffer, value).value();
     return buffer;
 }
-void expect_all(Buffer<std::int32_t>& buffer, std::int32_t value) {
-    auto view = buffer.read_on_host().value();
-    for (std::size_t at = 0; at < view.size(); ++at) ASSERT_EQ(view[at], value) << "at " << at;
-}
-
 // keeps G8, G12, S15: waited for, brought up to date, and handed back
 TEST(CpuGraphs, TakeTurnsWithGpusOnWhatTheCpuMayView) {
     on_every_device([](Device& device) {
@@ -88,7 +67,7 @@ TEST(CpuGraphs, RecordCopiesAndFillsOfTheHost) {
     stream.copy_to_host(std::span<std::int32_t>(back), to).value();
     expect_all(to, 0);
     EXPECT_EQ(back[0], 0);
-    const isthmus::Graph graph = capture.end().value();
+    const Graph graph = capture.end().value();
     EXPECT_EQ(graph.size(), 6u);
     const GraphInstance instance = graph.instantiate().value();
     callers.assign(count, 6);  // read by each launch
@@ -140,7 +119,7 @@ TEST(CpuGraphs, RefuseWhatHasNoPlaceInThemAndGoOn) {
         EXPECT_TRUE(refused_as(stream.launch(add_one, count, of_gpu), Code::not_accessible));
     }
     stream.launch(add_one, count, data).value();
-    const isthmus::Graph graph = capture.end().value();
+    const Graph graph = capture.end().value();
     EXPECT_EQ(graph.size(), 1u);
     stream.launch(graph.instantiate().value()).value();
     expect_all(data, 1);
@@ -175,3 +154,4 @@ TEST(CpuGraphs, AreRefusedWhileAViewOfAnyOfTheirBuffersIsInTheWay) {
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,25 +1,12 @@
 // What is current on a thread: the device, its streams, and the calls that name neither.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <utility>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::churn;
-using conformance::on_every_device;
-using conformance::rounds;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Device;
-using isthmus::Runtime;
-using isthmus::ScopedDevice;
-using isthmus::ScopedStream;
-using isthmus::Stream;
 
 constexpr std::size_t count = 1 << 10;
 
@@ -64,7 +51,7 @@ TEST(Current, ScopesConcernOneDeviceAndOneThread) {
             EXPECT_EQ(device.current_stream().id(), mine.id());
         }
         EXPECT_EQ(&runtime().current_device(), &device);
-        conformance::Thread([&] {
+        Thread([&] {
             EXPECT_EQ(&runtime().current_device(), &runtime().default_device());
             EXPECT_EQ(device.current_stream().id(), device.stream().id());
         }).join();
@@ -75,8 +62,7 @@ struct Left {};
 
 // keeps S6
 TEST(Current, EveryWayOutOfAScopeRestores) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Stream other = device.create_stream().value();
         try {
             const ScopedStream scope = ScopedStream::enter(stream).value();
@@ -92,7 +78,7 @@ TEST(Current, EveryWayOutOfAScopeRestores) {
         first = std::move(second);
         second.reset();
         EXPECT_EQ(device.current_stream().id(), other.id());
-        conformance::Thread([&] { first.reset(); }).join();
+        Thread([&] { first.reset(); }).join();
         EXPECT_EQ(device.current_stream().id(), device.stream().id());
     });
 }
@@ -176,7 +162,7 @@ TEST(Current, AScopeMayOutliveItsRuntimeAndItsThread) {
     std::optional<Runtime> another = Runtime::open().value();
     std::optional<ScopedStream> stream;
     std::optional<ScopedDevice> device;
-    conformance::Thread([&] {
+    Thread([&] {
         stream = ScopedStream::enter(another->default_device().create_stream().value()).value();
         device.emplace(another->default_device());
     }).join();
@@ -190,3 +176,4 @@ TEST(Current, AScopeMayOutliveItsRuntimeAndItsThread) {
 }
 
 }  // namespace
+}  // namespace conformance

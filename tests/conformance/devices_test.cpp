@@ -1,5 +1,5 @@
 // Several devices in one process: their names, work that runs on all of them at once, and what is ordered between them.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -11,30 +11,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::meet;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::scale_into;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Event;
-using isthmus::Feature;
-using isthmus::GraphInstance;
-using isthmus::LaunchMode;
-using isthmus::MemoryKind;
-using isthmus::SharedUse;
-using isthmus::Stream;
-using isthmus::Uuid;
-using isthmus::Verdict;
-using isthmus::View;
 
 constexpr std::size_t count = 300;
 
@@ -49,12 +27,6 @@ std::vector<Device*> gpus() {
     return all;
 }
 
-Buffer<std::int32_t> shared(Device& device, MemoryKind kind) {
-    SharedUse use;
-    use.kind = kind;
-    return device.allocate_shared<std::int32_t>(count, use).value();
-}
-
 std::int32_t common_value(Buffer<std::int32_t>& buffer) {
     auto view = buffer.read_on_host().value();
     for (std::size_t at = 1; at < view.size(); ++at) EXPECT_EQ(view[at], view[0]) << "at " << at;
@@ -67,7 +39,7 @@ std::int32_t common_value(Buffer<std::int32_t>& buffer) {
 class Meeting {
 public:
     explicit Meeting(std::int32_t parties)
-        : parties_(parties), flags_(pinned(static_cast<std::size_t>(parties + 1) * conformance::meeting_stride)) {
+        : parties_(parties), flags_(pinned(static_cast<std::size_t>(parties + 1) * meeting_stride)) {
         auto view = flags_.write_on_host().value();
         for (std::int32_t& flag : view) flag = 0;
         data_ = view.data();
@@ -75,14 +47,14 @@ public:
     Meeting(const Meeting&) = delete;
     Meeting& operator=(const Meeting&) = delete;
     ~Meeting() {
-        __atomic_store_n(data_ + parties_ * conformance::meeting_stride, 1, __ATOMIC_RELEASE);
+        __atomic_store_n(data_ + parties_ * meeting_stride, 1, __ATOMIC_RELEASE);
         for (Device* device : devices()) (void)device->synchronize();
     }
     View<std::int32_t> flags() const { return {data_, flags_.size()}; }
     std::int32_t parties() const { return parties_; }
 
     // A kernel waits, so that the simulator has to run it beside its caller, and a fault harness would see none end.
-    static bool possible() { return conformance::work_runs_by_itself(); }
+    static bool possible() { return work_runs_by_itself(); }
 
 private:
     static Buffer<std::int32_t> pinned(std::size_t size) {
@@ -139,7 +111,7 @@ TEST(Devices, ManagedMemoryFollowsTheRuleOfTheDeviceThatMadeIt) {
     std::vector<Buffer<std::int32_t>> buffers;
     for (Device* device : gpus()) {
         if (!device->capabilities().has(Feature::managed)) continue;
-        buffers.push_back(shared(*device, MemoryKind::managed));
+        buffers.push_back(shared_numbers(*device, count, MemoryKind::managed));
         const auto value = static_cast<std::int32_t>(buffers.size());
         { (void)buffers.back().write_on_host().value(); }
         device->stream().fill(buffers.back(), value).value();
@@ -155,7 +127,7 @@ TEST(Devices, ManagedMemoryFollowsTheRuleOfTheDeviceThatMadeIt) {
 std::vector<Buffer<std::int32_t>> prepared() {
     std::vector<Buffer<std::int32_t>> met;
     for (Device* device : devices()) {
-        met.push_back(shared(*device, device->is_cpu() ? MemoryKind::host : MemoryKind::pinned));
+        met.push_back(shared_numbers(*device, count, device->is_cpu() ? MemoryKind::host : MemoryKind::pinned));
         device->stream().fill_bytes(met.back(), 0).value();
         device->stream().launch(add_one, count, met.back()).value();
         const Meeting alone(1);
@@ -201,10 +173,10 @@ TEST(Devices, GraphsOfAllDevicesRunAtTheSameTime) {
 
 // keeps S2, K12
 TEST(Devices, AThreadForEachWorksWithoutTheOthers) {
-    std::vector<std::unique_ptr<conformance::Thread>> threads;
+    std::vector<std::unique_ptr<Thread>> threads;
     for (Device* device : devices()) {
-        threads.push_back(std::make_unique<conformance::Thread>([device] {
-            for (int round = 0; round < conformance::rounds(10); ++round) {
+        threads.push_back(std::make_unique<Thread>([device] {
+            for (int round = 0; round < rounds(10); ++round) {
                 Stream stream = device->create_stream().value();
                 Buffer<std::int32_t> data = device->allocate<std::int32_t>(count).value();
                 Buffer<std::int32_t> out = device->allocate_shared<std::int32_t>(count).value();
@@ -269,7 +241,7 @@ TEST(Devices, AnOpenedPoolIsUsedByAnotherDeviceBehindAnEvent) {
     Device& here = *all[0];
     Device& there = *all[1];
     if (!there.capabilities().has(Feature::pools)) GTEST_SKIP() << "no pools";
-    isthmus::MemoryPool pool = there.create_pool().value();
+    MemoryPool pool = there.create_pool().value();
     Stream stream = there.create_stream().value();
     Buffer<std::int32_t> data = stream.allocate<std::int32_t>(count, pool.allocator()).value();
     stream.fill(data, 4).value();
@@ -293,8 +265,8 @@ TEST(Devices, AnOpenedPoolIsUsedByAnotherDeviceBehindAnEvent) {
 // keeps R10: exactly what opening a runtime asks of the driver. A context that the process has already is entered once,
 // to see whether its device still answers; none is made.
 TEST(OpeningCalls, AskTheDriverForWhatDecidesAndForNothingElse) {
-    (void)conformance::runtime();  // opens the driver, which counts
-    if (conformance::driver_calls() < 0 || gpus().empty()) GTEST_SKIP() << "nobody counts driver calls";
+    (void)runtime();  // opens the driver, which counts
+    if (driver_calls() < 0 || gpus().empty()) GTEST_SKIP() << "nobody counts driver calls";
     const auto gpu_count = static_cast<long>(gpus().size());
     const std::initializer_list<const char*> functions = {"cuDeviceGetAttribute",
                                                           "cuDeviceGetName",
@@ -308,11 +280,11 @@ TEST(OpeningCalls, AskTheDriverForWhatDecidesAndForNothingElse) {
                                                           "cuDriverGetVersion"};
     const auto counted = [&] {
         std::map<std::string_view, long> counts;
-        for (const char* function : functions) counts[function] = conformance::driver_calls(function);
+        for (const char* function : functions) counts[function] = driver_calls(function);
         return counts;
     };
     std::map<std::string_view, long> before = counted();
-    isthmus::Runtime another = isthmus::Runtime::open().value();
+    Runtime another = Runtime::open().value();
     std::map<std::string_view, long> made = counted();
     for (auto& [name, calls] : made) calls -= before[name];
     const auto expect = [&](const char* function, long calls) {
@@ -330,13 +302,14 @@ TEST(OpeningCalls, AskTheDriverForWhatDecidesAndForNothingElse) {
     expect("cuDevicePrimaryCtxRelease_v2", made["cuDevicePrimaryCtxRetain"]);
     // The others are asked for when somebody wants them, once.
     Device& device = another.default_device();
-    const long asked = conformance::driver_calls("cuDeviceGetAttribute");
+    const long asked = driver_calls("cuDeviceGetAttribute");
     EXPECT_TRUE(unless_fault(device.facts().attributes.size() > 100));
-    EXPECT_TRUE(unless_fault(conformance::driver_calls("cuDeviceGetAttribute") > asked + 100));
-    const long asked_all = conformance::driver_calls("cuDeviceGetAttribute");
+    EXPECT_TRUE(unless_fault(driver_calls("cuDeviceGetAttribute") > asked + 100));
+    const long asked_all = driver_calls("cuDeviceGetAttribute");
     EXPECT_EQ(device.facts().attribute(16), another.default_device().facts().attribute(16));
     EXPECT_TRUE(unless_fault(device.facts().attribute(16).has_value())) << "multiprocessors, which decide nothing";
-    EXPECT_TRUE(unless_fault(conformance::driver_calls("cuDeviceGetAttribute") == asked_all));
+    EXPECT_TRUE(unless_fault(driver_calls("cuDeviceGetAttribute") == asked_all));
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,5 +1,5 @@
 // Events: what each kind is for, what a record costs, who may record and wait, and what it proves.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -7,31 +7,10 @@
 #include <string>
 #include <vector>
 
+namespace conformance {
 namespace {
 
-using conformance::add_one;
-using conformance::churn;
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::rounds;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Event;
-using isthmus::Feature;
-using isthmus::MemoryKind;
-using isthmus::Stream;
-using isthmus::Wait;
-
 constexpr std::size_t count = 256;
-
-bool counted(const Device& device) {
-    return !device.is_cpu() && driver_calls() >= 0;
-}
 
 // Work that keeps a GPU busy for a moment.
 void work_on(Stream& stream, Buffer<std::int32_t>& data) {
@@ -60,7 +39,7 @@ TEST(Events, InterprocessOnesAreThereWhereTheDeviceReportsThem) {  // keeps S11,
     on_every_device([](Device& device) {
         const long before = driver_calls();
         const auto made = device.create_event({.interprocess = true});
-        const isthmus::Capability& capability = device.capabilities().feature(Feature::ipc_events);
+        const Capability& capability = device.capabilities().feature(Feature::ipc_events);
         if (!capability) {
             EXPECT_TRUE(refused_as(made, Code::unsupported));
             EXPECT_NE(made.error().message().find(capability.reason), std::string_view::npos) << "the fact is named";
@@ -83,16 +62,16 @@ TEST(Events, InterprocessOnesAreThereWhereTheDeviceReportsThem) {  // keeps S11,
 using Bytes = std::vector<std::byte>;
 
 // As export_event() makes them, with a handle of nothing.
-Bytes made_up(const isthmus::Uuid& device) {
-    Bytes bytes(isthmus::SharedEventDescriptor::size_bytes, std::byte{5});
+Bytes made_up(const Uuid& device) {
+    Bytes bytes(SharedEventDescriptor::size_bytes, std::byte{5});
     const char magic[] = "isthmevt\1\0\0\0\0\0\0";
     for (std::size_t at = 0; at < 16; ++at) bytes[at] = static_cast<std::byte>(magic[at]);
     bytes[12] = std::byte{device.mig};
     for (std::size_t at = 0; at < 16; ++at) bytes[16 + at] = static_cast<std::byte>(device.bytes[at]);
     return bytes;
 }
-isthmus::Result<Event> import(const Device& device, const Bytes& bytes) {
-    const auto received = isthmus::SharedEventDescriptor::received(bytes);
+Result<Event> import(const Device& device, const Bytes& bytes) {
+    const auto received = SharedEventDescriptor::received(bytes);
     if (!received) return received.error();
     return import_event(device, *received);
 }
@@ -100,8 +79,8 @@ isthmus::Result<Event> import(const Device& device, const Bytes& bytes) {
 TEST(Events, OnlyOnesForOtherProcessesAreExportedAndOnlyThoseProcessesImportThem) {  // keeps I2
     on_every_device([](Device& device) {
         EXPECT_TRUE(refused_as(export_event(device.create_event().value()), Code::invalid_argument));
-        const isthmus::Uuid own = device.facts().uuid;
-        const isthmus::Capability& capability = device.capabilities().feature(Feature::ipc_events);
+        const Uuid own = device.facts().uuid;
+        const Capability& capability = device.capabilities().feature(Feature::ipc_events);
         long before = driver_calls();
         EXPECT_TRUE(refused_as(import(device, Bytes(10)), Code::invalid_argument));
         if (!capability) {
@@ -115,7 +94,7 @@ TEST(Events, OnlyOnesForOtherProcessesAreExportedAndOnlyThoseProcessesImportThem
             EXPECT_TRUE(unless_fault(driver_calls() == before));
             return;
         }
-        isthmus::Uuid other = own;
+        Uuid other = own;
         other.bytes[0] ^= 1;
         EXPECT_TRUE(refused_as(import(device, made_up(other)), Code::wrong_device));
         EXPECT_TRUE(unless_fault(driver_calls() == before));
@@ -154,14 +133,15 @@ TEST(Events, ExportedOnesAreAskedForAndStayOutOfCaptures) {  // keeps I2, S14, S
             call();
             return driver_calls() - before;
         };
-        EXPECT_TRUE(unless_fault(cost([&] { stream.record(event).value(); }) == (counted(device) ? 1 : 0)));
-        EXPECT_TRUE(unless_fault(cost([&] { stream.wait(event).value(); }) == (counted(device) ? 1 : 0)));
+        EXPECT_TRUE(unless_fault(cost([&] { stream.record(event).value(); }) == (counts_calls(device) ? 1 : 0)));
+        EXPECT_TRUE(unless_fault(cost([&] { stream.wait(event).value(); }) == (counts_calls(device) ? 1 : 0)));
         event.synchronize().value();
         for (int time = 0; time < 2; ++time) {
-            EXPECT_TRUE(unless_fault(cost([&] { EXPECT_TRUE(event.finished().value()); }) == (counted(device) ? 1 : 0)))
+            EXPECT_TRUE(
+                unless_fault(cost([&] { EXPECT_TRUE(event.finished().value()); }) == (counts_calls(device) ? 1 : 0)))
                 << "it may be recorded elsewhere";
         }
-        isthmus::Capture capture = stream.begin_capture().value();
+        Capture capture = stream.begin_capture().value();
         EXPECT_TRUE(refused_as(stream.record(event), Code::capture_error));
         EXPECT_TRUE(refused_as(stream.wait(event), Code::capture_error));
         EXPECT_TRUE(event.finished().value()) << "beside a capture it can be asked";
@@ -181,7 +161,7 @@ TEST(Events, ExportedOnesAreAskedForAndStayOutOfCaptures) {  // keeps I2, S14, S
 
 TEST(Events, AFreshRecordCostsOneDriverCall) {  // keeps S10
     on_every_device([](Device& device) {
-        if (!counted(device)) return;
+        if (!counts_calls(device)) return;
         Stream stream = device.create_stream().value();
         Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
         Event last = stream.record().value();  // the first ones are made
@@ -229,7 +209,7 @@ TEST(Events, WaitStreamIsARecordThereAndAWaitHere) {  // keeps S10
         const long calls = driver_calls(), records = driver_calls("cuEventRecord");
         const long waits = driver_calls("cuStreamWaitEvent");
         here.wait_stream(there).value();
-        if (counted(first) && counted(second)) {
+        if (counts_calls(first) && counts_calls(second)) {
             EXPECT_TRUE(unless_fault(driver_calls() - calls == 2));
             EXPECT_TRUE(unless_fault(driver_calls("cuEventRecord") - records == 1));
             EXPECT_TRUE(unless_fault(driver_calls("cuStreamWaitEvent") - waits == 1));
@@ -241,7 +221,7 @@ TEST(Events, WaitStreamIsARecordThereAndAWaitHere) {  // keeps S10
 
 TEST(Events, RecordsAndWaitsNeverBlockTheHost) {  // keeps S10
     on_every_pair([](Device& first, Device& second) {
-        if (!counted(first) || !counted(second)) return;  // the CPU device's work happens on this very thread
+        if (!counts_calls(first) || !counts_calls(second)) return;  // the CPU device's work happens on this very thread
         Stream there = first.create_stream().value();
         Stream here = second.create_stream().value();
         Buffer<std::int32_t> data = first.allocate<std::int32_t>(count).value();
@@ -278,7 +258,7 @@ TEST(Events, OneThatOthersWaitForMayGoAndIsUsedAgain) {  // keeps S10
             producer.fill_bytes(a, static_cast<std::uint8_t>(round)).value();
             consumer.wait(producer.record().value()).value();
             (void)third.record().value();  // the same driver's event, at once
-            (void)consumer.launch(conformance::scale_into, count, b, a, 1).value();
+            (void)consumer.launch(scale_into, count, b, a, 1).value();
             ASSERT_EQ(isthmus::read_back(b).value()[count - 1], 0x01010101 * round);
             producer.wait_stream(consumer).value();
         }
@@ -286,9 +266,8 @@ TEST(Events, OneThatOthersWaitForMayGoAndIsUsedAgain) {  // keeps S10
 }
 
 TEST(Events, SeenCompleteTheyCostNoDriverCallAndTheirStreamKnows) {  // keeps S9
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
-        isthmus::SharedUse use;
+    on_every_device([](Device& device, Stream stream) {
+        SharedUse use;
         if (!device.is_cpu()) use.kind = MemoryKind::pinned;
         Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count, use).value();
         { (void)data.write_on_host().value(); }
@@ -309,8 +288,7 @@ TEST(Events, SeenCompleteTheyCostNoDriverCallAndTheirStreamKnows) {  // keeps S9
 }
 
 TEST(Events, TimeIsMeasuredBetweenTimingEventsOnly) {  // keeps S11
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
         stream.fill_bytes(data, 0).value();
         Event begin = stream.record({.timing = true}).value();
@@ -333,10 +311,10 @@ TEST(Events, TimeIsMeasuredBetweenTimingEventsOnly) {  // keeps S11
 
 TEST(Events, NeitherLaunchesNorEventsSwitchContexts) {  // keeps L7, R7
     on_every_device([](Device& device) {
-        if (!counted(device)) return;
+        if (!counts_calls(device)) return;
         Stream stream = device.create_stream().value();
         Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
-        isthmus::SharedUse use;
+        SharedUse use;
         use.kind = MemoryKind::pinned;
         Buffer<std::int32_t> pinned = device.allocate_shared<std::int32_t>(count, use).value();
         const auto all_of_it = [&] {
@@ -367,3 +345,4 @@ TEST(Events, NeitherLaunchesNorEventsSwitchContexts) {  // keeps L7, R7
 }
 
 }  // namespace
+}  // namespace conformance

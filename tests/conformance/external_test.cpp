@@ -1,6 +1,6 @@
 // Streams that other code made: used like own ones, never destroyed, and captured behind the runtime's back.
+#include "scenario.hpp"
 #include "foreign_driver.hpp"
-#include "pinned_buffer.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -9,38 +9,10 @@
 #include <optional>
 #include <thread>
 
+namespace conformance {
 namespace {
 
-using conformance::add_one;
-using conformance::churn;
-using conformance::driver_call;
-using conformance::ForeignContext;
-using conformance::ForeignStream;
-using conformance::on_every_gpu;
-using conformance::refused_as;
-using conformance::rounds;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Event;
-using isthmus::Feature;
-using isthmus::GraphInstance;
-using isthmus::LaunchPath;
-using isthmus::MemoryKind;
-using isthmus::Runtime;
-using isthmus::SharedUse;
-using isthmus::Stream;
-using isthmus::Wait;
-
 constexpr std::size_t count = 1 << 10;
-
-Buffer<std::int32_t> pinned(Device& device, std::int32_t value) {
-    return conformance::pinned(device, count, value);
-}
 
 // keeps S5, S10, S9
 TEST(External, AWrappedStreamWorksLikeAnOwnOneAndIsNotDestroyed) {
@@ -80,7 +52,7 @@ TEST(External, TheSameStreamHasTheSameStateAndALaterOneAtItsAddressHasNot) {
             EXPECT_EQ(second.id(), before);
             ForeignStream beside(device);
             EXPECT_NE(device.wrap_stream(beside.get()).value().id(), before);
-            (void)first.launch(add_one, count, pinned(device, 0)).value();
+            (void)first.launch(add_one, count, pinned(device, count, 0)).value();
         }
         ForeignStream later(device);  // drivers use the handle again at once
         EXPECT_GT(device.wrap_stream(later.get()).value().id(), before);
@@ -96,7 +68,7 @@ TEST(External, TheSameStreamHasTheSameStateAndALaterOneAtItsAddressHasNot) {
 TEST(External, AStreamThatIsWrappedAgainGoesOnWhereItWas) {
     on_every_gpu([](Device& device) {
         ForeignStream foreign(device);
-        Buffer<std::int32_t> data = pinned(device, 1);
+        Buffer<std::int32_t> data = pinned(device, count, 1);
         std::uint64_t id = 0;
         for (int round = 0; round < rounds(4); ++round) {
             Stream stream = device.wrap_stream(foreign.get()).value();
@@ -126,7 +98,7 @@ TEST(External, TheLegacyDefaultStreamIsThatOfTheDevice) {
     on_every_gpu([](Device& device) {
         void* before = nullptr;
         driver_call(0, "cuCtxGetCurrent", &before);
-        Buffer<std::int32_t> data = pinned(device, 5);
+        Buffer<std::int32_t> data = pinned(device, count, 5);
         {
             Stream legacy = device.wrap_stream(nullptr).value();
             EXPECT_EQ(device.wrap_stream(reinterpret_cast<void*>(std::uintptr_t{1})).value().id(), legacy.id());
@@ -154,7 +126,7 @@ TEST(External, ViewsAndReleasesWaitForAStreamThatItsOwnerDestroyed) {
     on_every_gpu([](Device& device) {
         for (int round = 0; round < rounds(10); ++round) {
             ForeignStream foreign(device);
-            Buffer<std::int32_t> viewed = pinned(device, 0);
+            Buffer<std::int32_t> viewed = pinned(device, count, 0);
             Buffer<std::int32_t> released = device.allocate<std::int32_t>(count).value();
             Buffer<std::int32_t> dropped = device.allocate<std::int32_t>(count).value();
             std::optional<Stream> stream = device.wrap_stream(foreign.get()).value();
@@ -181,7 +153,7 @@ TEST(External, PoolMemoryOutlivesTheStreamThatAllocatedIt) {
             std::optional<Stream> stream = device.wrap_stream(foreign.get()).value();
             Buffer<std::int32_t> a = stream->allocate<std::int32_t>(count).value();
             Buffer<std::int32_t> b = stream->allocate<std::int32_t>(count).value();
-            Buffer<std::int32_t> seen = pinned(device, 0);
+            Buffer<std::int32_t> seen = pinned(device, count, 0);
             EXPECT_TRUE(worked(stream->fill(a, round)));
             (void)stream->launch(churn, count, b, 500).value();
             EXPECT_TRUE(worked(device.stream().wait_stream(*stream)));
@@ -204,14 +176,13 @@ public:
     ForeignCapture(const ForeignCapture&) = delete;
     ForeignCapture& operator=(const ForeignCapture&) = delete;
     ~ForeignCapture() {
-        if (open_) (void)conformance::driver_function<int(void*, void**)>("cuStreamEndCapture")(stream_.get(), &graph_);
+        if (open_) (void)driver_function<int(void*, void**)>("cuStreamEndCapture")(stream_.get(), &graph_);
         // The launched graph allocated it, and nobody else frees it.
         if (memory_ != 0) {
-            (void)conformance::driver_function<int(unsigned long long, void*)>("cuMemFreeAsync")(memory_,
-                                                                                                 stream_.get());
+            (void)driver_function<int(unsigned long long, void*)>("cuMemFreeAsync")(memory_, stream_.get());
         }
-        if (instance_ != nullptr) (void)conformance::driver_function<int(void*)>("cuGraphExecDestroy")(instance_);
-        if (graph_ != nullptr) (void)conformance::driver_function<int(void*)>("cuGraphDestroy")(graph_);
+        if (instance_ != nullptr) (void)driver_function<int(void*)>("cuGraphExecDestroy")(instance_);
+        if (graph_ != nullptr) (void)driver_function<int(void*)>("cuGraphDestroy")(graph_);
     }
     void end() {
         open_ = false;
@@ -239,8 +210,8 @@ TEST(External, WhatItIsGivenInACaptureOfOthersIsRecordedAndNothingElse) {
     on_every_gpu([](Device& device) {
         ForeignStream foreign(device);
         Stream stream = device.wrap_stream(foreign.get()).value();
-        Buffer<std::int32_t> data = pinned(device, 1);
-        Buffer<std::int32_t> copied = pinned(device, 0);
+        Buffer<std::int32_t> data = pinned(device, count, 1);
+        Buffer<std::int32_t> copied = pinned(device, count, 0);
         Capture own = device.stream().begin_capture().value();
         (void)device.stream().launch(add_one, count, copied).value();
         const GraphInstance instance = own.end().value().instantiate().value();
@@ -277,7 +248,7 @@ TEST(External, MemoryThatNeedsCareAroundALaunchIsRefusedInACaptureOfOthers) {
     on_every_gpu([](Device& device) {
         ForeignStream foreign(device);
         Stream stream = device.wrap_stream(foreign.get()).value();
-        Buffer<std::int32_t> plain = pinned(device, 1);
+        Buffer<std::int32_t> plain = pinned(device, count, 1);
         SharedUse two_sides;
         two_sides.kind = MemoryKind::device;
         Buffer<std::int32_t> shared = device.allocate_shared<std::int32_t>(count, two_sides).value();
@@ -300,11 +271,11 @@ TEST(External, AnUnwarmedPoolIsRefusedInACaptureOfOthersAndAWarmOneIsCaptured) {
     if (device.is_cpu() || !device.capabilities().has(Feature::pools)) GTEST_SKIP() << "no pools";
     ForeignStream foreign(device);
     Stream stream = device.wrap_stream(foreign.get()).value();
-    Buffer<std::int32_t> out = pinned(device, 0);
+    Buffer<std::int32_t> out = pinned(device, count, 0);
     ForeignCapture capture(foreign);
     const auto cold = stream.allocate<std::int32_t>(count);
     EXPECT_TRUE(refused_as(cold, Code::capture_error));
-    conformance::Thread([&] { EXPECT_TRUE(worked(device.pool())); }).join();
+    Thread([&] { EXPECT_TRUE(worked(device.pool())); }).join();
     std::uint64_t address = 0;
     {
         Buffer<std::int32_t> of_the_graph = stream.allocate<std::int32_t>(count).value();
@@ -324,7 +295,7 @@ TEST(External, TheRuntimeCapturesAnExternalStream) {
     on_every_gpu([](Device& device) {
         ForeignStream foreign(device);
         Stream stream = device.wrap_stream(foreign.get()).value();
-        Buffer<std::int32_t> data = pinned(device, 1);
+        Buffer<std::int32_t> data = pinned(device, count, 1);
         Capture capture = stream.begin_capture().value();
         (void)stream.launch(add_one, count, data).value();
         const GraphInstance instance = capture.end().value().instantiate().value();
@@ -358,7 +329,7 @@ private:
 
 // keeps S5, S9, S10: it has no position, and all that is asked of a stream as a whole is about it, too
 TEST(External, WorkThatOtherCodeGivesAStreamIsWaitedFor) {
-    if (!conformance::work_runs_by_itself()) GTEST_SKIP() << "a host function waits for the host";
+    if (!work_runs_by_itself()) GTEST_SKIP() << "a host function waits for the host";
     on_every_gpu([](Device& device) {
         ForeignStream foreign(device);
         Stream wrapped = device.wrap_stream(foreign.get()).value();
@@ -384,3 +355,4 @@ TEST(External, WorkThatOtherCodeGivesAStreamIsWaitedFor) {
 }
 
 }  // namespace
+}  // namespace conformance

@@ -2,7 +2,7 @@
 // the same library that it uses. Planned faults meet these calls too, and then end the scenario.
 #pragma once
 
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <dlfcn.h>
 
@@ -91,17 +91,5 @@ private:
     const RetainedContext context_;
     void* stream_ = nullptr;
 };
-
-// Runs the body for every GPU, or skips the test.
-template <class Body>
-void on_every_gpu(Body body) {
-    bool any = false;
-    on_every_device([&](isthmus::Device& device) {
-        if (device.is_cpu()) return;
-        any = true;
-        body(device);
-    });
-    if (!any) GTEST_SKIP() << "no GPU";
-}
 
 }  // namespace conformance

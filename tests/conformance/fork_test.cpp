@@ -1,5 +1,5 @@
 // Captures of several streams: how streams join one and come back, what would end it, and what is left when it ends.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
 
@@ -8,43 +8,10 @@
 #include <string>
 #include <utility>
 
+namespace conformance {
 namespace {
 
-using conformance::add_one;
-using conformance::churn;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::scale_into;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Event;
-using isthmus::Feature;
-using isthmus::Graph;
-using isthmus::GraphInstance;
-using isthmus::ManagedModel;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::SharedUse;
-using isthmus::Stream;
-using isthmus::Wait;
-
 constexpr std::size_t count = 500;
-
-template <class Body>
-void on_every_gpu(Body body) {
-    bool any = false;
-    on_every_device([&](Device& device) {
-        if (device.is_cpu()) return;
-        any = true;
-        body(device);
-    });
-    if (!any) GTEST_SKIP() << "no GPU";
-}
 
 // The body takes two GPUs of the runtime.
 template <class Body>
@@ -54,19 +21,7 @@ void on_two_gpus(Body body) {
 }
 
 Buffer<std::int32_t> shared(Device& device, MemoryKind kind = MemoryKind::pinned) {
-    SharedUse use;
-    use.kind = kind;
-    return device.allocate_shared<std::int32_t>(count, use).value();
-}
-
-void write(Buffer<std::int32_t>& buffer, std::int32_t value) {
-    auto view = buffer.write_on_host().value();
-    for (std::int32_t& one : view) one = value;
-}
-
-void expect_all(Buffer<std::int32_t>& buffer, std::int32_t value) {
-    auto view = buffer.read_on_host().value();
-    for (std::size_t at = 0; at < view.size(); ++at) ASSERT_EQ(view[at], value) << "at " << at;
+    return shared_numbers(device, count, kind);
 }
 
 std::int32_t churned(std::int32_t value, int rounds) {
@@ -77,11 +32,10 @@ std::int32_t churned(std::int32_t value, int rounds) {
 
 // keeps S14
 TEST(Forks, AStreamThatWaitsForAnEventOfACaptureJoinsItAndItsWorkRunsAtEachLaunch) {
-    on_every_gpu([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream) {
         Stream beside = device.create_stream().value();
         Buffer<std::int32_t> in = shared(device), left = shared(device), right = shared(device);
-        for (auto* buffer : {&in, &left, &right}) write(*buffer, 1);
+        for (auto* buffer : {&in, &left, &right}) set_all(*buffer, 1);
         Capture capture = stream.begin_capture().value();
         stream.launch(add_one, count, in).value();
         const Event forked = stream.record().value();
@@ -115,7 +69,7 @@ TEST(Forks, WaitStreamForksAndJoinsAndWhatFollowsComesBehind) {
         Stream second = device.create_stream().value();
         Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
         Buffer<std::int32_t> result = shared(device);
-        write(result, 0);
+        set_all(result, 0);
         Capture capture = stream.begin_capture().value();
         stream.fill(data, 7).value();
         first.wait_stream(stream).value();
@@ -126,7 +80,7 @@ TEST(Forks, WaitStreamForksAndJoinsAndWhatFollowsComesBehind) {
         stream.launch(scale_into, count, result, data, 1).value();
         const GraphInstance instance = capture.end().value().instantiate().value();
         for (int launch = 0; launch < 3; ++launch) {
-            write(result, 0);
+            set_all(result, 0);
             stream.launch(instance).value();
             expect_all(result, churned(7, 2 * rounds));
         }
@@ -140,8 +94,8 @@ TEST(Forks, AStreamOfAnotherDeviceTakesPart) {
         Stream beside = other.create_stream().value();
         Buffer<std::int32_t> in = shared(device), out = shared(device);
         Buffer<std::int32_t> its_own = other.allocate<std::int32_t>(count).value();
-        write(in, 1);
-        write(out, 0);
+        set_all(in, 1);
+        set_all(out, 0);
         Capture capture = stream.begin_capture().value();
         stream.launch(add_one, count, in).value();
         beside.wait_stream(stream).value();
@@ -174,8 +128,8 @@ TEST(Forks, AGraphOfTwoDevicesThatIsAppendedBringsBothAlong) {
         Stream stream = device.create_stream().value();
         Stream beside = other.create_stream().value();
         Buffer<std::int32_t> in = shared(device), out = shared(device);
-        write(in, 1);
-        write(out, 0);
+        set_all(in, 1);
+        set_all(out, 0);
         std::optional<Graph> inner;
         {
             Capture capture = stream.begin_capture().value();
@@ -206,7 +160,7 @@ TEST(Forks, ManagedMemoryAllocatedBeforeIsUsedByTheOtherDeviceInsideTheGraph) {
         Stream stream = device.create_stream().value();
         Stream beside = other.create_stream().value();
         Buffer<std::int32_t> data = shared(device, MemoryKind::managed);
-        write(data, 3);
+        set_all(data, 3);
         Capture capture = stream.begin_capture().value();
         stream.launch(add_one, count, data).value();
         beside.wait_stream(stream).value();
@@ -220,12 +174,11 @@ TEST(Forks, ManagedMemoryAllocatedBeforeIsUsedByTheOtherDeviceInsideTheGraph) {
 
 // keeps S14
 TEST(Forks, AStreamThatDidNotComeBackIsNamedAndNothingStaysCaptured) {
-    on_every_gpu([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream) {
         Stream back = device.create_stream().value();
         Stream away = device.create_stream().value();
         Buffer<std::int32_t> data = shared(device), other = shared(device), third = shared(device);
-        for (auto* buffer : {&data, &other, &third}) write(*buffer, 0);
+        for (auto* buffer : {&data, &other, &third}) set_all(*buffer, 0);
         Capture capture = stream.begin_capture().value();
         stream.launch(add_one, count, data).value();
         back.wait_stream(stream).value();
@@ -236,7 +189,7 @@ TEST(Forks, AStreamThatDidNotComeBackIsNamedAndNothingStaysCaptured) {
         const Result<Graph> graph = capture.end();
         ASSERT_TRUE(refused_as(graph, Code::capture_error));
         const std::string message(graph.error().message());
-        if (!conformance::fault_happened()) {
+        if (!fault_happened()) {
             EXPECT_NE(message.find("stream " + std::to_string(away.id()) + " "), std::string::npos) << message;
             EXPECT_EQ(message.find(std::to_string(back.id())), std::string::npos) << message;
         }
@@ -251,11 +204,10 @@ TEST(Forks, AStreamThatDidNotComeBackIsNamedAndNothingStaysCaptured) {
 
 // keeps S14
 TEST(Forks, WorkBehindTheReturnHasToComeBackToo) {
-    on_every_gpu([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream) {
         Stream beside = device.create_stream().value();
         Buffer<std::int32_t> data = shared(device);
-        write(data, 0);
+        set_all(data, 0);
         for (const bool again : {false, true}) {
             Capture capture = stream.begin_capture().value();
             beside.wait_stream(stream).value();
@@ -276,13 +228,12 @@ TEST(Forks, WorkBehindTheReturnHasToComeBackToo) {
 
 // keeps S14, S19, L6
 TEST(Forks, WhatWouldEndTheCaptureIsRefusedOnEveryStreamThatTakesPart) {
-    on_every_gpu([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream) {
         Stream beside = device.create_stream().value();
         Stream outside = device.create_stream().value();
         Buffer<std::int32_t> data = shared(device), before = shared(device);
-        write(data, 0);
-        write(before, 0);
+        set_all(data, 0);
+        set_all(before, 0);
         const Event elsewhere = outside.record().value();
         elsewhere.synchronize().value();
         beside.launch(add_one, count, before).value();  // runs, and its fence is there before the stream joins
@@ -291,7 +242,7 @@ TEST(Forks, WhatWouldEndTheCaptureIsRefusedOnEveryStreamThatTakesPart) {
         beside.wait(inside).value();
         beside.launch(add_one, count, data).value();
         const Event last = beside.record({.timing = true}).value();
-        const long calls = conformance::driver_calls();
+        const long calls = driver_calls();
         for (Stream* const captured : {&stream, &beside}) {
             EXPECT_TRUE(refused_as(captured->synchronize(), Code::capture_error));
             EXPECT_TRUE(refused_as(captured->finished(), Code::capture_error));
@@ -304,7 +255,7 @@ TEST(Forks, WhatWouldEndTheCaptureIsRefusedOnEveryStreamThatTakesPart) {
             EXPECT_TRUE(refused_as(event->synchronize(Wait::never()), Code::capture_error));
         }
         EXPECT_TRUE(refused_as(Event::elapsed_ms(inside, last), Code::capture_error));
-        EXPECT_TRUE(unless_fault(conformance::driver_calls() == calls)) << "the driver was asked";
+        EXPECT_TRUE(unless_fault(driver_calls() == calls)) << "the driver was asked";
         EXPECT_TRUE(refused_as(stream.wait_stream(outside), Code::capture_error));
         expect_all(before, 1);  // what ran before can be waited for
         stream.wait_stream(beside).value();
@@ -321,16 +272,15 @@ TEST(Forks, WhatWouldEndTheCaptureIsRefusedOnEveryStreamThatTakesPart) {
 
 // keeps S19, S14
 TEST(Forks, OtherThreadsGiveWorkToAJoinedStreamAndCannotEndTheCapture) {
-    on_every_gpu([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream) {
         Stream beside = device.create_stream().value();
         Stream outside = device.create_stream().value();
         Buffer<std::int32_t> data = shared(device);
-        write(data, 0);
+        set_all(data, 0);
         const Event elsewhere = outside.record().value();
         Capture capture = stream.begin_capture().value();
         const Event inside = stream.record().value();
-        conformance::Thread other([&] {
+        Thread other([&] {
             beside.wait(inside).value();  // joins from here
             beside.launch(add_one, count, data).value();
             EXPECT_TRUE(refused_as(beside.synchronize(), Code::capture_error));
@@ -356,8 +306,8 @@ TEST(Forks, TwoCapturesCannotBecomeOneAndBothGoOn) {
         Stream first = device.create_stream().value();
         Stream second = device.create_stream().value();
         Buffer<std::int32_t> one = shared(device), two = shared(device);
-        write(one, 0);
-        write(two, 0);
+        set_all(one, 0);
+        set_all(two, 0);
         Capture capture = first.begin_capture().value();
         Capture another = second.begin_capture().value();
         first.launch(add_one, count, one).value();
@@ -375,12 +325,11 @@ TEST(Forks, TwoCapturesCannotBecomeOneAndBothGoOn) {
 
 // keeps S14, S18
 TEST(Forks, AStreamThatIsDestroyedWhileItTakesPartStaysUntilTheEnd) {
-    on_every_gpu([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream) {
         Buffer<std::int32_t> data = shared(device);
         Buffer<std::int32_t> apart = shared(device);
         Buffer<std::int32_t> beside = shared(device);
-        write(data, 0);
+        set_all(data, 0);
         for (const bool comes_back : {true, false}) {
             Capture capture = stream.begin_capture().value();
             std::uint64_t id = 0;
@@ -411,12 +360,12 @@ TEST(Forks, ACaptureThatAnotherThreadDropsIsEndedOnAllItsStreamsByItsOwn) {
             Stream stream = device.create_stream().value();
             Stream beside = device.create_stream().value();
             Buffer<std::int32_t> data = shared(device);
-            write(data, 0);
+            set_all(data, 0);
             std::optional<Capture> capture = stream.begin_capture().value();
             const Event inside = stream.record().value();
             beside.wait(inside).value();
             beside.launch(add_one, count, data).value();
-            conformance::Thread other([&] {
+            Thread other([&] {
                 capture.reset();
                 EXPECT_TRUE(refused_as(stream.launch(add_one, count, data), Code::capture_error));
                 EXPECT_TRUE(refused_as(beside.launch(add_one, count, data), Code::capture_error));
@@ -436,11 +385,10 @@ TEST(Forks, ACaptureThatAnotherThreadDropsIsEndedOnAllItsStreamsByItsOwn) {
 
 // keeps S14
 TEST(Forks, ACaptureThatIsGivenUpLetsAllItsStreamsGo) {
-    on_every_gpu([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream) {
         Stream beside = device.create_stream().value();
         Buffer<std::int32_t> data = shared(device);
-        write(data, 0);
+        set_all(data, 0);
         {
             const Capture capture = stream.begin_capture().value();
             beside.wait_stream(stream).value();
@@ -455,12 +403,11 @@ TEST(Forks, ACaptureThatIsGivenUpLetsAllItsStreamsGo) {
 
 // keeps G8, G9, S15
 TEST(Forks, ALaunchClaimsWhatEveryStreamUses) {
-    on_every_gpu([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream) {
         Stream beside = device.create_stream().value();
         Buffer<std::int32_t> here = shared(device), there = shared(device);
-        write(here, 0);
-        write(there, 0);
+        set_all(here, 0);
+        set_all(there, 0);
         Capture capture = stream.begin_capture().value();
         stream.launch(add_one, count, here).value();
         beside.wait_stream(stream).value();
@@ -471,8 +418,8 @@ TEST(Forks, ALaunchClaimsWhatEveryStreamUses) {
             auto open = buffer->write_on_host().value();
             EXPECT_TRUE(refused_as(stream.launch(instance), Code::in_use));
         }
-        write(here, 0);
-        write(there, 4);
+        set_all(here, 0);
+        set_all(there, 4);
         stream.launch(instance).value();
         expect_all(there, 5);
         EXPECT_TRUE(refused_as(there.release(), Code::in_use));
@@ -486,14 +433,14 @@ TEST(Forks, WhatTheHostWritesBetweenLaunchesIsSeenOnEveryStream) {
             Stream stream = device.create_stream().value();
             Stream beside = device.create_stream().value();
             Buffer<std::int32_t> in = shared(device, kind), out = shared(device, kind);
-            write(in, 1);
+            set_all(in, 1);
             Capture capture = stream.begin_capture().value();
             beside.wait_stream(stream).value();
             beside.launch(scale_into, count, out, in, 3).value();
             stream.wait_stream(beside).value();
             const GraphInstance instance = capture.end().value().instantiate().value();
             for (std::int32_t round = 1; round < 4; ++round) {
-                write(in, round);
+                set_all(in, round);
                 stream.launch(instance).value();
                 expect_all(out, 3 * round);
             }
@@ -508,7 +455,7 @@ TEST(Forks, MemoryAllocatedOnAJoinedStreamIsTheGraphs) {
         Stream stream = device.create_stream().value();
         Stream beside = device.create_stream().value();
         Buffer<std::int32_t> result = shared(device);
-        write(result, 0);
+        set_all(result, 0);
         Capture capture = stream.begin_capture().value();
         beside.wait_stream(stream).value();
         EXPECT_TRUE(refused_as(device.allocate<std::int32_t>(count), Code::capture_error));
@@ -519,7 +466,7 @@ TEST(Forks, MemoryAllocatedOnAJoinedStreamIsTheGraphs) {
         stream.launch(scale_into, count, result, scratch, 2).value();
         const GraphInstance instance = capture.end().value().instantiate().value();
         for (int round = 0; round < 3; ++round) {
-            write(result, 0);
+            set_all(result, 0);
             stream.launch(instance).value();
             expect_all(result, 2 * 0x01010101);
         }
@@ -543,7 +490,7 @@ TEST(Forks, MemoryOfAnotherDevicesPoolIsTheGraphsToo) {
         stream.wait_stream(beside).value();
         const GraphInstance instance = capture.end().value().instantiate().value();
         for (int round = 0; round < 3; ++round) {
-            write(result, 0);
+            set_all(result, 0);
             stream.launch(instance).value();
             expect_all(result, 3 * 0x01010101);
         }
@@ -557,14 +504,14 @@ TEST(Forks, AStagedBufferOfAnotherDeviceIsBroughtUpToDateForTheGraph) {
         Stream beside = other.create_stream().value();
         Buffer<std::int32_t> in = shared(other, MemoryKind::device);
         Buffer<std::int32_t> out = shared(other, MemoryKind::device);
-        write(in, 1);
+        set_all(in, 1);
         Capture capture = stream.begin_capture().value();
         beside.wait_stream(stream).value();
         beside.launch(scale_into, count, out, in, 3).value();
         stream.wait_stream(beside).value();
         const GraphInstance instance = capture.end().value().instantiate().value();
         for (std::int32_t round = 1; round < 4; ++round) {
-            write(in, round);
+            set_all(in, round);
             stream.launch(instance).value();
             expect_all(out, 3 * round);
         }
@@ -573,16 +520,15 @@ TEST(Forks, AStagedBufferOfAnotherDeviceIsBroughtUpToDateForTheGraph) {
 
 // keeps K10
 TEST(Forks, WhatIsFreedWhileAStreamTakesPartIsFreedBehindTheCapture) {
-    on_every_gpu([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream) {
         Stream beside = device.create_stream().value();
         Buffer<std::int32_t> used = device.allocate<std::int32_t>(count).value();
         beside.fill_bytes(used, 1).value();
         Capture capture = stream.begin_capture().value();
         beside.wait_stream(stream).value();
-        const long before = conformance::driver_calls();
+        const long before = driver_calls();
         EXPECT_TRUE(worked(used.release()));
-        EXPECT_TRUE(unless_fault(conformance::driver_calls() == before)) << "the driver was asked";
+        EXPECT_TRUE(unless_fault(driver_calls() == before)) << "the driver was asked";
         stream.wait_stream(beside).value();
         EXPECT_EQ(capture.end().value().size(), 0u);
     });
@@ -590,8 +536,7 @@ TEST(Forks, WhatIsFreedWhileAStreamTakesPartIsFreedBehindTheCapture) {
 
 // keeps S14, D2
 TEST(Forks, AStreamOfTheCpuTakesNoPartInACaptureOfAGpu) {
-    on_every_gpu([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_gpu([](Device&, Stream stream) {
         Stream& cpu = runtime().cpu().stream();
         Capture capture = stream.begin_capture().value();
         const Event inside = stream.record().value();
@@ -602,3 +547,4 @@ TEST(Forks, AStreamOfTheCpuTakesNoPartInACaptureOfAGpu) {
 }
 
 }  // namespace
+}  // namespace conformance

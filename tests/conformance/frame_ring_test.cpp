@@ -1,5 +1,5 @@
 // Frames between one producer and one consumer: on every machine, by the host, by the device, and in a chain.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -7,24 +7,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::rounds;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::FrameRing;
-using isthmus::LaunchPath;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::RingCounts;
-using isthmus::Use;
-using isthmus::Wait;
-using isthmus::WhenFull;
 
 constexpr std::size_t count = 256;
 
@@ -38,13 +22,6 @@ Ring ring_of(Device& device, std::size_t frames, WhenFull when_full) {
 void fill(Buffer<std::int32_t>& buffer, std::int32_t number) {
     auto view = buffer.write_on_host().value();
     for (std::size_t i = 0; i < count; ++i) view[i] = number + static_cast<std::int32_t>(i);
-}
-bool holds(const Buffer<std::int32_t>& buffer, std::int32_t number) {
-    const auto view = buffer.read_on_host().value();
-    for (std::size_t i = 0; i < count; ++i) {
-        if (view[i] != number + static_cast<std::int32_t>(i)) return false;
-    }
-    return true;
 }
 void produce(Ring& ring, std::int32_t number) {
     auto frame = ring.begin_frame().value();
@@ -61,9 +38,9 @@ TEST(FrameRing, FramesComeOutInOrderAndTheirBuffersGoRound) {  // keeps G8
             auto frame = ring.next_frame().value();
             EXPECT_EQ(frame.number(), static_cast<std::uint64_t>(number));
             // Given back while the kernel may still read it: the producer's view waits.
-            (void)device.stream().launch(conformance::scale_into, count, out, frame.buffer(), 1).value();
+            (void)device.stream().launch(scale_into, count, out, frame.buffer(), 1).value();
             frame.give_back();
-            EXPECT_TRUE(holds(out, number));
+            EXPECT_TRUE(holds_frame(out, number));
         }
         const RingCounts counts = ring.counts();
         EXPECT_EQ(counts.produced, 8u);
@@ -89,16 +66,16 @@ TEST(FrameRing, AFullRingWaitsDropsTheOldestOrTheNewest) {
         {
             auto third = oldest.next_frame().value();
             EXPECT_EQ(third.number(), 3u) << "0, 1 and 2 were dropped";
-            EXPECT_TRUE(holds(third.buffer(), 3));
+            EXPECT_TRUE(holds_frame(third.buffer(), 3));
             auto fourth = oldest.next_frame().value();
-            EXPECT_TRUE(holds(fourth.buffer(), 4));
+            EXPECT_TRUE(holds_frame(fourth.buffer(), 4));
             EXPECT_TRUE(refused_as(oldest.begin_frame(soon), Code::timed_out)) << "the consumer has them all";
         }
 
         Ring newest = ring_of(device, 2, WhenFull::drop_newest);
         for (std::int32_t number = 0; number < 2; ++number) produce(newest, number);
         EXPECT_TRUE(refused_as(newest.begin_frame(), Code::not_ready));
-        EXPECT_TRUE(holds(newest.next_frame().value().buffer(), 0));
+        EXPECT_TRUE(holds_frame(newest.next_frame().value().buffer(), 0));
         produce(newest, 3);
         EXPECT_EQ(newest.next_frame().value().number(), 1u);
         EXPECT_EQ(newest.next_frame().value().number(), 3u) << "what is missing was dropped";
@@ -119,13 +96,13 @@ TEST(FrameRing, SlotsAreScopesThatGiveBack) {
         EXPECT_TRUE(refused_as(ring.next_frame(Wait::never()), Code::not_ready)) << "none was published";
         EXPECT_TRUE(refused_as(ring.next_frame(Wait::at_most(std::chrono::milliseconds(1))), Code::timed_out));
         EXPECT_EQ(ring.counts().produced, 0u);
-        std::optional<isthmus::ReadyFrame<std::int32_t>> last;
+        std::optional<ReadyFrame<std::int32_t>> last;
         {
             Ring inner = ring_of(device, 2, WhenFull::wait);
             produce(inner, 4);
             last.emplace(inner.next_frame().value());
         }
-        EXPECT_TRUE(holds(last->buffer(), 4)) << "a slot holds what it stands in";
+        EXPECT_TRUE(holds_frame(last->buffer(), 4)) << "a slot holds what it stands in";
     });
 }
 
@@ -137,8 +114,8 @@ TEST(FrameRing, AClosedRingGivesWhatItHasAndThenSaysSo) {
         ring.close();
         EXPECT_FALSE(ring.ended());
         EXPECT_TRUE(refused_as(ring.begin_frame(), Code::invalid_handle));
-        EXPECT_TRUE(holds(ring.next_frame().value().buffer(), 0));
-        EXPECT_TRUE(holds(ring.next_frame().value().buffer(), 1));
+        EXPECT_TRUE(holds_frame(ring.next_frame().value().buffer(), 0));
+        EXPECT_TRUE(holds_frame(ring.next_frame().value().buffer(), 1));
         EXPECT_TRUE(refused_as(ring.next_frame(), Code::invalid_handle));
         EXPECT_TRUE(ring.ended());
     });
@@ -160,9 +137,9 @@ void run_chain(Device& device, WhenFull when_full) {
     const std::int32_t frames = rounds(200);
     Ring camera = ring_of(device, 4, when_full);
     Ring results = ring_of(device, 3, WhenFull::wait);
-    conformance::Thread producer([&] {
+    Thread producer([&] {
         for (std::int32_t number = 0; number < frames; ++number) {
-            Result<isthmus::FrameToFill<std::int32_t>> frame = camera.begin_frame();
+            Result<FrameToFill<std::int32_t>> frame = camera.begin_frame();
             if (!frame && frame.code() == Code::not_ready) continue;
             if (!frame) break;
             if (auto view = frame->buffer().write_on_host(); view.ok()) {
@@ -192,11 +169,11 @@ void run_chain(Device& device, WhenFull when_full) {
             EXPECT_GE(frame->number(), next) << "in order";
             next = frame->number() + 1;
             auto result = results.begin_frame().value();
-            (void)device.stream().launch(conformance::scale_into, count, result.buffer(), frame->buffer(), 1).value();
+            (void)device.stream().launch(scale_into, count, result.buffer(), frame->buffer(), 1).value();
             const auto number = static_cast<std::int32_t>(frame->number());
             frame->give_back();
             result.publish();
-            EXPECT_TRUE(holds(results.next_frame().value().buffer(), number));
+            EXPECT_TRUE(holds_frame(results.next_frame().value().buffer(), number));
             ++seen;
         }
     }
@@ -214,7 +191,7 @@ void run_chain(Device& device, WhenFull when_full) {
 }
 
 TEST(FrameRing, ACameraThreadAndADeviceShareItWhateverIsDropped) {  // keeps G8
-    if (!conformance::work_runs_by_itself()) GTEST_SKIP() << "two threads in a seeded simulator are not repeatable";
+    if (!work_runs_by_itself()) GTEST_SKIP() << "two threads in a seeded simulator are not repeatable";
     on_every_device([](Device& device) {
         for (const WhenFull when_full : {WhenFull::wait, WhenFull::drop_oldest, WhenFull::drop_newest}) {
             run_chain(device, when_full);
@@ -225,12 +202,12 @@ TEST(FrameRing, ACameraThreadAndADeviceShareItWhateverIsDropped) {  // keeps G8
 TEST(FrameRing, GoingRoundCallsNoDriver) {
     on_every_device([](Device& device) {
         Ring ring = ring_of(device, 3, WhenFull::drop_oldest);
-        const long before = conformance::driver_calls();
+        const long before = driver_calls();
         for (int round = 0; round < 100; ++round) {
             ring.begin_frame().value().publish();
             if (round % 3 != 0) ring.next_frame().value().give_back();
         }
-        EXPECT_TRUE(unless_fault(conformance::driver_calls() == before));
+        EXPECT_TRUE(unless_fault(driver_calls() == before));
     });
 }
 
@@ -240,15 +217,15 @@ TEST(HostViews, WithNothingInFlightCostNoDriverCallWhereMemoryIsUsedInPlace) {  
             device.allocate_shared<std::int32_t>(count, {.host = Use::writes_often, .device = Use::reads_once}).value();
         ASSERT_EQ(buffer.path(), LaunchPath::pass);
         fill(buffer, 0);
-        (void)device.stream().launch(conformance::add_one, count, buffer).value();
-        EXPECT_TRUE(holds(buffer, 1));  // waits for the kernel: from here on nothing is in flight
-        const long before = conformance::driver_calls();
+        (void)device.stream().launch(add_one, count, buffer).value();
+        EXPECT_TRUE(holds_frame(buffer, 1));  // waits for the kernel: from here on nothing is in flight
+        const long before = driver_calls();
         for (int round = 0; round < 10; ++round) {
             fill(buffer, round);
-            EXPECT_TRUE(holds(buffer, round));
+            EXPECT_TRUE(holds_frame(buffer, round));
             EXPECT_TRUE(worked(buffer.read_write_on_host()));
         }
-        EXPECT_TRUE(unless_fault(conformance::driver_calls() == before));
+        EXPECT_TRUE(unless_fault(driver_calls() == before));
     });
 }
 
@@ -263,24 +240,25 @@ TEST(HostViews, WhatTheHostWritesBetweenReplaysOfAGraphIsSeenByTheNext) {  // ke
                 EXPECT_FALSE(in.error().remedy().empty());
                 continue;
             }
-            isthmus::Stream stream = device.create_stream().value();
+            Stream stream = device.create_stream().value();
             Buffer<std::int32_t> out =
                 device.allocate_shared<std::int32_t>(count, {.kind = MemoryKind::pinned}).value();
-            isthmus::Capture capture = stream.begin_capture().value();
-            const auto recorded = stream.launch(conformance::scale_into, count, out, *in, 1);
+            Capture capture = stream.begin_capture().value();
+            const auto recorded = stream.launch(scale_into, count, out, *in, 1);
             if (in->path() == LaunchPath::attach && !device.is_cpu()) {
                 EXPECT_TRUE(refused_as(recorded, Code::capture_error)) << "K6: pinned memory is the remedy";
                 continue;
             }
             ASSERT_TRUE(worked(recorded));
-            const isthmus::GraphInstance instance = capture.end().value().instantiate().value();
+            const GraphInstance instance = capture.end().value().instantiate().value();
             for (std::int32_t round = 0; round < 3; ++round) {
                 fill(*in, 100 * round);
                 (void)stream.launch(instance).value();
-                EXPECT_TRUE(holds(out, 100 * round));
+                EXPECT_TRUE(holds_frame(out, 100 * round));
             }
         }
     });
 }
 
 }  // namespace
+}  // namespace conformance

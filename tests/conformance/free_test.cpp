@@ -1,27 +1,11 @@
 // Giving memory back: once, to whom it came from, and every mistake told apart.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::worked;
-using isthmus::AllocationRequest;
-using isthmus::Allocator;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::MemoryBlock;
-using isthmus::MemoryKind;
-
-AllocationRequest bytes(std::size_t count) {
-    AllocationRequest request;
-    request.bytes = count;
-    return request;
-}
 
 const std::vector<MemoryKind> kinds = {MemoryKind::device, MemoryKind::pinned, MemoryKind::host};
 
@@ -36,7 +20,7 @@ TEST(Free, EveryMistakeHasItsOwnErrorAndChangesNothing) {  // keeps K8
         for (const MemoryKind kind : kinds) {
             SCOPED_TRACE(isthmus::name(kind));
             const Allocator allocator = device.allocator(kind);
-            const MemoryBlock block = allocator.allocate(bytes(4096)).value();
+            const MemoryBlock block = allocator.allocate(request_of(4096)).value();
             MemoryBlock inside = block;
             inside.device += 64;
             if (inside.host != nullptr) inside.host = static_cast<char*>(inside.host) + 64;
@@ -57,7 +41,7 @@ TEST(Free, EveryMistakeHasItsOwnErrorAndChangesNothing) {  // keeps K8
 
 TEST(Free, MemoryGoesBackToItsOwnDeviceWhateverWasUsedSince) {  // keeps K9
     on_every_device([](Device& device) {
-        const MemoryBlock block = device.allocator(MemoryKind::device).allocate(bytes(4096)).value();
+        const MemoryBlock block = device.allocator(MemoryKind::device).allocate(request_of(4096)).value();
         for (std::size_t at = 0; at < runtime().device_count(); ++at) {
             Device& other = *runtime().device(at).value();
             if (&other == &device) continue;
@@ -70,11 +54,11 @@ TEST(Free, MemoryGoesBackToItsOwnDeviceWhateverWasUsedSince) {  // keeps K9
 }
 
 TEST(Free, ABlockOfAnotherRuntimeIsNotTaken) {  // keeps K8, R7
-    isthmus::RuntimeOptions options;
+    RuntimeOptions options;
     options.use_cuda = false;
-    isthmus::Runtime second = isthmus::Runtime::open(options).value();
+    Runtime second = Runtime::open(options).value();
     const Allocator theirs = second.cpu().allocator(MemoryKind::host);
-    const MemoryBlock block = theirs.allocate(bytes(64)).value();
+    const MemoryBlock block = theirs.allocate(request_of(64)).value();
     EXPECT_TRUE(refused_as(runtime().cpu().allocator(MemoryKind::host).release(block), Code::wrong_device));
     EXPECT_TRUE(worked(theirs.release(block)));
 }
@@ -85,16 +69,17 @@ TEST(Free, ThreadsAllocateAndReleaseTogether) {  // keeps K12
             for (int round = 0; round < 20; ++round) {
                 for (const MemoryKind kind : kinds) {
                     const Allocator allocator = device.allocator(kind);
-                    const MemoryBlock block = allocator.allocate(bytes(512)).value();
+                    const MemoryBlock block = allocator.allocate(request_of(512)).value();
                     EXPECT_TRUE(worked(allocator.release(block)));
                 }
             }
         };
-        conformance::Thread one(churn);
-        conformance::Thread two(churn);
+        Thread one(churn);
+        Thread two(churn);
         one.join();
         two.join();
     });
 }
 
 }  // namespace
+}  // namespace conformance

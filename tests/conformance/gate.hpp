@@ -1,8 +1,7 @@
 // Gate: what a kernel waits for until the host lets it through, so that a scenario knows what still runs.
 #pragma once
 
-#include "conformance.hpp"
-#include "pinned_buffer.hpp"
+#include "scenario.hpp"
 
 namespace conformance {
 

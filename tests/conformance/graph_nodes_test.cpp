@@ -1,5 +1,5 @@
 // Graphs after their capture: kernels given other arguments, instances updated, graphs within graphs.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
 
@@ -12,31 +12,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::churn;
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::refused_while_it_lasts;
-using conformance::runtime;
-using conformance::scale_into;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::Graph;
-using isthmus::GraphInstance;
-using isthmus::GraphUpdate;
-using isthmus::ManagedModel;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::SharedUse;
-using isthmus::Stream;
 
 constexpr std::size_t count = 300;
 
@@ -54,13 +31,7 @@ Buffer<std::int32_t> filled(Device& device, std::int32_t value) {
     return buffer;
 }
 
-void expect_all(Buffer<std::int32_t>& buffer, std::int32_t value) {
-    auto view = buffer.read_on_host().value();
-    for (std::size_t at = 0; at < view.size(); ++at) ASSERT_EQ(view[at], value) << "at " << at;
-}
-
-using ScaleNode = isthmus::KernelNode<void(isthmus::Index, isthmus::Out<std::int32_t>,
-                                           isthmus::View<const std::int32_t>, std::int32_t)>;
+using ScaleNode = KernelNode<void(Index, Out<std::int32_t>, View<const std::int32_t>, std::int32_t)>;
 
 // out = in × factor, as a graph of one kernel.
 struct Scaling {
@@ -75,8 +46,7 @@ Scaling scaling(Stream& stream, Buffer<std::int32_t>& out, Buffer<std::int32_t>&
 
 // keeps S16, S15
 TEST(GraphNodes, NewArgumentsAreForTheNextLaunchAndEarlierOnesKeepTheirs) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 7);
         Buffer<std::int32_t> first = filled(device, 0);
         Buffer<std::int32_t> second = filled(device, 0);
@@ -128,8 +98,7 @@ TEST(GraphNodes, ChangingKNodesAndLaunchingCostsKPlusOneDriverCalls) {
 
 // keeps S20, S16: also while the CPU device's launch keeps the instance to itself
 TEST(GraphNodes, AHostFunctionOfTheInstanceIsRefusedToChangeIt) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 7);
         Buffer<std::int32_t> out = filled(device, 0);
         std::optional<Graph> graph;
@@ -162,8 +131,7 @@ TEST(GraphNodes, AHostFunctionOfTheInstanceIsRefusedToChangeIt) {
 
 // keeps S15, S16
 TEST(GraphNodes, ABufferThatIsNoLongerUsedCanBeReleasedAndTheNewOneIsHeld) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 3);
         Buffer<std::int32_t> first = filled(device, 0);
         Buffer<std::int32_t> second = filled(device, 0);
@@ -185,8 +153,7 @@ TEST(GraphNodes, ABufferThatIsNoLongerUsedCanBeReleasedAndTheNewOneIsHeld) {
 
 // keeps S15
 TEST(GraphNodes, TheGraphItselfHoldsWhatWasRecorded) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 3);
         Buffer<std::int32_t> first = filled(device, 0);
         Buffer<std::int32_t> second = filled(device, 0);
@@ -210,8 +177,7 @@ TEST(GraphNodes, TheGraphItselfHoldsWhatWasRecorded) {
 
 // keeps S16, S18
 TEST(GraphNodes, WhatANodeCannotTakeIsRefusedAndNothingHasChanged) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 3);
         Buffer<std::int32_t> out = filled(device, 0);
         Buffer<std::int32_t> elsewhere = filled(device, 0);
@@ -282,8 +248,7 @@ TEST(GraphNodes, MemoryThatTheDeviceCannotReachIsRefusedAsALaunchRefusesIt) {
 
 // keeps G8, G9, S16
 TEST(GraphNodes, LaunchesClaimWhatTheInstanceUsesNow) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 3);
         Buffer<std::int32_t> first = filled(device, 0);
         Buffer<std::int32_t> second = filled(device, 0);
@@ -304,8 +269,7 @@ TEST(GraphNodes, LaunchesClaimWhatTheInstanceUsesNow) {
 
 // keeps G12, S16
 TEST(GraphNodes, WhatTheHostWritesBetweenLaunchesIsSeenThroughNewArguments) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         std::array<Buffer<std::int32_t>, 2> in = {filled(device, 0), filled(device, 0)};
         Buffer<std::int32_t> out = filled(device, 0);
         Scaling graph = scaling(stream, out, in[0], 2);
@@ -324,19 +288,18 @@ TEST(GraphNodes, WhatTheHostWritesBetweenLaunchesIsSeenThroughNewArguments) {
 
 // keeps S16
 TEST(GraphNodes, ChangesAndLaunchesOfSeveralThreadsComeOneAfterTheOther) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 1);
         Buffer<std::int32_t> out = filled(device, 0);
         Buffer<std::int32_t> other = filled(device, 0);
         Scaling graph = scaling(stream, out, in, 1);
         const int rounds = conformance::rounds(40);
-        conformance::Thread changing([&] {
+        Thread changing([&] {
             for (int round = 1; round <= rounds; ++round) {
                 graph.instance.set_arguments(graph.node, count, round % 2 == 0 ? out : other, in, round).value();
             }
         });
-        conformance::Thread launching([&] {
+        Thread launching([&] {
             Stream second = device.create_stream().value();
             for (int round = 0; round < rounds; ++round) second.launch(graph.instance).value();
             second.synchronize().value();
@@ -352,8 +315,7 @@ TEST(GraphNodes, ChangesAndLaunchesOfSeveralThreadsComeOneAfterTheOther) {
 
 // keeps S16, S14
 TEST(GraphNodes, OnlyStreamsOfAnOpenCaptureTakeNodes) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Stream beside = device.create_stream().value();
         Buffer<std::int32_t> out = filled(device, 0);
         Buffer<std::int32_t> in = filled(device, 3);
@@ -412,8 +374,7 @@ TEST(GraphNodes, KernelsOfStreamsThatJoinedTakeNewArgumentsToo) {
 
 // keeps S15, S16
 TEST(GraphUpdates, AGraphOfTheSameShapeIsTakenInPlace) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 3);
         Buffer<std::int32_t> first = filled(device, 0);
         Buffer<std::int32_t> second = filled(device, 0);
@@ -443,8 +404,7 @@ TEST(GraphUpdates, AGraphOfTheSameShapeIsTakenInPlace) {
 
 // keeps S16: the driver's nodes keep the names of the first graph, however often it is updated
 TEST(GraphUpdates, TheGraphOfAnInstanceTakesBackWhatWasSet) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 3);
         Buffer<std::int32_t> out = filled(device, 0);
         Capture capture = stream.begin_capture().value();
@@ -464,8 +424,7 @@ TEST(GraphUpdates, TheGraphOfAnInstanceTakesBackWhatWasSet) {
 
 // keeps S15, S16
 TEST(GraphUpdates, AGraphOfAnotherShapeGetsANewInstanceAndTheOldOneEndsWithItsLaunches) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 3);
         Buffer<std::int32_t> out = filled(device, 0);
         Buffer<std::int32_t> busy = filled(device, 0);
@@ -497,8 +456,7 @@ TEST(GraphUpdates, AGraphOfAnotherShapeGetsANewInstanceAndTheOldOneEndsWithItsLa
 
 // keeps S15
 TEST(GraphUpdates, GraphsOfAnotherDeviceOrWithMemoryOfTheirOwnAreNotTakenInPlace) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 3);
         Buffer<std::int32_t> out = filled(device, 0);
         Scaling graph = scaling(stream, out, in, 2);
@@ -536,8 +494,7 @@ TEST(GraphUpdates, GraphsOfAnotherDeviceOrWithMemoryOfTheirOwnAreNotTakenInPlace
 
 // keeps S16, S20: an instance that is updated for ever does not keep all that it ever did
 TEST(GraphUpdates, HostFunctionsOfBeforeAreLetGoOfOnceTheirLaunchesHaveEnded) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device&, Stream stream) {
         const auto calling = [&](const std::shared_ptr<std::atomic<int>>& calls) {
             Capture capture = stream.begin_capture().value();
             stream.call_on_host([calls]() noexcept { ++*calls; }).value();
@@ -559,8 +516,7 @@ TEST(GraphUpdates, HostFunctionsOfBeforeAreLetGoOfOnceTheirLaunchesHaveEnded) {
 
 // keeps S15
 TEST(GraphsInGraphs, AnAppendedGraphIsAPartOfTheNewOneWhichHoldsItsBuffers) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> data = filled(device, 0);
         Buffer<std::int32_t> in = filled(device, 4);
         auto instance = [&] {
@@ -587,8 +543,7 @@ TEST(GraphsInGraphs, AnAppendedGraphIsAPartOfTheNewOneWhichHoldsItsBuffers) {
 
 // keeps S14, S19, S15
 TEST(GraphsInGraphs, AnInstanceOnACapturedStreamAndAGraphWithMemoryAreRefusedAndTheCaptureGoesOn) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 3);
         Buffer<std::int32_t> out = filled(device, 0);
         const Scaling graph = scaling(stream, out, in, 2);
@@ -618,8 +573,7 @@ TEST(GraphsInGraphs, AnInstanceOnACapturedStreamAndAGraphWithMemoryAreRefusedAnd
 
 // keeps S15: what was recorded can be looked at
 TEST(GraphDots, NameKernelsArgumentsStreamsAndOrder) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> in = filled(device, 3);
         Buffer<std::int32_t> out = filled(device, 0);
         Capture capture = stream.begin_capture().value();
@@ -640,3 +594,4 @@ TEST(GraphDots, NameKernelsArgumentsStreamsAndOrder) {
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,5 +1,5 @@
 // Captures and graphs where memory meets them: what is recorded, what is refused, and what cannot harm an open capture.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
 
@@ -10,52 +10,16 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::scale_into;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::Graph;
-using isthmus::GraphInstance;
-using isthmus::ManagedModel;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::SharedUse;
-using isthmus::Stream;
 
 constexpr std::size_t count = 500;
 
-Buffer<std::int32_t> shared(Device& device, MemoryKind kind) {
-    SharedUse use;
-    use.kind = kind;
-    return device.allocate_shared<std::int32_t>(count, use).value();
-}
-
-void write(Buffer<std::int32_t>& buffer, std::int32_t value) {
-    auto view = buffer.write_on_host().value();
-    for (std::int32_t& one : view) one = value;
-}
-
-void expect_all(Buffer<std::int32_t>& buffer, std::int32_t value) {
-    auto view = buffer.read_on_host().value();
-    for (std::size_t at = 0; at < view.size(); ++at) ASSERT_EQ(view[at], value) << "at " << at;
-}
-
 // keeps S14, S15
 TEST(Graphs, WhatACaptureRecordsRunsAtEachLaunchAndNotBefore) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
-        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
-        write(data, 1);
+    on_every_device([](Device& device, Stream stream) {
+        Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::pinned);
+        set_all(data, 1);
         Capture capture = stream.begin_capture().value();
         const auto recorded = stream.launch(add_one, count, data).value();
         EXPECT_TRUE(unless_fault(recorded.position == 0));  // it has none: it did not run
@@ -73,9 +37,8 @@ TEST(Graphs, WhatACaptureRecordsRunsAtEachLaunchAndNotBefore) {
 
 // keeps S15
 TEST(Graphs, HoldTheirBuffersAndRefuseThatTheyAreReleased) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
-        Buffer<std::int32_t> result = shared(device, MemoryKind::pinned);
+    on_every_device([](Device& device, Stream stream) {
+        Buffer<std::int32_t> result = shared_numbers(device, count, MemoryKind::pinned);
         Buffer<std::int32_t> named = device.allocate<std::int32_t>(count).value();
         auto graph = [&] {
             Buffer<std::int32_t> passing = device.allocate<std::int32_t>(count).value();
@@ -96,10 +59,9 @@ TEST(Graphs, HoldTheirBuffersAndRefuseThatTheyAreReleased) {
 
 // keeps G8, G9
 TEST(Graphs, ALaunchClaimsTheBuffersAsAKernelDoes) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
-        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
-        write(data, 0);
+    on_every_device([](Device& device, Stream stream) {
+        Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::pinned);
+        set_all(data, 0);
         Capture capture = stream.begin_capture().value();
         stream.launch(add_one, count, data).value();
         const GraphInstance instance = capture.end().value().instantiate().value();
@@ -118,14 +80,14 @@ TEST(Graphs, WhatTheHostWritesBetweenLaunchesIsSeenByTheNext) {
         for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::device}) {  // in place, and staged
             SCOPED_TRACE(isthmus::name(kind));
             Stream stream = device.create_stream().value();
-            Buffer<std::int32_t> in = shared(device, kind);
-            Buffer<std::int32_t> out = shared(device, kind);
-            write(in, 1);
+            Buffer<std::int32_t> in = shared_numbers(device, count, kind);
+            Buffer<std::int32_t> out = shared_numbers(device, count, kind);
+            set_all(in, 1);
             Capture capture = stream.begin_capture().value();
             stream.launch(scale_into, count, out, in, 3).value();
             const GraphInstance instance = capture.end().value().instantiate().value();
             for (std::int32_t round = 1; round < 4; ++round) {
-                write(in, round);
+                set_all(in, round);
                 stream.launch(instance).value();
                 expect_all(out, 3 * round);
             }
@@ -138,8 +100,8 @@ TEST(Graphs, ManagedMemoryAllocatedBeforeWorksInsideUnlessItBelongsToOneSideAtAT
     on_every_device([](Device& device) {
         if (!device.capabilities().has(Feature::managed)) return;
         Stream stream = device.create_stream().value();
-        Buffer<std::int32_t> data = shared(device, MemoryKind::managed);
-        write(data, 7);
+        Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::managed);
+        set_all(data, 7);
         Capture capture = stream.begin_capture().value();
         const auto launched = stream.launch(add_one, count, data);
         if (device.capabilities().managed == ManagedModel::phase_guarded) {
@@ -157,12 +119,11 @@ TEST(Graphs, ManagedMemoryAllocatedBeforeWorksInsideUnlessItBelongsToOneSideAtAT
 
 // keeps S14
 TEST(Graphs, WhatCannotBeRecordedIsRefusedAndTheCaptureGoesOn) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Stream other = device.create_stream().value();
-        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
-        write(data, 0);
-        isthmus::Event elsewhere = other.record().value();
+        Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::pinned);
+        set_all(data, 0);
+        Event elsewhere = other.record().value();
         Capture capture = stream.begin_capture().value();
         EXPECT_TRUE(refused_as(stream.synchronize(), Code::capture_error));
         EXPECT_TRUE(refused_as(stream.finished(), Code::capture_error));
@@ -199,13 +160,12 @@ void use_every_kind(Device& device) {
 
 // keeps S19
 TEST(Graphs, NothingThatAnotherThreadDoesThroughTheRuntimeEndsACapture) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
-        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
-        write(data, 0);
+    on_every_device([](Device& device, Stream stream) {
+        Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::pinned);
+        set_all(data, 0);
         Capture capture = stream.begin_capture().value();
         stream.launch(add_one, count, data).value();
-        conformance::Thread other([&] { use_every_kind(device); });
+        Thread other([&] { use_every_kind(device); });
         other.join();
         stream.launch(add_one, count, data).value();
         const GraphInstance instance = capture.end().value().instantiate().value();
@@ -216,13 +176,12 @@ TEST(Graphs, NothingThatAnotherThreadDoesThroughTheRuntimeEndsACapture) {
 
 // keeps S19
 TEST(Graphs, ViewsAndOtherStreamsOfTheCapturingThreadDoNotEndACapture) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Stream beside = device.create_stream().value();
-        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
-        Buffer<std::int32_t> busy = shared(device, MemoryKind::pinned);
-        write(data, 0);
-        write(busy, 0);
+        Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::pinned);
+        Buffer<std::int32_t> busy = shared_numbers(device, count, MemoryKind::pinned);
+        set_all(data, 0);
+        set_all(busy, 0);
         Capture capture = stream.begin_capture().value();
         stream.launch(add_one, count, data).value();
         beside.launch(add_one, count, busy).value();
@@ -238,10 +197,9 @@ TEST(Graphs, ViewsAndOtherStreamsOfTheCapturingThreadDoNotEndACapture) {
 
 // keeps S14
 TEST(Graphs, AnotherThreadCannotEndACapture) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device&, Stream stream) {
         Capture capture = stream.begin_capture().value();
-        conformance::Thread other([&] { EXPECT_TRUE(refused_as(capture.end(), Code::capture_error)); });
+        Thread other([&] { EXPECT_TRUE(refused_as(capture.end(), Code::capture_error)); });
         other.join();
         EXPECT_EQ(capture.end().value().size(), 0u);
     });
@@ -249,10 +207,9 @@ TEST(Graphs, AnotherThreadCannotEndACapture) {
 
 // keeps S14
 TEST(Graphs, ACaptureThatIsGivenUpLeavesTheStreamUsable) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
-        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
-        write(data, 0);
+    on_every_device([](Device& device, Stream stream) {
+        Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::pinned);
+        set_all(data, 0);
         {
             const Capture capture = stream.begin_capture().value();
             stream.launch(add_one, count, data).value();
@@ -264,14 +221,13 @@ TEST(Graphs, ACaptureThatIsGivenUpLeavesTheStreamUsable) {
 
 // keeps S14, S19, K10
 TEST(Graphs, ACaptureThatAnotherThreadDropsIsEndedByItsOwn) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
-        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
-        write(data, 0);
+    on_every_device([](Device& device, Stream stream) {
+        Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::pinned);
+        set_all(data, 0);
         {
             std::optional<Capture> capture = stream.begin_capture().value();
             stream.launch(add_one, count, data).value();
-            conformance::Thread other([&] {
+            Thread other([&] {
                 capture.reset();
                 EXPECT_TRUE(refused_as(stream.launch(add_one, count, data), Code::capture_error));
             });
@@ -322,8 +278,8 @@ TEST(Graphs, ACaptureThatForeignCodeEndedSaysSoAndTheStreamWorksAgain) {
     on_every_device([](Device& device) {
         if (device.is_cpu()) return;  // nobody but the runtime knows its streams
         Stream stream = device.create_stream().value();
-        Buffer<std::int32_t> data = shared(device, MemoryKind::pinned);
-        write(data, 4);
+        Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::pinned);
+        set_all(data, 4);
         {
             const ForeignStream foreign(device.facts().ordinal);
             Capture capture = stream.begin_capture().value();
@@ -354,12 +310,11 @@ TEST(Graphs, BelongToTheDeviceThatRecordedThem) {
 
 // keeps K13
 TEST(Graphs, AllocationInACaptureIsTheGraphsOrRefusedAndTheCaptureGoesOn) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
-        Buffer<std::int32_t> result = shared(device, MemoryKind::pinned);
-        write(result, 0);
+    on_every_device([](Device& device, Stream stream) {
+        Buffer<std::int32_t> result = shared_numbers(device, count, MemoryKind::pinned);
+        set_all(result, 0);
         Capture capture = stream.begin_capture().value();
-        const long before = conformance::driver_calls();
+        const long before = driver_calls();
         for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::managed}) {
             const auto refused = device.allocate<std::int32_t>(count, kind);
             if (device.is_cpu()) {
@@ -369,7 +324,7 @@ TEST(Graphs, AllocationInACaptureIsTheGraphsOrRefusedAndTheCaptureGoesOn) {
             if (kind == MemoryKind::managed && !device.capabilities().has(Feature::managed)) continue;
             EXPECT_TRUE(refused_as(refused, Code::capture_error));
         }
-        EXPECT_TRUE(unless_fault(conformance::driver_calls() == before)) << "the driver was asked";
+        EXPECT_TRUE(unless_fault(driver_calls() == before)) << "the driver was asked";
         Buffer<std::int32_t> scratch;
         if (device.capabilities().has(Feature::pools)) {
             scratch = stream.allocate<std::int32_t>(count).value();
@@ -390,7 +345,7 @@ TEST(Graphs, AllocationInACaptureIsTheGraphsOrRefusedAndTheCaptureGoesOn) {
             const GraphInstance instance = graph.instantiate().value();
             EXPECT_TRUE(refused_as(graph.instantiate(), Code::in_use));
             for (int round = 0; round < 3; ++round) {
-                write(result, 0);
+                set_all(result, 0);
                 stream.launch(instance).value();
                 expect_all(result, 2 * 0x01010102);
             }
@@ -402,20 +357,19 @@ TEST(Graphs, AllocationInACaptureIsTheGraphsOrRefusedAndTheCaptureGoesOn) {
 
 // keeps K10
 TEST(Graphs, WhatIsFreedWhileACaptureIsOpenIsFreedWhenItEnds) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> released = device.allocate<std::int32_t>(count).value();
         Buffer<std::int32_t> elsewhere = device.allocate<std::int32_t>(count).value();
-        Buffer<std::int32_t> result = shared(device, MemoryKind::pinned);
-        write(result, 0);
+        Buffer<std::int32_t> result = shared_numbers(device, count, MemoryKind::pinned);
+        set_all(result, 0);
         Capture capture = stream.begin_capture().value();
         stream.launch(add_one, count, result).value();
-        const long before = conformance::driver_calls();
+        const long before = driver_calls();
         EXPECT_TRUE(worked(released.release()));
         { Buffer<std::int32_t> passing = std::move(released); }
         // On another thread, too: a graph may be about to use it.
-        conformance::Thread([&] { EXPECT_TRUE(worked(elsewhere.release())); }).join();
-        EXPECT_TRUE(unless_fault(conformance::driver_calls() == before)) << "the driver was asked";
+        Thread([&] { EXPECT_TRUE(worked(elsewhere.release())); }).join();
+        EXPECT_TRUE(unless_fault(driver_calls() == before)) << "the driver was asked";
         const GraphInstance instance = capture.end().value().instantiate().value();
         stream.launch(instance).value();
         expect_all(result, 1);
@@ -423,3 +377,4 @@ TEST(Graphs, WhatIsFreedWhileACaptureIsOpenIsFreedWhenItEnds) {
 }
 
 }  // namespace
+}  // namespace conformance

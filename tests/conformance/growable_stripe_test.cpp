@@ -1,7 +1,6 @@
 // Growable buffers over several devices: handle k lies on device k mod n, one call lets all in, and any of them uses
 // all.
-#include "conformance.hpp"
-#include "pinned_buffer.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/growable_buffer.hpp>
 
@@ -10,26 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::pinned;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::GrowableBuffer;
-using isthmus::GrowableOptions;
-using isthmus::Growth;
-using isthmus::LaunchMode;
-using isthmus::LaunchOptions;
-using isthmus::MemoryPlace;
-using isthmus::Verdict;
 
 using Numbers = GrowableBuffer<std::int32_t>;
 using Devices = std::vector<const Device*>;
@@ -106,7 +87,7 @@ TEST(Growable, AStripeLiesOnItsDevicesInTurnAndEachOfThemUsesAllOfIt) {
             EXPECT_EQ(user.can_access(buffer).verdict, Verdict::yes);
             for (const std::size_t border : borders) {
                 const auto around = buffer.part(border - reach, 2 * reach).value();
-                (void)user.stream().launch(checked, conformance::add_one, around.size(), around).value();
+                (void)user.stream().launch(checked, add_one, around.size(), around).value();
             }
             user.synchronize().value();
         }
@@ -172,7 +153,7 @@ TEST(Growable, AStripeThatWasTrimmedGoesOnWithTheNextDevice) {
         EXPECT_TRUE(refused_as(buffer.resize(4 * n * granule + 1), Code::invalid_argument));
         device.synchronize().value();
         Device& last = usable(*stripe.back());
-        (void)last.stream().launch(checked, conformance::add_one, granule, buffer).value();
+        (void)last.stream().launch(checked, add_one, granule, buffer).value();
         last.synchronize().value();
         Buffer<std::int32_t> out = pinned(device, 1, -1);
         device.stream().copy(out, 0, buffer, granule - 1, 1).value();
@@ -207,7 +188,7 @@ TEST(Growable, AStripeThatNotAllReachIsRefusedAndNamesThePair) {
                 continue;
             }
             EXPECT_TRUE(unless_fault(!made));
-            if (conformance::fault_happened()) continue;  // the questions above had other answers
+            if (fault_happened()) continue;  // the questions above had other answers
             ASSERT_TRUE(refused_as(made, Code::unsupported));
             const std::string message(made.error().message());
             for (const Device* named : {static_cast<const Device*>(&device), other}) {
@@ -231,11 +212,11 @@ TEST(Growable, KernelsUpdateWordsInThePartsOfAStripeThatLieOnTheirDevice) {
         const bool one_device = stripe.front() == stripe.back();
         for (const Device* each : stripe) {
             Device& user = usable(*each);
-            const auto whole = user.stream().launch(checked, conformance::update_words, 10, buffer);
+            const auto whole = user.stream().launch(checked, update_words, 10, buffer);
             EXPECT_TRUE(one_device ? worked(whole) : refused_as(whole, Code::not_accessible));
             for (std::size_t handle = 0; handle < stripe.size(); ++handle) {
                 const auto part = buffer.part(handle * granule, 64).value();
-                const auto given = user.stream().launch(checked, conformance::update_words, 10, part);
+                const auto given = user.stream().launch(checked, update_words, 10, part);
                 EXPECT_TRUE(stripe[handle] == each ? worked(given) : refused_as(given, Code::not_accessible));
             }
             user.synchronize().value();
@@ -244,3 +225,4 @@ TEST(Growable, KernelsUpdateWordsInThePartsOfAStripeThatLieOnTheirDevice) {
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,6 +1,5 @@
 // Buffers that grow in place: the base stays, the content stays, a step costs three calls, and what is trimmed is gone.
-#include "conformance.hpp"
-#include "pinned_buffer.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/growable_buffer.hpp>
 
@@ -10,52 +9,20 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::pinned;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::GrowableBuffer;
-using isthmus::GrowableOptions;
-using isthmus::Growth;
-using isthmus::LaunchMode;
-using isthmus::LaunchOptions;
-using isthmus::MemoryKind;
-using isthmus::MemoryPlace;
-using isthmus::Result;
-using isthmus::Stream;
-using isthmus::Verdict;
-using isthmus::View;
 
 using Numbers = GrowableBuffer<std::int32_t>;
 constexpr std::size_t granule = (std::size_t{2} << 20) / sizeof(std::int32_t);  // elements; of every machine on record
 constexpr LaunchOptions checked{.mode = LaunchMode::checked};
 
-GrowableOptions on_the_host() {
-    GrowableOptions options;
-    options.where = MemoryPlace::Where::host;
-    return options;
-}
-
 // Does it grow in memory that the driver maps? Else at reserved host addresses.
-bool maps_memory(const Device& device) {
-    return device.capabilities().has(Feature::virtual_memory);
-}
-
 // In the device's own memory, or, where that is what the device uses, the host's.
 template <class Body>
 void on_every_growing_device(Body body) {
     on_every_device([&](Device& device) {
         const auto& can = device.capabilities();
-        const bool uses_host = can.memory == isthmus::MemoryModel::shared_dram && can.has(Feature::pageable_access);
+        const bool uses_host = can.memory == MemoryModel::shared_dram && can.has(Feature::pageable_access);
         if (device.is_cpu() || maps_memory(device) || uses_host) {
             body(device);
         } else {
@@ -70,7 +37,7 @@ void expect_filled(Device& device, const Numbers& buffer, std::size_t first, std
     Buffer<std::int32_t> out = pinned(device, elements, -1);
     const View<const std::int32_t> view{
         reinterpret_cast<const std::int32_t*>(static_cast<std::uintptr_t>(buffer.device_address())) + first, elements};
-    (void)device.stream().launch(checked, conformance::scale_into, elements, out, view, 1).value();
+    (void)device.stream().launch(checked, scale_into, elements, out, view, 1).value();
     auto seen = out.read_on_host().value();
     for (std::size_t at = 0; at < elements; ++at) ASSERT_EQ(seen[at], value) << "at " << first + at;
 }
@@ -97,7 +64,7 @@ TEST(Growable, GrowsWhereItIsAndKeepsWhatItHolds) {
             EXPECT_EQ(buffer.figures().handles, ++handles);
             expect_filled(device, buffer, 0, 100, 7);
         }
-        (void)device.stream().launch(checked, conformance::add_one, 100, buffer).value();
+        (void)device.stream().launch(checked, add_one, 100, buffer).value();
         expect_filled(device, buffer, 0, 100, 8);
         // The new end is memory like the beginning.
         device.stream().fill(buffer, 3).value();
@@ -186,14 +153,14 @@ TEST(Growable, TheHostLooksWhereTheMemoryIsItsOwnAndNowhereElse) {
         Numbers& shared = *made;
         shared.resize(100).value();
         for (std::int32_t& one : shared.write_on_host().value()) one = 5;
-        (void)device.stream().launch(checked, conformance::add_one, 100, shared).value();
+        (void)device.stream().launch(checked, add_one, 100, shared).value();
         {
             auto early = shared.read_on_host().value();
             EXPECT_EQ(early[99], 6);
             shared.resize(2 * granule).value();  // under an open view: what it shows stays where it is
             EXPECT_EQ(early.size(), 100u);
             EXPECT_EQ(early[0], 6);
-            EXPECT_TRUE(refused_as(device.stream().launch(checked, conformance::add_one, 100, shared), Code::in_use));
+            EXPECT_TRUE(refused_as(device.stream().launch(checked, add_one, 100, shared), Code::in_use));
         }
         device.stream().fill(shared, 9).value();
         auto view = shared.read_on_host().value();
@@ -230,7 +197,7 @@ TEST(Growable, TrimmingGivesWholeHandlesBackAndRefusesWhatWouldPullMemoryAway) {
         buffer.resize(2 * granule).value();
         device.stream().fill(buffer, 1).value();
         buffer.resize(1).value();
-        (void)device.stream().launch(checked, conformance::churn, 1, buffer, 1000).value();
+        (void)device.stream().launch(checked, churn, 1, buffer, 1000).value();
         EXPECT_TRUE(worked(buffer.trim()));  // waits for the kernel
         EXPECT_EQ(buffer.capacity(), granule);
         {
@@ -240,7 +207,7 @@ TEST(Growable, TrimmingGivesWholeHandlesBackAndRefusesWhatWouldPullMemoryAway) {
             EXPECT_TRUE(refused_as(buffer.trim(), Code::in_use));
         }
         Stream stream = device.create_stream().value();
-        isthmus::Capture capture = stream.begin_capture().value();
+        Capture capture = stream.begin_capture().value();
         EXPECT_TRUE(refused_as(buffer.trim(), Code::capture_error));
         EXPECT_TRUE(worked(capture.end()));
     });
@@ -254,13 +221,13 @@ TEST(Growable, AGraphGoesOnWithTheElementsThatItWasCapturedWith) {
         device.stream().fill(buffer, 0).value();
         device.synchronize().value();
         Stream stream = device.create_stream().value();
-        isthmus::Capture capture = stream.begin_capture().value();
-        (void)stream.launch(conformance::add_one, 100, buffer).value();
+        Capture capture = stream.begin_capture().value();
+        (void)stream.launch(add_one, 100, buffer).value();
         if (maps_memory(device)) {
             EXPECT_TRUE(refused_as(buffer.resize(2 * granule), Code::capture_error));
         }
-        std::optional<isthmus::Graph> graph = capture.end().value();
-        std::optional<isthmus::GraphInstance> again = graph->instantiate().value();
+        std::optional<Graph> graph = capture.end().value();
+        std::optional<GraphInstance> again = graph->instantiate().value();
         stream.launch(*again).value();
         stream.synchronize().value();
         buffer.resize(4 * granule).value();
@@ -293,8 +260,7 @@ TEST(Growable, OtherDevicesUseItWhereTheyWereLetIn) {
             Numbers closed = Numbers::make(device, granule).value();
             closed.resize(100).value();
             EXPECT_EQ(other.can_access(closed).verdict, Verdict::no);
-            EXPECT_TRUE(
-                refused_as(other.stream().launch(checked, conformance::add_one, 100, closed), Code::not_accessible));
+            EXPECT_TRUE(refused_as(other.stream().launch(checked, add_one, 100, closed), Code::not_accessible));
             Result<Numbers> open = Numbers::make(device, 4 * granule, {.also = {&other}});
             if (!open) {
                 EXPECT_TRUE(refused_as(open, Code::unsupported));
@@ -305,7 +271,7 @@ TEST(Growable, OtherDevicesUseItWhereTheyWereLetIn) {
             open->resize(3 * granule).value();
             device.stream().fill(*open, 20).value();
             device.synchronize().value();
-            (void)other.stream().launch(checked, conformance::add_one, 3 * granule, *open).value();
+            (void)other.stream().launch(checked, add_one, 3 * granule, *open).value();
             other.synchronize().value();
             expect_filled(device, *open, 3 * granule - 100, 100, 21);
         }
@@ -328,9 +294,10 @@ TEST(Growable, IsABufferToCopiesAndOutlivesItsHandleThere) {
         Buffer<std::int32_t> plain = std::move(grown);  // what grows no more is an ordinary buffer
         EXPECT_EQ(plain.size(), 100u);
         EXPECT_TRUE(refused_as(grown.resize(1), Code::invalid_handle));  // NOLINT(bugprone-use-after-move)
-        (void)device.stream().launch(checked, conformance::add_one, 100, plain).value();
+        (void)device.stream().launch(checked, add_one, 100, plain).value();
         EXPECT_TRUE(worked(plain.release()));
     });
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,6 +1,5 @@
 // Growable buffers as arguments: parts of one that shrank, words that kernels update, and one that is another's now.
-#include "conformance.hpp"
-#include "pinned_buffer.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/growable_buffer.hpp>
 #include <isthmus/read_back.hpp>
@@ -13,34 +12,12 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::GrowableBuffer;
-using isthmus::GrowableOptions;
-using isthmus::LaunchMode;
-using isthmus::LaunchOptions;
-using isthmus::MemoryKind;
-using isthmus::MemoryPlace;
-using isthmus::Stream;
 
 using Numbers = GrowableBuffer<std::int32_t>;
 constexpr std::size_t granule = (std::size_t{2} << 20) / sizeof(std::int32_t);  // elements
 constexpr LaunchOptions checked{.mode = LaunchMode::checked};
-
-GrowableOptions on_the_host() {
-    GrowableOptions options;
-    options.where = MemoryPlace::Where::host;
-    return options;
-}
 
 template <class Body>
 void on_every_growing_device(Body body) {
@@ -63,9 +40,9 @@ TEST(Growable, PartsOfABufferThatShrankAreRefusedUntilItHasThemAgain) {
             for (const LaunchMode mode :
                  {LaunchMode::relaxed, LaunchMode::checked, LaunchMode::strict, LaunchMode::staged}) {
                 for (const auto* const part : {&whole, &tail}) {
-                    const auto given = device.stream().launch({.mode = mode}, conformance::add_one, 50, *part);
+                    const auto given = device.stream().launch({.mode = mode}, add_one, 50, *part);
                     EXPECT_TRUE(refused_as(given, Code::invalid_argument));
-                    const auto told = device.stream().explain({.mode = mode}, conformance::add_one, 50, *part);
+                    const auto told = device.stream().explain({.mode = mode}, add_one, 50, *part);
                     ASSERT_TRUE(told.refusal.has_value());
                     EXPECT_EQ(told.refusal->code(), Code::invalid_argument);
                 }
@@ -76,7 +53,7 @@ TEST(Growable, PartsOfABufferThatShrankAreRefusedUntilItHasThemAgain) {
             EXPECT_TRUE(worked(nothing.read_on_host()));
         }
         buffer.resize(100).value();
-        (void)device.stream().launch(checked, conformance::add_one, 50, tail).value();
+        (void)device.stream().launch(checked, add_one, 50, tail).value();
         const std::vector<std::int32_t> all = isthmus::read_back(buffer).value();
         for (std::size_t at = 0; at < 100; ++at) ASSERT_EQ(all[at], at < 50 ? 1 : 2) << at;
     });
@@ -91,19 +68,19 @@ TEST(Growable, KernelsUpdateWordsInItWhereTheyMayInOtherMemoryOfThatPlace) {
             if (!made) continue;  // refused, as above
             made->resize(64).value();
             device.stream().fill(*made, 0u).value();
-            isthmus::SharedUse use;
+            SharedUse use;
             use.kind = made->kind() == MemoryKind::vmm ? MemoryKind::pinned : MemoryKind::host;
             const bool own = made->kind() == MemoryKind::vmm && !on_host;
             auto like = own ? device.allocate<std::uint32_t>(64, MemoryKind::device)
                             : device.allocate_shared<std::uint32_t>(64, use);
             device.stream().fill(like.value(), 0u).value();
-            const auto expected = device.stream().launch(checked, conformance::update_words, 100, *like);
-            const auto given = device.stream().launch(checked, conformance::update_words, 100, *made);
+            const auto expected = device.stream().launch(checked, update_words, 100, *like);
+            const auto given = device.stream().launch(checked, update_words, 100, *made);
             EXPECT_TRUE(!own || worked(given));
             EXPECT_TRUE(unless_fault(given.code() == expected.code()));
-            const conformance::UpdatedWords words{
+            const UpdatedWords words{
                 reinterpret_cast<std::uint32_t*>(static_cast<std::uintptr_t>(made->device_address())), 64};
-            const auto raw = device.stream().launch(checked, conformance::update_words, 100, words);
+            const auto raw = device.stream().launch(checked, update_words, 100, words);
             EXPECT_TRUE(unless_fault(raw.code() == expected.code()));
             // A launch with an address names no buffer that a copy on the calling thread could wait for.
             EXPECT_TRUE(worked(device.stream().synchronize()));
@@ -168,13 +145,13 @@ TEST(Growable, FillsOfMemoryOnTheHostKeepTheOrderOfTheirStream) {
         };
         stream.fill(*made, 1).value();
         for (std::int32_t round = 1; round <= 3; ++round) {
-            (void)stream.launch(checked, conformance::add_one, all, *made).value();
+            (void)stream.launch(checked, add_one, all, *made).value();
             stream.fill(*made, 10 * round).value();
         }
-        (void)stream.launch(checked, conformance::add_one, all, *made).value();
+        (void)stream.launch(checked, add_one, all, *made).value();
         expect(31);
         if (made->kind() == MemoryKind::vmm) {
-            const auto calls = [&](const char* name) { return conformance::driver_calls(name); };
+            const auto calls = [&](const char* name) { return driver_calls(name); };
             const long fills = calls("cuMemsetD32Async"), waits = calls("cuStreamSynchronize");
             stream.fill(*made, 0x12345678).value();  // two handles
             stream.fill_region(*made, {100, 0, 0}, {100, 1, 1}, 0x12345678).value();
@@ -192,10 +169,10 @@ TEST(Growable, FillsOfMemoryOnTheHostKeepTheOrderOfTheirStream) {
             made->resize(all).value();
             expect(7);
         }
-        isthmus::Capture capture = stream.begin_capture().value();
+        Capture capture = stream.begin_capture().value();
         EXPECT_TRUE(worked(stream.fill(*made, 50)));
-        (void)stream.launch(checked, conformance::add_one, all, *made).value();
-        const isthmus::GraphInstance instance = capture.end().value().instantiate().value();
+        (void)stream.launch(checked, add_one, all, *made).value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
         for (int round = 0; round < 2; ++round) {
             for (std::int32_t& one : made->write_on_host().value()) one = round;
             (void)stream.launch(instance).value();
@@ -214,22 +191,21 @@ TEST(Growable, CopiesReachOverItsHandlesInEveryDirection) {
             made->resize(granule + 100).value();
             constexpr std::size_t first = granule - 50, count = 100;
             Stream stream = device.create_stream().value();
-            Buffer<std::int32_t> from = conformance::pinned(device, count, 3),
-                                 to = conformance::pinned(device, count, 0);
+            Buffer<std::int32_t> from = pinned(device, count, 3), to = pinned(device, count, 0);
             auto plain = device.allocate<std::int32_t>(count).value();
             const auto round_trip = [&] {
                 stream.copy(*made, first, from, 0, count).value();
                 stream.copy(plain, 0, *made, first, count).value();
-                stream.launch(checked, conformance::add_one, count, plain).value();
+                stream.launch(checked, add_one, count, plain).value();
                 stream.copy(*made, first, plain, 0, count).value();
                 stream.copy(to, 0, *made, first, count).value();
             };
             round_trip();
             EXPECT_EQ(to.read_on_host().value()[0], 4);
             EXPECT_EQ(to.read_on_host().value()[count - 1], 4);
-            isthmus::Capture capture = stream.begin_capture().value();
+            Capture capture = stream.begin_capture().value();
             round_trip();
-            const isthmus::GraphInstance instance = capture.end().value().instantiate().value();
+            const GraphInstance instance = capture.end().value().instantiate().value();
             for (std::int32_t& one : from.write_on_host().value()) one = 8;
             (void)stream.launch(instance).value();
             EXPECT_EQ(to.read_on_host().value()[count - 1], 9);
@@ -247,7 +223,7 @@ TEST(Growable, AssignedThroughItsBaseItGrowsNoMore) {
         grown.resize(10).value();
         Buffer<std::int32_t> plain = device.allocate<std::int32_t>(10).value();
         Stream stream = device.create_stream().value();
-        isthmus::Capture capture = stream.begin_capture().value();  // the memory that grew ends behind it
+        Capture capture = stream.begin_capture().value();  // the memory that grew ends behind it
         Buffer<std::int32_t>& base = grown;
         base = std::move(plain);
         EXPECT_TRUE(refused_as(grown.resize(20), Code::invalid_handle));
@@ -267,3 +243,4 @@ TEST(Growable, TheSystemsMemoryIsNotCompressed) {
 }
 
 }  // namespace
+}  // namespace conformance

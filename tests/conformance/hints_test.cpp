@@ -1,31 +1,12 @@
 // Hints: never an error where nobody listens, counted, and never a change of content.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Advice;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::HintCounts;
-using isthmus::HintOutcome;
-using isthmus::HintPlace;
-using isthmus::HintReport;
-using isthmus::ManagedModel;
-using isthmus::MemoryKind;
-using isthmus::MemoryModel;
-using isthmus::Stream;
-using isthmus::Translation;
 
 constexpr std::size_t count = 1000;
 constexpr Advice all_advice[] = {Advice::read_mostly,           Advice::not_read_mostly, Advice::prefer_device,
@@ -40,7 +21,7 @@ Buffer<std::int32_t> filled(Device& device, MemoryKind kind) {
 }
 
 HintOutcome expected(Device& device, MemoryKind kind, bool advice) {
-    const isthmus::Capabilities& can = device.capabilities();
+    const Capabilities& can = device.capabilities();
     if (device.is_cpu()) return HintOutcome::not_needed;
     if (kind == MemoryKind::managed) {
         if (can.managed == ManagedModel::phase_guarded) return advice ? HintOutcome::unsupported : HintOutcome::done;
@@ -100,32 +81,32 @@ TEST(Hints, OfAPhaseGuardedMachineAttachAndGiveBack) {  // keeps K21, K6
     Stream one = device.create_stream().value();
     Stream other = device.create_stream().value();
     EXPECT_TRUE(worked(one.prefetch(buffer)));
-    EXPECT_TRUE(refused_as(other.launch(conformance::add_one, count, buffer), Code::in_use)) << "it is the first one's";
+    EXPECT_TRUE(refused_as(other.launch(add_one, count, buffer), Code::in_use)) << "it is the first one's";
     EXPECT_EQ(other.prefetch(buffer).value().outcome, HintOutcome::unsupported) << "a hint is no error";
-    EXPECT_TRUE(worked(one.launch(conformance::add_one, count, buffer)));
+    EXPECT_TRUE(worked(one.launch(add_one, count, buffer)));
     EXPECT_TRUE(worked(other.prefetch(buffer, HintPlace::on_host())));
     one.synchronize().value();
-    EXPECT_TRUE(worked(other.launch(conformance::add_one, count, buffer)));
+    EXPECT_TRUE(worked(other.launch(add_one, count, buffer)));
     EXPECT_EQ(buffer.read_on_host().value()[count - 1], 43);
 }
 
 TEST(Hints, ForStagedBuffersBringTheDevicesSideUpToDate) {  // keeps K21, L4
     Device& device = runtime().default_device();
     if (device.is_cpu()) GTEST_SKIP() << "nothing is staged on the CPU device";
-    isthmus::SharedUse two_sides;
+    SharedUse two_sides;
     two_sides.kind = MemoryKind::device;
     Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(count, two_sides).value();
     { buffer.write_on_host().value()[0] = 6; }
     const std::uint64_t before = buffer.staged_bytes();
     EXPECT_EQ(device.stream().prefetch(buffer).value().outcome, HintOutcome::done);
     EXPECT_EQ(buffer.staged_bytes(), before + buffer.size_bytes());
-    (void)device.stream().launch(conformance::add_one, 1, buffer).value();
+    (void)device.stream().launch(add_one, 1, buffer).value();
     EXPECT_EQ(buffer.staged_bytes(), before + buffer.size_bytes()) << "once is enough";
     EXPECT_EQ(buffer.read_on_host().value()[0], 7);
 }
 
 TEST(Hints, AboutNoBufferAnotherRuntimesOrNoNodeAreErrors) {  // keeps K21, K18
-    isthmus::Runtime second = isthmus::Runtime::open().value();
+    Runtime second = Runtime::open().value();
     on_every_device([&](Device& device) {
         Buffer<std::int32_t> mine = device.allocate<std::int32_t>(count, MemoryKind::pinned).value();
         Buffer<std::int32_t> theirs = second.cpu().allocate<std::int32_t>(count).value();
@@ -143,3 +124,4 @@ TEST(Hints, AboutNoBufferAnotherRuntimesOrNoNodeAreErrors) {  // keeps K21, K18
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,25 +1,13 @@
 // Launch modes on whatever machine this is: what each lets pass, what it costs, and what it says.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::LaunchMode;
-using isthmus::LaunchOptions;
-using isthmus::View;
 
 constexpr std::size_t count = 256;
 constexpr LaunchOptions checked{.mode = LaunchMode::checked};
@@ -36,9 +24,8 @@ TEST(LaunchMode, CheckedLetsPassExactlyWhatTheDeviceReaches) {  // keeps L3, L5,
         Buffer<std::int32_t> pageable = device.allocate_host<std::int32_t>(count).value();
         { (void)pageable.write_on_host().value(); }
         const bool reaches = device.is_cpu() || device.capabilities().has(Feature::pageable_access);
-        const auto by_buffer = device.stream().launch(checked, conformance::add_one, count, pageable);
-        const auto by_view =
-            device.stream().launch(checked, conformance::add_one, count, View<std::int32_t>{memory.data(), count});
+        const auto by_buffer = device.stream().launch(checked, add_one, count, pageable);
+        const auto by_view = device.stream().launch(checked, add_one, count, View<std::int32_t>{memory.data(), count});
         if (reaches) {
             EXPECT_TRUE(worked(by_buffer));
             EXPECT_TRUE(worked(by_view));
@@ -60,19 +47,18 @@ TEST(LaunchMode, CheckedLetsPassExactlyWhatTheDeviceReaches) {  // keeps L3, L5,
 
 TEST(LaunchMode, CheckedTakesOneDriverCallAndAsksNothingOfOwnedMemory) {  // keeps L3, K4
     Device& device = runtime().default_device();
-    if (device.is_cpu() || conformance::driver_calls() < 0) GTEST_SKIP() << "driver calls are counted on the simulator";
+    if (device.is_cpu() || driver_calls() < 0) GTEST_SKIP() << "driver calls are counted on the simulator";
     Buffer<std::int32_t> a = device.allocate<std::int32_t>(count).value();
     Buffer<std::int32_t> b = device.allocate<std::int32_t>(count).value();
     device.stream().fill_bytes(a, 0).value();
-    (void)device.stream().launch(checked, conformance::scale_into, count, b, a, 2).value();
+    (void)device.stream().launch(checked, scale_into, count, b, a, 2).value();
     for (const LaunchOptions& options :
          {checked, strict, LaunchOptions{.mode = LaunchMode::staged}, LaunchOptions{.mode = LaunchMode::relaxed}}) {
-        const isthmus::LaunchExplanation told =
-            device.stream().explain(options, conformance::scale_into, count, b, a, 2);
+        const LaunchExplanation told = device.stream().explain(options, scale_into, count, b, a, 2);
         EXPECT_TRUE(unless_fault(!told.refusal && told.driver_calls == 1));
-        const long before = conformance::driver_calls();
-        (void)device.stream().launch(options, conformance::scale_into, count, b, a, 2).value();
-        EXPECT_TRUE(unless_fault(conformance::driver_calls() - before == 1)) << isthmus::name(*options.mode);
+        const long before = driver_calls();
+        (void)device.stream().launch(options, scale_into, count, b, a, 2).value();
+        EXPECT_TRUE(unless_fault(driver_calls() - before == 1)) << isthmus::name(*options.mode);
     }
 }
 
@@ -80,18 +66,16 @@ TEST(LaunchMode, StrictTakesOnlyWhatTheLaunchDeviceAllocated) {  // keeps L2
     on_every_device([](Device& device) {
         Buffer<std::int32_t> own = device.allocate_shared<std::int32_t>(count).value();
         { (void)own.write_on_host().value(); }
-        EXPECT_TRUE(worked(device.stream().launch(strict, conformance::add_one, count, own)));
+        EXPECT_TRUE(worked(device.stream().launch(strict, add_one, count, own)));
         std::vector<std::int32_t> memory = zeros();
-        EXPECT_TRUE(refused_as(
-            device.stream().launch(strict, conformance::add_one, count, View<std::int32_t>{memory.data(), count}),
-            Code::unverified));
+        EXPECT_TRUE(refused_as(device.stream().launch(strict, add_one, count, View<std::int32_t>{memory.data(), count}),
+                               Code::unverified));
         EXPECT_EQ(memory[0], 0);
         for (std::size_t at = 0; at < runtime().device_count(); ++at) {
             Device& other = *runtime().device(at).value();
             if (&other == &device) continue;
             Buffer<std::int32_t> elsewhere = other.allocate_shared<std::int32_t>(count).value();
-            EXPECT_TRUE(
-                refused_as(device.stream().launch(strict, conformance::add_one, count, elsewhere), Code::wrong_device));
+            EXPECT_TRUE(refused_as(device.stream().launch(strict, add_one, count, elsewhere), Code::wrong_device));
         }
     });
 }
@@ -101,7 +85,7 @@ TEST(LaunchMode, ASpanIsForTheCpuDevice) {  // keeps A17
         std::vector<std::int32_t> memory = zeros();
         for (const LaunchMode mode : {LaunchMode::relaxed, LaunchMode::checked}) {
             const auto launched =
-                device.stream().launch({.mode = mode}, conformance::add_one, count, std::span<std::int32_t>(memory));
+                device.stream().launch({.mode = mode}, add_one, count, std::span<std::int32_t>(memory));
             if (device.is_cpu()) {
                 EXPECT_TRUE(worked(launched));
             } else {
@@ -116,15 +100,14 @@ TEST(LaunchMode, VerifyReturnsWhenTheKernelHasEnded) {  // keeps L11
     on_every_device([](Device& device) {
         Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count).value();
         { (void)data.write_on_host().value(); }
-        EXPECT_TRUE(worked(device.stream().launch(verify, conformance::churn, count, data, 1000)));
-        EXPECT_TRUE(worked(device.stream().synchronize(isthmus::Wait::never()))) << "nothing is left to wait for";
+        EXPECT_TRUE(worked(device.stream().launch(verify, churn, count, data, 1000)));
+        EXPECT_TRUE(worked(device.stream().synchronize(Wait::never()))) << "nothing is left to wait for";
     });
 }
 
 TEST(LaunchMode, ExplainAgreesWithTheLaunch) {  // keeps L5
     on_every_device([](Device& device) {
-        Buffer<std::int32_t> own =
-            device.allocate_shared<std::int32_t>(count, {.kind = isthmus::MemoryKind::device}).value();
+        Buffer<std::int32_t> own = device.allocate_shared<std::int32_t>(count, {.kind = MemoryKind::device}).value();
         { (void)own.write_on_host().value(); }
         Buffer<std::int32_t> pageable = device.allocate_host<std::int32_t>(count).value();
         { (void)pageable.write_on_host().value(); }
@@ -132,11 +115,11 @@ TEST(LaunchMode, ExplainAgreesWithTheLaunch) {  // keeps L5
         for (Buffer<std::int32_t>* buffer : {&own, &pageable, &none}) {
             for (const LaunchMode mode : {LaunchMode::relaxed, LaunchMode::checked, LaunchMode::strict}) {
                 if (mode == LaunchMode::relaxed && buffer == &pageable) continue;  // a GPU may fault on it
-                const auto told = device.stream().explain({.mode = mode}, conformance::add_one, count, *buffer);
+                const auto told = device.stream().explain({.mode = mode}, add_one, count, *buffer);
                 ASSERT_EQ(told.arguments.size(), 1u);
                 EXPECT_EQ(told.arguments[0].name, "data");
                 EXPECT_FALSE(told.arguments[0].sentence.empty());
-                const auto launched = device.stream().launch({.mode = mode}, conformance::add_one, count, *buffer);
+                const auto launched = device.stream().launch({.mode = mode}, add_one, count, *buffer);
                 if (told.refusal) {
                     ASSERT_TRUE(refused_as(launched, told.refusal->code()));
                     EXPECT_EQ(launched.error().text(), told.refusal->text());
@@ -151,7 +134,7 @@ TEST(LaunchMode, ExplainAgreesWithTheLaunch) {  // keeps L5
 
 // keeps L1: what a program gets that names no mode anywhere
 TEST(LaunchMode, RelaxedIsWhatARuntimeOpensWith) {
-    isthmus::Runtime another = isthmus::Runtime::open().value();
+    Runtime another = Runtime::open().value();
     for (std::size_t at = 0; at < another.device_count(); ++at) {
         Device& device = *another.device(at).value();
         EXPECT_EQ(device.stream().launch_mode(), LaunchMode::relaxed);
@@ -160,9 +143,10 @@ TEST(LaunchMode, RelaxedIsWhatARuntimeOpensWith) {
     // Memory that nobody can judge raises no warning there, as it does in checked mode.
     std::vector<std::int32_t> values(count, 1);
     const View<std::int32_t> raw{values.data(), values.size()};
-    EXPECT_TRUE(worked(another.cpu().stream().launch(conformance::add_one, count, raw)));
+    EXPECT_TRUE(worked(another.cpu().stream().launch(add_one, count, raw)));
     EXPECT_EQ(another.statistics().unverified_arguments, 0u);
     EXPECT_EQ(values.front(), 2);
 }
 
 }  // namespace
+}  // namespace conformance

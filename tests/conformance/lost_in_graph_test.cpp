@@ -1,28 +1,19 @@
 // A graph of two devices, one of which faults while it runs, in a process of its own.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
 
 #include <cstdint>
 
+namespace conformance {
 namespace {
-
-using conformance::refused_as;
-using conformance::runtime;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::GraphInstance;
-using isthmus::LaunchMode;
-using isthmus::Stream;
 
 TEST(LostInAGraph, ADeviceThatFaultsEndsTheGraphForAllWhoTakePart) {  // keeps R2, R5, S14
     if (runtime().device_count() < 3) GTEST_SKIP() << "one GPU only";
     Device& device = *runtime().device(0).value();
     Device& other = *runtime().device(1).value();
-    isthmus::SharedUse pinned;
-    pinned.kind = isthmus::MemoryKind::pinned;
+    SharedUse pinned;
+    pinned.kind = MemoryKind::pinned;
     Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(64, pinned).value();
     {
         auto view = data.write_on_host().value();
@@ -32,11 +23,11 @@ TEST(LostInAGraph, ADeviceThatFaultsEndsTheGraphForAllWhoTakePart) {  // keeps R
     Stream beside = other.create_stream().value();
     beside.set_launch_mode(LaunchMode::relaxed);
     // An address that nobody has, as a raw view: what relaxed lets through.
-    const isthmus::View<std::int32_t> nowhere{reinterpret_cast<std::int32_t*>(std::uintptr_t{0x10}), 64};
+    const View<std::int32_t> nowhere{reinterpret_cast<std::int32_t*>(std::uintptr_t{0x10}), 64};
     Capture capture = stream.begin_capture().value();
-    stream.launch(conformance::add_one, 64, data).value();
+    stream.launch(add_one, 64, data).value();
     beside.wait_stream(stream).value();
-    beside.launch(conformance::add_one, 64, nowhere).value();
+    beside.launch(add_one, 64, nowhere).value();
     stream.wait_stream(beside).value();
     {
         const GraphInstance instance = capture.end().value().instantiate().value();
@@ -56,3 +47,4 @@ TEST(LostInAGraph, ADeviceThatFaultsEndsTheGraphForAllWhoTakePart) {  // keeps R
 }
 
 }  // namespace
+}  // namespace conformance

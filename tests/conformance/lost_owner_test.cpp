@@ -1,7 +1,6 @@
 // Two GPUs, one of which faults: what lies in its memory is given to no other device, whichever way is taken. In a
 // process of its own; each test is one, because a device stays lost.
-#include "conformance.hpp"
-#include "pinned_buffer.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
 #include <isthmus/growable_buffer.hpp>
@@ -12,26 +11,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::pinned;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::CopyPath;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::GraphInstance;
-using isthmus::GrowableBuffer;
-using isthmus::LaunchMode;
-using isthmus::LaunchOptions;
-using isthmus::MemoryKind;
-using isthmus::Runtime;
-using isthmus::Stream;
-using isthmus::View;
 
 constexpr std::size_t count = 256;
 constexpr LaunchMode every_mode[] = {LaunchMode::relaxed, LaunchMode::strict, LaunchMode::checked, LaunchMode::staged,
@@ -40,7 +21,7 @@ constexpr LaunchMode every_mode[] = {LaunchMode::relaxed, LaunchMode::strict, La
 void lose(Device& device) {
     // An address that nobody has, as a raw view: what relaxed lets through.
     const View<std::int32_t> nowhere{reinterpret_cast<std::int32_t*>(std::uintptr_t{0x10}), count};
-    (void)device.stream().launch(LaunchOptions{.mode = LaunchMode::relaxed}, conformance::add_one, count, nowhere);
+    (void)device.stream().launch(LaunchOptions{.mode = LaunchMode::relaxed}, add_one, count, nowhere);
     EXPECT_FALSE(device.synchronize().ok());
     ASSERT_FALSE(device.healthy());
 }
@@ -71,14 +52,14 @@ TEST(LostOwner, ItsMemoryIsRefusedToOtherDevicesInEveryModeByEveryWay) {
         stripe.emplace(std::move(made).value());
         stripe->resize(std::size_t{1} << 20).value();  // a granule on each
         stream.fill(*stripe, 5).value();
-        (void)stream.launch(conformance::scale_into, count, out, *stripe, 2).value();
+        (void)stream.launch(scale_into, count, out, *stripe, 2).value();
         EXPECT_EQ(out.read_on_host().value()[count - 1], 10);
     }
     std::optional<GraphInstance> graph;
     if (peers) {
         Stream captured = device.create_stream().value();
         Capture capture = captured.begin_capture().value();
-        (void)captured.launch(conformance::scale_into, count, out, theirs.front(), 2).value();
+        (void)captured.launch(scale_into, count, out, theirs.front(), 2).value();
         graph.emplace(capture.end().value().instantiate().value());
         stream.launch(*graph).value();
         EXPECT_EQ(out.read_on_host().value()[count - 1], 14) << "while the owner is well";
@@ -86,7 +67,7 @@ TEST(LostOwner, ItsMemoryIsRefusedToOtherDevicesInEveryModeByEveryWay) {
     // In staged mode all of it is used while its owner is well.
     for (const Buffer<std::int32_t>& buffer : theirs) {
         const LaunchOptions staged{.mode = LaunchMode::staged};
-        ASSERT_TRUE(worked(stream.launch(staged, conformance::scale_into, count, out, buffer, 3)));
+        ASSERT_TRUE(worked(stream.launch(staged, scale_into, count, out, buffer, 3)));
         EXPECT_EQ(out.read_on_host().value()[count - 1], 21);
     }
     stream.fill(out, 0).value();
@@ -99,11 +80,11 @@ TEST(LostOwner, ItsMemoryIsRefusedToOtherDevicesInEveryModeByEveryWay) {
         SCOPED_TRACE(isthmus::name(buffer.kind()));
         for (const LaunchMode mode : every_mode) {
             const LaunchOptions options{.mode = mode};
-            const auto launched = stream.launch(options, conformance::scale_into, count, out, buffer, 3);
+            const auto launched = stream.launch(options, scale_into, count, out, buffer, 3);
             ASSERT_TRUE(refused_as(launched, Code::device_lost));
             EXPECT_NE(launched.error().message().find("'in'"), std::string_view::npos) << launched.error().text();
             EXPECT_FALSE(launched.error().remedy().empty());
-            const auto explained = stream.explain(options, conformance::scale_into, count, out, buffer, 3);
+            const auto explained = stream.explain(options, scale_into, count, out, buffer, 3);
             ASSERT_TRUE(explained.refusal.has_value());
             EXPECT_EQ(explained.refusal->code(), Code::device_lost);
         }
@@ -118,14 +99,13 @@ TEST(LostOwner, ItsMemoryIsRefusedToOtherDevicesInEveryModeByEveryWay) {
         EXPECT_TRUE(refused_as(stream.copy(buffer, own), Code::device_lost));
     }
     for (const LaunchMode mode : {LaunchMode::strict, LaunchMode::checked, LaunchMode::staged, LaunchMode::verify}) {
-        const auto launched = stream.launch(LaunchOptions{.mode = mode}, conformance::scale_into, count, out, raw, 3);
+        const auto launched = stream.launch(LaunchOptions{.mode = mode}, scale_into, count, out, raw, 3);
         EXPECT_TRUE(refused_as(launched, Code::device_lost)) << "by its address";
     }
     if (stripe) {
         for (const LaunchMode mode : every_mode) {
             const LaunchOptions options{.mode = mode};
-            EXPECT_TRUE(
-                refused_as(stream.launch(options, conformance::scale_into, count, out, *stripe, 3), Code::device_lost));
+            EXPECT_TRUE(refused_as(stream.launch(options, scale_into, count, out, *stripe, 3), Code::device_lost));
         }
         EXPECT_TRUE(refused_as(stream.fill(*stripe, 1), Code::device_lost));
     }
@@ -135,18 +115,17 @@ TEST(LostOwner, ItsMemoryIsRefusedToOtherDevicesInEveryModeByEveryWay) {
     {
         Stream captured = device.create_stream().value();
         Capture capture = captured.begin_capture().value();
-        EXPECT_TRUE(
-            refused_as(captured.launch(conformance::scale_into, count, out, theirs.front(), 2), Code::device_lost));
+        EXPECT_TRUE(refused_as(captured.launch(scale_into, count, out, theirs.front(), 2), Code::device_lost));
         EXPECT_TRUE(worked(capture.end()));
     }
     EXPECT_EQ(out.read_on_host().value()[count - 1], 0) << "nothing of it came out";
     // The other device works on with what is its own, and the host reads what host memory holds.
-    ASSERT_TRUE(worked(stream.launch(conformance::scale_into, count, out, own, 4)));
+    ASSERT_TRUE(worked(stream.launch(scale_into, count, out, own, 4)));
     EXPECT_EQ(out.read_on_host().value()[count - 1], 12);
     EXPECT_EQ(theirs.back().read_on_host().value()[count - 1], 7);
     Stream& cpu = runtime().cpu().stream();
     Buffer<std::int32_t> on_cpu = runtime().cpu().allocate_shared<std::int32_t>(count).value();
-    ASSERT_TRUE(worked(cpu.launch(conformance::scale_into, count, on_cpu, theirs.back(), 2)));
+    ASSERT_TRUE(worked(cpu.launch(scale_into, count, on_cpu, theirs.back(), 2)));
     EXPECT_EQ(on_cpu.read_on_host().value()[count - 1], 14);
 }
 
@@ -160,8 +139,8 @@ TEST(LostOwner, ARuntimeOpenedAfterwardsTakesAnotherDefault) {
         EXPECT_NE(first.default_device().index(), 0u);
     }
     std::vector<std::string> lines;
-    isthmus::RuntimeOptions options;
-    options.log = [&](isthmus::Severity, std::string_view line) { lines.emplace_back(line); };
+    RuntimeOptions options;
+    options.log = [&](Severity, std::string_view line) { lines.emplace_back(line); };
     Runtime second = Runtime::open(options).value();
     EXPECT_FALSE(second.device(0).value()->healthy());
     ASSERT_FALSE(lines.empty());
@@ -170,7 +149,7 @@ TEST(LostOwner, ARuntimeOpenedAfterwardsTakesAnotherDefault) {
     EXPECT_NE(next.index(), 0u) << "the next GPU that answers, or the CPU where there is none";
     EXPECT_TRUE(next.healthy());
     Buffer<std::int32_t> data = pinned(next, count, 1);
-    EXPECT_TRUE(worked(next.stream().launch(conformance::add_one, count, data)));
+    EXPECT_TRUE(worked(next.stream().launch(add_one, count, data)));
     EXPECT_EQ(data.read_on_host().value()[0], 2);
     const auto refused = second.device(0).value()->allocate<std::int32_t>(count);
     ASSERT_TRUE(refused_as(refused, Code::device_lost));
@@ -178,3 +157,4 @@ TEST(LostOwner, ARuntimeOpenedAfterwardsTakesAnotherDefault) {
 }
 
 }  // namespace
+}  // namespace conformance

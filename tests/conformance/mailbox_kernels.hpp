@@ -13,6 +13,9 @@ struct Question {
     std::uint32_t twice;  // 2 × number: a torn message shows
     std::uint8_t filler;
 };
+inline Question question_of(std::uint32_t number) {
+    return {number, 2 * number, static_cast<std::uint8_t>(number)};
+}
 struct Answer {
     std::uint64_t square;
     std::uint32_t number;

@@ -1,5 +1,5 @@
 // Mailboxes: messages to a kernel that runs and back, by loads and stores alone, on every machine.
-#include "conformance.hpp"
+#include "scenario.hpp"
 #include "mailbox_kernels.hpp"
 
 #include <isthmus/mailbox.hpp>
@@ -8,15 +8,11 @@
 #include <cstdint>
 #include <optional>
 
+namespace conformance {
 namespace {
 
-using namespace conformance;
-using namespace isthmus;
 using Mail = Mailbox<Question, Answer>;
 
-Question question_of(std::uint32_t number) {
-    return {number, 2 * number, static_cast<std::uint8_t>(number)};
-}
 void expect_answer(const Answer& answer, std::uint32_t number) {
     EXPECT_EQ(answer.number, number);
     EXPECT_EQ(answer.square, std::uint64_t{number} * number);
@@ -174,3 +170,4 @@ TEST(Mailbox, AKernelKnowsTheCapacityFromTheLength) {
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,26 +1,12 @@
 // Buffers of every kind: what may be had, who may look, what is refused.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::ManagedModel;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::SharedUse;
-using isthmus::Verdict;
 
 constexpr std::size_t count = 1000;
 
@@ -92,7 +78,7 @@ TEST(Memory, SharedBuffersOfEveryLawfulKindRoundTrip) {  // keeps G8, G11
                 for (std::size_t i = 0; i < count; ++i) view[i] = static_cast<std::int32_t>(i);
             }
             for (int round = 0; round < 3; ++round) {
-                const auto launched = device.stream().launch(conformance::add_one, count, buffer);
+                const auto launched = device.stream().launch(add_one, count, buffer);
                 ASSERT_TRUE(worked(launched));
             }
             {
@@ -103,7 +89,7 @@ TEST(Memory, SharedBuffersOfEveryLawfulKindRoundTrip) {  // keeps G8, G11
                 auto view = buffer.read_write_on_host().value();
                 for (std::int32_t& value : view) value *= 2;
             }
-            (void)device.stream().launch(conformance::add_one, count, buffer).value();
+            (void)device.stream().launch(add_one, count, buffer).value();
             auto view = buffer.read_on_host().value();
             ASSERT_EQ(view[10], 27);
         }
@@ -136,7 +122,7 @@ TEST(Memory, PageableMemoryReachesTheDeviceOnlyWhereTheRowSaysSo) {  // keeps A3
         }
         const bool reaches = device.capabilities().has(Feature::pageable_access);
         EXPECT_EQ(device.can_access(host).verdict, reaches ? Verdict::yes : Verdict::no);
-        const auto launched = device.stream().launch(conformance::add_one, count, host);
+        const auto launched = device.stream().launch(add_one, count, host);
         if (!reaches) {
             ASSERT_TRUE(refused_as(launched, Code::not_accessible));
             EXPECT_NE(launched.error().message().find("'add_one'"), std::string_view::npos);  // keeps L5
@@ -151,32 +137,31 @@ TEST(Memory, PageableMemoryReachesTheDeviceOnlyWhereTheRowSaysSo) {  // keeps A3
 
 TEST(Memory, HostMemorySaysWhereItLiesAndStrictPlacementIsHonest) {  // keeps H1, H2, H3
     on_every_device([](Device& device) {
-        for (const isthmus::Locality locality : {isthmus::Locality::anywhere, isthmus::Locality::local,
-                                                 isthmus::Locality::near_device, isthmus::Locality::interleaved}) {
+        for (const Locality locality :
+             {Locality::anywhere, Locality::local, Locality::near_device, Locality::interleaved}) {
             SCOPED_TRACE(isthmus::name(locality));
-            isthmus::HostPlacement placement;
+            HostPlacement placement;
             placement.locality = locality;
             placement.prefault = true;
             Buffer<std::uint8_t> buffer = device.allocate_host<std::uint8_t>(1 << 20, placement).value();
-            const isthmus::PlacementReport report = buffer.placement();
+            const PlacementReport report = buffer.placement();
             EXPECT_GE(report.page_bytes, 4096u);
-            if (report.placed == isthmus::Placed::fallback || report.placed == isthmus::Placed::unverifiable) {
+            if (report.placed == Placed::fallback || report.placed == Placed::unverifiable) {
                 EXPECT_FALSE(report.reason.empty());
             }
-            EXPECT_EQ(report.placed == isthmus::Placed::unasked, locality == isthmus::Locality::anywhere);
+            EXPECT_EQ(report.placed == Placed::unasked, locality == Locality::anywhere);
             auto view = buffer.write_on_host().value();
             view[view.size() - 1] = 1;
         }
-        isthmus::HostPlacement nowhere;
-        nowhere.locality = isthmus::Locality::node;
+        HostPlacement nowhere;
+        nowhere.locality = Locality::node;
         nowhere.node = 1000;
         nowhere.strict = true;
         const auto refused = device.allocate_host<std::uint8_t>(4096, nowhere);
         ASSERT_FALSE(refused.ok());
         EXPECT_FALSE(refused.error().remedy().empty());
         nowhere.strict = false;
-        EXPECT_EQ(device.allocate_host<std::uint8_t>(4096, nowhere).value().placement().placed,
-                  isthmus::Placed::fallback);
+        EXPECT_EQ(device.allocate_host<std::uint8_t>(4096, nowhere).value().placement().placed, Placed::fallback);
     });
 }
 
@@ -188,7 +173,7 @@ TEST(Memory, EmptyBuffersKeepTheirKindAndLaunchNothing) {  // keeps K3, K18
         EXPECT_EQ(device.allocate<std::int32_t>(0).value().kind(),
                   device.is_cpu() ? MemoryKind::host : MemoryKind::device);
         EXPECT_EQ(none.read_on_host().value().size(), 0u);
-        EXPECT_TRUE(worked(device.stream().launch(conformance::add_one, 0, none)));
+        EXPECT_TRUE(worked(device.stream().launch(add_one, 0, none)));
         EXPECT_TRUE(refused_as(device.allocate<std::int32_t>(static_cast<std::size_t>(-1)), Code::invalid_argument));
         EXPECT_TRUE(refused_as(device.allocate_shared<std::int64_t>(std::size_t{1} << 61), Code::invalid_argument));
     });
@@ -208,14 +193,14 @@ TEST(Memory, BuffersOutliveStreamsAndMovesKeepTheMemory) {
     on_every_device([](Device& device) {
         Buffer<std::int32_t> moved;
         {
-            isthmus::Stream stream = device.create_stream().value();
+            Stream stream = device.create_stream().value();
             Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(count).value();
             {
                 auto view = buffer.write_on_host().value();
                 for (std::int32_t& value : view) value = 1;
             }
-            (void)stream.launch(conformance::churn, count, buffer, 10000).value();
-            (void)stream.launch(conformance::add_one, count, buffer).value();
+            (void)stream.launch(churn, count, buffer, 10000).value();
+            (void)stream.launch(add_one, count, buffer).value();
             moved = std::move(buffer);
             EXPECT_TRUE(refused_as(buffer.release(), Code::invalid_handle));  // NOLINT(bugprone-use-after-move)
         }
@@ -235,7 +220,7 @@ TEST(Memory, TheKindIsWhatItWasAllocatedAsWhereverItsPagesAreAndSaysNothingOfAcc
         Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(count, use).value();
         { (void)buffer.write_on_host().value(); }
         EXPECT_EQ(buffer.kind(), MemoryKind::managed);  // its pages are the host's now
-        (void)device.stream().launch(conformance::add_one, count, buffer).value();
+        (void)device.stream().launch(add_one, count, buffer).value();
         device.synchronize().value();
         EXPECT_EQ(buffer.kind(), MemoryKind::managed);  // and now the GPU's, on most machines
         const bool shared_at_any_time = device.capabilities().managed != ManagedModel::phase_guarded;
@@ -260,3 +245,4 @@ TEST(Memory, ExportOfManagedViewedAndForeignMemoryIsRefusedEachInItsOwnWords) { 
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,26 +1,12 @@
 // Rings without a seam: the same memory twice in a row, for hosts and devices, in the order of operations.
-#include "conformance.hpp"
-#include "pinned_buffer.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/mirrored_ring.hpp>
 
 #include <cstdint>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::pinned;
-using conformance::refused_as;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::LaunchMode;
-using isthmus::LaunchOptions;
-using isthmus::MemoryPlace;
-using isthmus::MirroredRing;
-using isthmus::Result;
 
 using Ring = MirroredRing<std::int32_t>;
 constexpr LaunchOptions checked{.mode = LaunchMode::checked};
@@ -28,7 +14,7 @@ constexpr LaunchOptions checked{.mode = LaunchMode::checked};
 std::int32_t element(Device& device, const Ring& ring, std::size_t at) {
     Buffer<std::int32_t> out = pinned(device, 1, -1);
     const auto part = ring.part(at, 1).value();
-    (void)device.stream().launch(checked, conformance::scale_into, 1, out, part, 1).value();
+    (void)device.stream().launch(checked, scale_into, 1, out, part, 1).value();
     return out.read_on_host().value()[0];
 }
 
@@ -48,7 +34,7 @@ TEST(MirroredRing, WhatIsWrittenThroughOneCopyIsReadThroughTheOther) {
         {  // 100 elements across the end, without a seam
             auto across = ring.part(ring.capacity() - 50, 100).value();
             EXPECT_FALSE(across.independent());
-            (void)device.stream().launch(checked, conformance::add_one, 100, across).value();
+            (void)device.stream().launch(checked, add_one, 100, across).value();
         }
         EXPECT_EQ(element(device, ring, last), 1);
         EXPECT_EQ(element(device, ring, 0), 1);  // the 50 behind the end are the first 50
@@ -69,8 +55,8 @@ TEST(MirroredRing, AKernelReadsWhatItWroteThroughTheOtherCopyBehindTheFence) {
         if (!made) return;  // refused, as above
         Buffer<std::int32_t> seen = pinned(device, 1000, 0);
         device.stream().fill(*made, 0).value();
-        const auto launched = device.stream().launch(checked, conformance::write_and_read_alias, 1000, *made,
-                                                     std::uint64_t{made->capacity()}, seen);
+        const auto launched =
+            device.stream().launch(checked, write_and_read_alias, 1000, *made, std::uint64_t{made->capacity()}, seen);
         ASSERT_TRUE(worked(launched));
         auto view = seen.read_on_host().value();
         for (std::size_t at = 0; at < 1000; ++at) ASSERT_EQ(view[at], static_cast<std::int32_t>(at) + 1);
@@ -79,18 +65,17 @@ TEST(MirroredRing, AKernelReadsWhatItWroteThroughTheOtherCopyBehindTheFence) {
 
 // keeps V12: the simulator shows what a GPU may show, so that a forgotten fence is found
 TEST(MirroredRing, WithoutTheFenceAKernelOfTheSimulatorReadsWhatIsStaleAndItsEndIsAFence) {
-    (void)conformance::runtime();
-    if (conformance::driver_calls() < 0) GTEST_SKIP() << "what a real GPU reads is undefined; the CPU is coherent";
+    (void)runtime();
+    if (driver_calls() < 0) GTEST_SKIP() << "what a real GPU reads is undefined; the CPU is coherent";
     on_every_device([](Device& device) {
         if (device.is_cpu()) return;
         Result<Ring> made = Ring::make(device, 1000);
-        if (!made || made->kind() != isthmus::MemoryKind::vmm)
-            return;  // refused, as above; pages of the system are coherent
+        if (!made || made->kind() != MemoryKind::vmm) return;  // refused, as above; pages of the system are coherent
         Buffer<std::int32_t> seen = pinned(device, 1000, -1);
         device.stream().fill(*made, 7).value();
         for (const std::int32_t wanted : {7, 0}) {  // what the ring held before each launch
-            const auto launched = device.stream().launch(checked, conformance::write_and_read_alias_unfenced, 1000,
-                                                         *made, std::uint64_t{made->capacity()}, seen);
+            const auto launched = device.stream().launch(checked, write_and_read_alias_unfenced, 1000, *made,
+                                                         std::uint64_t{made->capacity()}, seen);
             ASSERT_TRUE(worked(launched));
             auto view = seen.read_on_host().value();
             for (std::size_t at = 0; at < 1000; ++at) {
@@ -101,7 +86,7 @@ TEST(MirroredRing, WithoutTheFenceAKernelOfTheSimulatorReadsWhatIsStaleAndItsEnd
         EXPECT_EQ(element(device, *made, made->capacity() + 999), 1000);
         // Through one copy alone a kernel is coherent with itself.
         const auto second = made->part(made->capacity(), 1000).value();
-        (void)device.stream().launch(checked, conformance::add_one, 1000, second).value();
+        (void)device.stream().launch(checked, add_one, 1000, second).value();
         EXPECT_EQ(element(device, *made, 999), 1001);
     });
 }
@@ -109,7 +94,7 @@ TEST(MirroredRing, WithoutTheFenceAKernelOfTheSimulatorReadsWhatIsStaleAndItsEnd
 // keeps V12, G8
 TEST(MirroredRing, TheHostSeesBothCopiesWhereTheMemoryLiesThere) {
     on_every_device([](Device& device) {
-        isthmus::MirroredOptions options;
+        MirroredOptions options;
         options.where = MemoryPlace::Where::host;
         const auto& can = device.capabilities();
         const bool possible =
@@ -129,7 +114,7 @@ TEST(MirroredRing, TheHostSeesBothCopiesWhereTheMemoryLiesThere) {
             isthmus::alias_fence();
             EXPECT_EQ(view[capacity - 1], -7);
         }
-        (void)device.stream().launch(checked, conformance::add_one, capacity, ring).value();
+        (void)device.stream().launch(checked, add_one, capacity, ring).value();
         auto view = ring.read_on_host().value();
         EXPECT_EQ(view[capacity], 1);
         EXPECT_EQ(view[2 * capacity - 1], -6);
@@ -139,7 +124,7 @@ TEST(MirroredRing, TheHostSeesBothCopiesWhereTheMemoryLiesThere) {
 // keeps V12: nothing takes one copy for memory apart from the other
 TEST(MirroredRing, PartsAndCopiesWithinItAreNotApart) {
     on_every_device([](Device& device) {
-        isthmus::MirroredOptions options;
+        MirroredOptions options;
         options.where = MemoryPlace::Where::host;
         Result<Ring> made = Ring::make(device, 1000, options);
         if (!made) return;  // refused, as above
@@ -150,7 +135,7 @@ TEST(MirroredRing, PartsAndCopiesWithinItAreNotApart) {
         auto second = ring.part(ring.capacity(), 10).value();
         const auto view = first.read_on_host().value();
         EXPECT_TRUE(refused_as(second.write_on_host(), Code::in_use));
-        EXPECT_TRUE(refused_as(device.stream().launch(checked, conformance::add_one, 10, second), Code::in_use));
+        EXPECT_TRUE(refused_as(device.stream().launch(checked, add_one, 10, second), Code::in_use));
     });
     on_every_device([](Device& device) {
         EXPECT_TRUE(refused_as(Ring::make(device, ~std::size_t{0}), Code::invalid_argument));
@@ -159,3 +144,4 @@ TEST(MirroredRing, PartsAndCopiesWithinItAreNotApart) {
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,6 +1,6 @@
 // Multicast objects in their order: joined by all devices, bound, mapped, undone. On the simulator alone: real drivers
 // are never asked for one from tests.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/multicast.hpp>
 
@@ -13,29 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::AddressReservation;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::ExportKinds;
-using isthmus::Feature;
-using isthmus::LaunchMode;
-using isthmus::LaunchOptions;
-using isthmus::Mapping;
-using isthmus::MulticastGroup;
-using isthmus::MulticastObject;
-using isthmus::PhysicalMemory;
-using isthmus::PhysicalOptions;
-using isthmus::RangeAccess;
-using isthmus::Result;
-using isthmus::Verdict;
 
 // V14: the order is the types'. Nothing is bound to a group or mapped from one, and nothing joins an object.
 template <class T>
@@ -89,12 +68,12 @@ std::size_t granule_of(const Device& device, std::size_t devices) {
 }
 
 // Two granules, joined by all that take part, with memory of each bound at its beginning.
-struct Scene {
+struct BoundTeam {
     Devices devices;
     std::size_t granule;
     MulticastObject object;
 
-    explicit Scene(const Devices& all)
+    explicit BoundTeam(const Devices& all)
         : devices(all), granule(granule_of(*all.front(), all.size())), object(completed(all, 2 * granule)) {
         for (const Device* device : devices) {
             object.bind(0, PhysicalMemory::create(*device, granule).value()).value();
@@ -171,7 +150,7 @@ TEST_F(Multicast, NothingIsBoundOrMappedBeforeAllDevicesWereAdded) {
 // keeps V14
 TEST_F(Multicast, EachDeviceBindsItsOwnMemoryAndUnbindsItAsItWasBound) {
     on_every_team([](const Devices& all) {
-        Scene scene(all);
+        BoundTeam scene(all);
         const std::size_t granule = scene.granule;
         for (const Device* device : all) {
             const PhysicalMemory memory = PhysicalMemory::create(*device, 2 * granule).value();
@@ -192,7 +171,7 @@ TEST_F(Multicast, EachDeviceBindsItsOwnMemoryAndUnbindsItAsItWasBound) {
         }
         if (!all.front()->capabilities().has(Feature::host_numa_virtual_memory)) return;
         PhysicalOptions on_host;
-        on_host.where = isthmus::MemoryPlace::Where::host_node;
+        on_host.where = MemoryPlace::Where::host_node;
         const PhysicalMemory host = PhysicalMemory::create(*all.front(), granule, on_host).value();
         EXPECT_TRUE(refused_as(scene.object.bind(0, host), Code::unsupported));
     });
@@ -201,7 +180,7 @@ TEST_F(Multicast, EachDeviceBindsItsOwnMemoryAndUnbindsItAsItWasBound) {
 // keeps V8, V14
 TEST_F(Multicast, MappedItIsForMultimemInstructionsOfItsDevicesAlone) {
     on_every_team([](const Devices& all) {
-        Scene scene(all);
+        BoundTeam scene(all);
         AddressReservation where = scene.reserve();
         EXPECT_TRUE(refused_as(where.map(4096, scene.object), Code::invalid_argument));
         Mapping mapping = where.map(0, scene.object).value();
@@ -217,7 +196,7 @@ TEST_F(Multicast, MappedItIsForMultimemInstructionsOfItsDevicesAlone) {
         EXPECT_EQ(answer.verdict, Verdict::no);
         EXPECT_NE(answer.reason.find("multimem"), std::string_view::npos) << answer.reason;
         const LaunchOptions checked{.mode = LaunchMode::checked};
-        EXPECT_TRUE(refused_as(first.stream().launch(checked, conformance::add_one, 16, view), Code::not_accessible));
+        EXPECT_TRUE(refused_as(first.stream().launch(checked, add_one, 16, view), Code::not_accessible));
     });
 }
 
@@ -228,7 +207,7 @@ TEST_F(Multicast, WhateverGoesFirstTheDriverSeesUnbindThenUnmapThenRelease) {
         const auto n = static_cast<long>(all.size());
         std::optional<Mapping> mapping;
         {
-            Scene scene(all);
+            BoundTeam scene(all);
             AddressReservation where = scene.reserve();
             mapping = where.map(0, scene.object).value();
             mapping->set_access(all).value();
@@ -241,7 +220,7 @@ TEST_F(Multicast, WhateverGoesFirstTheDriverSeesUnbindThenUnmapThenRelease) {
             EXPECT_TRUE(unless_fault(driver_calls(calls[at]) == before[at] + wanted[at])) << calls[at];
         }
         // The other way round: the object outlives its mapping, and what is bound stays bound.
-        Scene scene(all);
+        BoundTeam scene(all);
         {
             AddressReservation where = scene.reserve();
             Mapping short_lived = where.map(0, scene.object).value();
@@ -255,11 +234,11 @@ TEST_F(Multicast, WhateverGoesFirstTheDriverSeesUnbindThenUnmapThenRelease) {
 // keeps K10, V14: a capture is not disturbed, and what goes while it is open goes behind it
 TEST_F(Multicast, WhileACaptureIsOpenNothingIsJoinedBoundOrUnbound) {
     on_every_team([](const Devices& all) {
-        std::optional<Scene> scene(all);
+        std::optional<BoundTeam> scene(all);
         const PhysicalMemory memory = PhysicalMemory::create(*all.front(), scene->granule).value();
         MulticastGroup group = MulticastGroup::create(*all.front(), all.size(), 1).value();
-        isthmus::Stream stream = runtime().device(all.front()->index()).value()->create_stream().value();
-        isthmus::Capture capture = stream.begin_capture().value();
+        Stream stream = runtime().device(all.front()->index()).value()->create_stream().value();
+        Capture capture = stream.begin_capture().value();
         EXPECT_TRUE(refused_as(MulticastGroup::create(*all.front(), 2, 1), Code::capture_error));
         EXPECT_TRUE(refused_as(group.add(*all.front()), Code::capture_error));
         EXPECT_TRUE(refused_as(scene->object.bind(scene->granule, memory), Code::capture_error));
@@ -289,7 +268,7 @@ TEST_F(Multicast, WhatIsExportableIsFixedWhenItIsMade) {
         MulticastObject object = complete(shared, 1).value();  // the other process's word, and its fault if it is wrong
         const PhysicalMemory alone = PhysicalMemory::create(device, object.size_bytes()).value();
         EXPECT_TRUE(refused_as(object.bind(0, alone), Code::unsupported));
-        const isthmus::FileDescriptor none;
+        const FileDescriptor none;
         EXPECT_TRUE(refused_as(MulticastGroup::import_posix_fd(device, none, 2, 1), Code::invalid_argument));
     });
 }
@@ -303,7 +282,7 @@ TEST_F(Multicast, AnImportedGroupIsJoinedFromBothEndsAndThenBoundAndMappedThroug
         const PhysicalOptions shareable{.exports = ExportKinds::posix_fd};
         MulticastGroup made =
             MulticastGroup::create(first, all.size(), granule, {.exports = ExportKinds::posix_fd}).value();
-        const isthmus::FileDescriptor fd = made.export_posix_fd().value();
+        const FileDescriptor fd = made.export_posix_fd().value();
         auto import = MulticastGroup::import_posix_fd(*all.back(), fd, all.size(), granule);
         ASSERT_TRUE(worked(import));
         MulticastGroup& imported = *import;
@@ -330,7 +309,7 @@ TEST_F(Multicast, AnImportedGroupIsJoinedFromBothEndsAndThenBoundAndMappedThroug
         EXPECT_EQ(mapping.access(*all.back()), RangeAccess::read_write);
         EXPECT_TRUE(worked(there.unbind(*all.back(), 0)));
         // Memory that is no multicast object is none, whoever says so.
-        const isthmus::FileDescriptor plain =
+        const FileDescriptor plain =
             PhysicalMemory::create(first, granule, shareable).value().export_posix_fd().value();
         auto wrong = MulticastGroup::import_posix_fd(first, plain, all.size(), granule);
         if (wrong) {
@@ -340,3 +319,4 @@ TEST_F(Multicast, AnImportedGroupIsJoinedFromBothEndsAndThenBoundAndMappedThroug
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,5 +1,5 @@
 // The mistakes that the order checker finds, each beside its mended form, which stays silent.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
 
@@ -12,29 +12,8 @@
 #include <thread>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::refused_as;
-using conformance::scale_into;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Event;
-using isthmus::Feature;
-using isthmus::GraphInstance;
-using isthmus::LaunchReport;
-using isthmus::MemoryKind;
-using isthmus::OrderCheck;
-using isthmus::Result;
-using isthmus::Runtime;
-using isthmus::RuntimeOptions;
-using isthmus::ScopedStream;
-using isthmus::Severity;
-using isthmus::Stream;
 
 constexpr std::size_t count = 256;
 constexpr std::size_t half = count / 2;
@@ -266,7 +245,7 @@ TEST(Order, AViewOfManagedMemoryTellsNothingOfTheNextLaunch) {  // keeps S7
         Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
         earlier.fill(data, 7).value();
         earlier.synchronize().value();
-        const bool usable = first.path() != isthmus::LaunchPath::refuse && first.read_on_host().ok();
+        const bool usable = first.path() != LaunchPath::refuse && first.read_on_host().ok();
         if (usable) earlier.launch(add_one, count, first).value();
         earlier.launch(add_one, count, data).value();
         if (usable) {
@@ -462,10 +441,10 @@ TEST(Order, ARefusalHasChangedNothing) {  // keeps S7
     Stream later = device.create_stream().value();
     Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count).value();
     earlier.fill(data, 7).value();
-    const long before = conformance::driver_calls();
+    const long before = driver_calls();
     const auto refused = later.launch(add_one, count, data);
     EXPECT_TRUE(refused_as(refused, Code::not_ordered));
-    EXPECT_TRUE(unless_fault(conformance::driver_calls() == before)) << "before the driver is called";
+    EXPECT_TRUE(unless_fault(driver_calls() == before)) << "before the driver is called";
     later.wait_stream(earlier).value();
     EXPECT_TRUE(worked(later.launch(add_one, count, data)));
     EXPECT_EQ(data.read_on_host().value()[0], 8);
@@ -477,7 +456,7 @@ TEST(Order, TwoDevicesNeedAnOrderToo) {  // keeps S7
         if (checked.runtime.device_count() < 3) GTEST_SKIP() << "one GPU, or none";
         Device& here = *checked.runtime.device(0).value();
         Device& there = *checked.runtime.device(1).value();
-        isthmus::SharedUse use;
+        SharedUse use;
         use.kind = MemoryKind::pinned;
         const auto scenario = [&](Device&, bool mended) {
             Buffer<std::int32_t> data = here.allocate_shared<std::int32_t>(count, use).value();
@@ -509,4 +488,36 @@ TEST(Order, CopiesBetweenDevicesOrderThemselves) {  // keeps S7, K22
     EXPECT_TRUE(unless_fault(checked.violations() == 0));
 }
 
+// Where the buffer is staged, the copy has all of it uploaded first; it reads its own bytes only.
+TEST(Order, ACopyOfAPartToAnotherDeviceLeavesTheOtherPartsFree) {  // keeps S7, K22
+    for (const OrderCheck mode : {OrderCheck::report, OrderCheck::refuse}) {
+        Checked checked(mode);
+        if (checked.runtime.device_count() < 3) GTEST_SKIP() << "one GPU, or none";
+        Device& here = *checked.runtime.device(0).value();
+        Device& there = *checked.runtime.device(1).value();
+        isthmus::SharedUse use;
+        use.kind = MemoryKind::device;
+        const auto scenario = [&](Device&, bool mended) {
+            Buffer<std::int32_t> data = there.allocate_shared<std::int32_t>(count, use).value();
+            Buffer<std::int32_t> to = here.allocate<std::int32_t>(count).value();
+            for (std::int32_t& one : data.write_on_host().value()) one = 7;
+            Stream copier = here.create_stream().value();
+            Stream user = there.create_stream().value();
+            copier.copy(to, 0, data, 0, half).value();
+            isthmus::BufferPart<std::int32_t> part = data.part(mended ? half : half - 1, half).value();
+            Result<void> last = without_report(user.launch(add_one, half, part));
+            here.synchronize().value();
+            if (mended && last) {
+                const auto seen = data.read_on_host().value();
+                EXPECT_EQ(seen[half - 1], 7);
+                EXPECT_EQ(seen[half], 8);
+                EXPECT_EQ(seen[count - 1], 8);
+            }
+            return last;
+        };
+        judge_on(checked, mode, there, scenario);
+    }
+}
+
 }  // namespace
+}  // namespace conformance

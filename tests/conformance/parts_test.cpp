@@ -1,7 +1,6 @@
 // Parts of buffers: what uses one keeps nobody from another one, and everybody from what overlaps it.
-#include "conformance.hpp"
+#include "scenario.hpp"
 #include "gate.hpp"
-#include "pinned_buffer.hpp"
 
 #include <isthmus/graph.hpp>
 
@@ -12,30 +11,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::Gate;
-using conformance::leave_mark;
-using conformance::on_every_device;
-using conformance::pinned;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::scale_into;
-using conformance::unless_fault;
-using conformance::when_raised;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::BufferPart;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::GraphInstance;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::SharedUse;
-using isthmus::Stream;
-using isthmus::Wait;
 
 constexpr std::size_t count = 96;
 constexpr std::size_t third = count / 3;
@@ -146,7 +123,7 @@ TEST(Parts, AReleaseAndThoseWhoUsePartsOnOtherThreadsDoNotMeet) {  // keeps G8, 
             std::atomic<bool> begun{false};
             std::atomic<bool> stop{false};
             std::atomic<Code> last{Code::ok};
-            conformance::Thread user([&] {
+            Thread user([&] {
                 while ((last == Code::ok || last == Code::in_use) && !stop) {
                     last = stream.launch(add_one, third, part).code();
                     begun = true;
@@ -280,8 +257,7 @@ TEST(Parts, StagedAndPhaseGuardedMemoryGoesAsAWholeAndSaysSo) {  // keeps G8, K6
             if (!made) continue;
             const BufferPart<std::int32_t> first = made->part(0, third).value();
             const BufferPart<std::int32_t> middle = made->part(third, third).value();
-            const bool whole =
-                made->path() == isthmus::LaunchPath::stage || made->path() == isthmus::LaunchPath::attach;
+            const bool whole = made->path() == LaunchPath::stage || made->path() == LaunchPath::attach;
             EXPECT_EQ(first.independent(), !whole);
             {
                 auto all = made->write_on_host().value();
@@ -299,8 +275,7 @@ TEST(Parts, StagedAndPhaseGuardedMemoryGoesAsAWholeAndSaysSo) {  // keeps G8, K6
 }
 
 TEST(Parts, GraphsTakeAllOfABuffer) {  // keeps G9
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> buffer = pinned(device, count, 1);
         Capture capture = stream.begin_capture().value();
         stream.launch(add_one, third, buffer.part(third, third).value()).value();
@@ -332,3 +307,4 @@ TEST(Parts, StreamsMayUseDisjointPartsWithoutOrder) {  // keeps S7, G8
 }
 
 }  // namespace
+}  // namespace conformance

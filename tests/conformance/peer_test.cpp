@@ -1,20 +1,10 @@
 // Two GPUs: whose memory each may touch, and switching it.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 
+namespace conformance {
 namespace {
-
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::MemoryKind;
-using isthmus::Verdict;
 
 constexpr std::size_t count = 256;
 
@@ -38,7 +28,7 @@ TEST(Peer, DeviceMemoryFollowsPeerAccessAndPoolsDoNot) {  // keeps A4, A5, A15, 
     there.stream().fill_bytes(data, 0).value();
     there.synchronize().value();
     EXPECT_EQ(here.can_access(data).verdict, Verdict::no);
-    EXPECT_TRUE(refused_as(here.stream().launch(conformance::add_one, count, data), Code::not_accessible));
+    EXPECT_TRUE(refused_as(here.stream().launch(add_one, count, data), Code::not_accessible));
     const auto enabled = here.enable_peer_access(there);
     if (!enabled) {
         EXPECT_TRUE(refused_as(enabled, Code::unsupported)) << "no link between them";
@@ -49,17 +39,17 @@ TEST(Peer, DeviceMemoryFollowsPeerAccessAndPoolsDoNot) {  // keeps A4, A5, A15, 
     EXPECT_EQ(here.can_access(data).verdict, Verdict::yes);
     EXPECT_TRUE(here.can_access(there)) << "the coarse query follows";
     EXPECT_EQ(there.can_access(here).verdict, Verdict::no) << "one direction";
-    const long before = conformance::driver_calls();
+    const long before = driver_calls();
     EXPECT_TRUE(worked(here.enable_peer_access(there))) << "already so";
-    EXPECT_TRUE(unless_fault(conformance::driver_calls() == before));
-    (void)here.stream().launch(conformance::add_one, count, data).value();
+    EXPECT_TRUE(unless_fault(driver_calls() == before));
+    (void)here.stream().launch(add_one, count, data).value();
     here.synchronize().value();
-    (void)there.stream().launch(conformance::scale_into, count, seen, data, 3).value();
+    (void)there.stream().launch(scale_into, count, seen, data, 3).value();
     EXPECT_EQ(seen.read_on_host().value()[count - 1], 3);
     if (there.capabilities().has(Feature::pools)) {
         Buffer<std::int32_t> pooled = there.allocate<std::int32_t>(count, MemoryKind::pool).value();
         EXPECT_EQ(here.can_access(pooled).verdict, Verdict::no) << "peer access does not open a pool";
-        EXPECT_TRUE(refused_as(here.stream().launch(conformance::add_one, count, pooled), Code::not_accessible));
+        EXPECT_TRUE(refused_as(here.stream().launch(add_one, count, pooled), Code::not_accessible));
     }
     EXPECT_TRUE(worked(here.disable_peer_access(there)));
     EXPECT_EQ(here.can_access(data).verdict, Verdict::no);
@@ -70,7 +60,7 @@ TEST(Peer, ManagedAndPinnedMemoryNeedNoSwitch) {  // keeps A2, A7
     Device& here = *runtime().device(0).value();
     Device& there = *runtime().device(1).value();
     for (const MemoryKind kind : {MemoryKind::managed, MemoryKind::pinned}) {
-        isthmus::SharedUse use;
+        SharedUse use;
         use.kind = kind;
         Buffer<std::int32_t> data = there.allocate_shared<std::int32_t>(count, use).value();
         {
@@ -78,20 +68,21 @@ TEST(Peer, ManagedAndPinnedMemoryNeedNoSwitch) {  // keeps A2, A7
             for (std::int32_t& value : view) value = 4;
         }
         EXPECT_EQ(here.can_access(data).verdict, Verdict::yes) << isthmus::name(kind);
-        EXPECT_TRUE(worked(here.stream().launch(conformance::add_one, count, data)));
+        EXPECT_TRUE(worked(here.stream().launch(add_one, count, data)));
         EXPECT_EQ(data.read_on_host().value()[count - 1], 5) << isthmus::name(kind);
     }
 }
 
 TEST(Peer, ImpossiblePairsAreRefusedWithoutTheDriver) {  // keeps A4, R1
     Device& device = runtime().default_device();
-    const long before = conformance::driver_calls();
+    const long before = driver_calls();
     EXPECT_TRUE(refused_as(device.enable_peer_access(device), Code::invalid_argument));
     if (!device.is_cpu()) {
         EXPECT_TRUE(refused_as(device.enable_peer_access(runtime().cpu()), Code::unsupported));
         EXPECT_TRUE(refused_as(runtime().cpu().enable_peer_access(device), Code::unsupported));
     }
-    EXPECT_TRUE(unless_fault(conformance::driver_calls() == before));
+    EXPECT_TRUE(unless_fault(driver_calls() == before));
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,28 +1,13 @@
 // Memory in the order of streams: there at once, ordered elsewhere, freed behind the work, and pools with their
 // figures.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::MemoryKind;
-using isthmus::MemoryPool;
-using isthmus::PoolUsage;
-using isthmus::Result;
-using isthmus::Stream;
 
 constexpr std::size_t count = 1 << 12;
 
@@ -32,7 +17,7 @@ bool has_pools(const Device& device) {
 
 // What lies in a buffer that the CPU cannot see.
 std::int32_t last_value(Stream& stream, const Buffer<std::int32_t>& buffer, Device& device) {
-    isthmus::SharedUse pinned;
+    SharedUse pinned;
     if (!device.is_cpu()) pinned.kind = MemoryKind::pinned;
     Buffer<std::int32_t> out = device.allocate_shared<std::int32_t>(buffer.size(), pinned).value();
     stream.copy(out, buffer).value();
@@ -40,8 +25,7 @@ std::int32_t last_value(Stream& stream, const Buffer<std::int32_t>& buffer, Devi
 }
 
 TEST(Pool, MemoryOfAStreamIsThereAtOnceAndWhereThereIsNoneIsRefused) {  // keeps S3, K7
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Result<Buffer<std::int32_t>> made = stream.allocate<std::int32_t>(count);
         if (!device.is_cpu() && !has_pools(device)) {
             EXPECT_TRUE(refused_as(made, Code::unsupported));
@@ -51,7 +35,7 @@ TEST(Pool, MemoryOfAStreamIsThereAtOnceAndWhereThereIsNoneIsRefused) {  // keeps
         ASSERT_TRUE(worked(made));
         EXPECT_EQ(made->kind(), device.is_cpu() ? MemoryKind::host : MemoryKind::pool);
         stream.fill_bytes(*made, 0).value();
-        (void)stream.launch(conformance::add_one, count, *made).value();
+        (void)stream.launch(add_one, count, *made).value();
         EXPECT_EQ(last_value(stream, *made, device), 1);
     });
 }
@@ -74,10 +58,10 @@ TEST(Pool, AFirstUseOnAnotherStreamComesAfterTheAllocation) {  // keeps S3
         Stream user = device.create_stream().value();
         Buffer<std::int32_t> busy = maker.allocate<std::int32_t>(count).value();
         maker.fill_bytes(busy, 0).value();
-        (void)maker.launch(conformance::churn, count, busy, 2000).value();
+        (void)maker.launch(churn, count, busy, 2000).value();
         Buffer<std::int32_t> buffer = maker.allocate<std::int32_t>(count).value();
         user.fill_bytes(buffer, 0).value();
-        (void)user.launch(conformance::add_one, count, buffer).value();
+        (void)user.launch(add_one, count, buffer).value();
         EXPECT_EQ(last_value(user, buffer, device), 1);
     });
 }
@@ -96,17 +80,17 @@ TEST(Pool, WhatIsFreedIsNotReusedUnderRunningWork) {  // keeps S3
                 Buffer<std::int32_t> scratch = first.allocate<std::int32_t>(count).value();
                 first.fill_bytes(scratch, 0xFF).value();
                 second.wait_stream(first).value();
-                (void)first.launch(conformance::churn, count, busy, 2000).value();
-                (void)first.launch(conformance::scale_into, count, seen, scratch, 1).value();
-                (void)second.launch(conformance::churn, count, busy_too, 2000).value();
-                (void)second.launch(conformance::scale_into, count, seen_too, scratch, 1).value();
+                (void)first.launch(churn, count, busy, 2000).value();
+                (void)first.launch(scale_into, count, seen, scratch, 1).value();
+                (void)second.launch(churn, count, busy_too, 2000).value();
+                (void)second.launch(scale_into, count, seen_too, scratch, 1).value();
             }  // freed while both are still to read it
             Buffer<std::int32_t> next = second.allocate<std::int32_t>(count).value();
             Buffer<std::int32_t> other = first.allocate<std::int32_t>(count).value();
             second.fill_bytes(next, 0).value();
             first.fill_bytes(other, 0).value();
-            (void)second.launch(conformance::add_one, count, next).value();
-            (void)first.launch(conformance::add_one, count, other).value();
+            (void)second.launch(add_one, count, next).value();
+            (void)first.launch(add_one, count, other).value();
             EXPECT_EQ(last_value(second, next, device), 1);
             EXPECT_EQ(last_value(first, other, device), 1);
             EXPECT_EQ(last_value(first, seen, device), -1);
@@ -131,7 +115,7 @@ TEST(Pool, APoolApartHasItsOwnFiguresAndOutlivesItsHandle) {  // keeps K5
             EXPECT_GE(during.used_bytes, count * sizeof(std::int32_t));
             // What is reserved is the driver's own business: an H200 (580) reports 0 for small allocations, and keeps
             // some after a trim. The simulator is exact.
-            const bool exact = conformance::driver_calls() >= 0;
+            const bool exact = driver_calls() >= 0;
             if (exact) {
                 EXPECT_GE(during.reserved_bytes, during.used_bytes);
             }
@@ -149,7 +133,7 @@ TEST(Pool, APoolApartHasItsOwnFiguresAndOutlivesItsHandle) {  // keeps K5
             outlives = device.allocate<std::int32_t>(count, pool.allocator()).value();
         }
         stream.fill_bytes(outlives, 0).value();
-        (void)stream.launch(conformance::add_one, count, outlives).value();
+        (void)stream.launch(add_one, count, outlives).value();
         EXPECT_EQ(last_value(stream, outlives, device), 1);
     });
 }
@@ -180,9 +164,10 @@ TEST(Pool, ManagedPoolsAreThereWhereTheDriverMakesThem) {  // keeps K1, K7
         Buffer<std::int32_t> buffer = stream.allocate<std::int32_t>(count, pool->allocator()).value();
         EXPECT_EQ(buffer.kind(), MemoryKind::managed_pool);
         stream.fill_bytes(buffer, 0).value();
-        (void)stream.launch(conformance::add_one, count, buffer).value();
+        (void)stream.launch(add_one, count, buffer).value();
         EXPECT_EQ(buffer.read_on_host().value()[count - 1], 1);
     });
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,28 +1,12 @@
 // read_back: any buffer's content as a vector, and when that is refused.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::rounds;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::MemoryKind;
-using isthmus::read_back;
-using isthmus::SharedUse;
-using isthmus::Stream;
-using isthmus::Wait;
 
 constexpr std::size_t count = 1000;
 
@@ -46,8 +30,7 @@ std::vector<Buffer<std::int32_t>> of_every_kind(Device& device) {
 }
 
 TEST(ReadBack, WaitsForWhatWritesTheBufferWhateverItsMemory) {  // keeps S12
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         for (Buffer<std::int32_t>& data : of_every_kind(device)) {
             SCOPED_TRACE(isthmus::name(data.kind()));
             stream.fill_bytes(data, 0).value();
@@ -94,7 +77,7 @@ TEST(ReadBack, IsRefusedInACaptureWhereACopyIsFine) {  // keeps S12, S14
         Buffer<std::int32_t> copied = device.allocate<std::int32_t>(count).value();
         stream.fill_bytes(data, 0).value();
         stream.fill_bytes(copied, 0).value();
-        isthmus::Capture capture = stream.begin_capture().value();
+        Capture capture = stream.begin_capture().value();
         (void)stream.launch(add_one, count, data).value();
         const long before = driver_calls();
         const auto refused = read_back(data);
@@ -102,7 +85,7 @@ TEST(ReadBack, IsRefusedInACaptureWhereACopyIsFine) {  // keeps S12, S14
         EXPECT_NE(refused.error().remedy().find("copy"), std::string_view::npos);
         EXPECT_TRUE(unless_fault(driver_calls() == before));
         stream.copy(copied, data).value();
-        const isthmus::GraphInstance instance = capture.end().value().instantiate().value();
+        const GraphInstance instance = capture.end().value().instantiate().value();
         stream.launch(instance).value();
         EXPECT_EQ(read_back(copied).value()[count - 1], 1);
     });
@@ -125,3 +108,4 @@ TEST(ReadBack, SaysWhatStandsAgainstIt) {  // keeps S12, R1
 }
 
 }  // namespace
+}  // namespace conformance

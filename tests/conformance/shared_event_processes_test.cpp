@@ -1,4 +1,5 @@
 // Events of one process in another, over a channel: streams of each wait for what streams of the other recorded.
+#include "scenario.hpp"
 #include "gate.hpp"
 #include "two_processes.hpp"
 
@@ -7,27 +8,8 @@
 #include <optional>
 #include <utility>
 
+namespace conformance {
 namespace {
-
-using conformance::driver_calls;
-using conformance::Gate;
-using conformance::play;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Channel;
-using isthmus::ChannelMessage;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Event;
-using isthmus::ExportableBuffer;
-using isthmus::Feature;
-using isthmus::Result;
-using isthmus::SharedEventDescriptor;
-using isthmus::SharedMemoryDescriptor;
-using isthmus::Stream;
-using isthmus::Wait;
 
 using Numbers = ExportableBuffer<std::int32_t>;
 constexpr std::size_t count = 1000;
@@ -74,11 +56,6 @@ void pass(Channel& line) {
 void await(Channel& line) {
     EXPECT_EQ(line.receive().value().kind, your_turn);
 }
-void expect_all(const Buffer<std::int32_t>& buffer, std::int32_t value) {
-    const auto seen = buffer.read_on_host().value();
-    for (std::size_t at = 0; at < seen.size(); ++at) ASSERT_EQ(seen[at], value) << "at " << at;
-}
-
 // keeps I2: the wait is the device's, given while the work is known to run
 TEST(SharedEventProcesses, AStreamWaitsForWorkOfTheOtherProcess) {
     const auto exporter = [](Channel line) {
@@ -86,13 +63,13 @@ TEST(SharedEventProcesses, AStreamWaitsForWorkOfTheOtherProcess) {
         const std::optional<Event> mine = hand_out_event(device, line);
         if (!mine) return line.wait_received().value();
         Numbers data = hand_out_memory(device, line);
-        Buffer<std::int32_t> work = conformance::pinned(device, 1, 0);
+        Buffer<std::int32_t> work = pinned(device, 1, 0);
         Stream stream = device.create_stream().value();
         await(line);  // imported
         {
             Gate gate(device);
-            (void)stream.launch(conformance::when_raised, 1, gate.words(), work, 1).value();
-            if (data) (void)stream.launch(conformance::add_one, count, data).value();
+            (void)stream.launch(when_raised, 1, gate.words(), work, 1).value();
+            if (data) (void)stream.launch(add_one, count, data).value();
             Event last = *mine;
             stream.record(last).value();
             EXPECT_EQ(mine->finished().value(), !gate.holds());
@@ -110,16 +87,16 @@ TEST(SharedEventProcesses, AStreamWaitsForWorkOfTheOtherProcess) {
         EXPECT_TRUE(theirs->finished().value()) << "never recorded";
         EXPECT_TRUE(worked(theirs->synchronize(Wait::never())));
         Buffer<std::int32_t> data = take_in_memory(device, line);
-        Buffer<std::int32_t> out = conformance::pinned(device, count, -1);
+        Buffer<std::int32_t> out = pinned(device, count, -1);
         Stream stream = device.create_stream().value();
-        prepare(device, conformance::scale_into).value();  // loading code waits for streams that wait for others
+        prepare(device, scale_into).value();  // loading code waits for streams that wait for others
         pass(line);
         await(line);
         EXPECT_FALSE(theirs->finished().value());
         EXPECT_TRUE(refused_as(theirs->synchronize(Wait::never()), Code::not_ready));
         EXPECT_TRUE(refused_as(theirs->synchronize(Wait::at_most(std::chrono::milliseconds(1))), Code::timed_out));
         stream.wait(*theirs).value();
-        if (data) (void)stream.launch(conformance::scale_into, count, out, data, 5).value();
+        if (data) (void)stream.launch(scale_into, count, out, data, 5).value();
         EXPECT_FALSE(stream.finished().value());
         pass(line);
         EXPECT_TRUE(worked(theirs->synchronize()));
@@ -145,7 +122,7 @@ TEST(SharedEventProcesses, BothTakeTurnsWithoutWaitingForWork) {
                     EXPECT_EQ(driver_calls() - before, 1);
                 }
             }
-            if (data) (void)stream.launch(conformance::add_one, count, data).value();
+            if (data) (void)stream.launch(add_one, count, data).value();
             const long before = driver_calls();
             stream.record(mine).value();
             if (before >= 0) {
@@ -160,14 +137,14 @@ TEST(SharedEventProcesses, BothTakeTurnsWithoutWaitingForWork) {
         if (!mine) return line.wait_received().value();
         const std::optional<Event> theirs = take_in_event(device, line);
         Numbers data = hand_out_memory(device, line);
-        Buffer<std::int32_t> out = conformance::pinned(device, count, -1);
+        Buffer<std::int32_t> out = pinned(device, count, -1);
         Stream stream = device.create_stream().value();
         stream.wait(*mine).value();
         take_turns(line, data, *mine, *theirs, stream, true);
         await(line);
         stream.wait(*theirs).value();
         if (data) {
-            (void)stream.launch(conformance::scale_into, count, out, data, 1).value();
+            (void)stream.launch(scale_into, count, out, data, 1).value();
             expect_all(out, 2 * rounds);
         }
         EXPECT_TRUE(worked(theirs->synchronize()));
@@ -214,11 +191,11 @@ TEST(SharedEventProcesses, TheLastRecordIsWhoeversCameLast) {
         if (!shared) return;
         await(line);
         EXPECT_TRUE(shared->finished().value());
-        Buffer<std::int32_t> work = conformance::pinned(device, 1, 0);
+        Buffer<std::int32_t> work = pinned(device, 1, 0);
         Stream stream = device.create_stream().value();
         {
             Gate gate(device);
-            (void)stream.launch(conformance::when_raised, 1, gate.words(), work, 1).value();
+            (void)stream.launch(when_raised, 1, gate.words(), work, 1).value();
             stream.record(*shared).value();
             pass(line);
             await(line);
@@ -237,20 +214,20 @@ TEST(SharedEventProcesses, AKilledProcessHoldsNoHostForLongerThanItsDeadline) {
         Device& device = runtime().default_device();
         std::optional<Event> mine = hand_out_event(device, line);
         if (!mine) return line.wait_received().value();
-        Buffer<std::int32_t> work = conformance::pinned(device, 1, 0);
+        Buffer<std::int32_t> work = pinned(device, 1, 0);
         Stream stream = device.create_stream().value();
         await(line);
         Gate gate(device);
-        (void)stream.launch(conformance::when_raised, 1, gate.words(), work, 1).value();
+        (void)stream.launch(when_raised, 1, gate.words(), work, 1).value();
         stream.record(*mine).value();
         pass(line);
         await(line);
         (void)::raise(SIGKILL);
     };
     const auto importer = [](Channel line) {
-        isthmus::RuntimeOptions options;
+        RuntimeOptions options;
         options.wait_timeout = std::chrono::milliseconds(100);  // also that of the runtime's end
-        isthmus::Runtime own_runtime = isthmus::Runtime::open(options).value();
+        Runtime own_runtime = Runtime::open(options).value();
         Device& device = own_runtime.default_device();
         const std::optional<Event> theirs = take_in_event(device, line);
         if (!theirs) return;
@@ -279,3 +256,4 @@ TEST(SharedEventProcesses, AKilledProcessHoldsNoHostForLongerThanItsDeadline) {
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,6 +1,6 @@
 // Memory of the host that several processes use, on every machine and on the CPU device: here within one process, where
 // each import is a mapping of its own; in two processes in shared_memory_processes_test.cpp.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/shared_memory.hpp>
 
@@ -19,28 +19,8 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
+namespace conformance {
 namespace {
-
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::ExportableBuffer;
-using isthmus::ExportableOptions;
-using isthmus::FileDescriptor;
-using isthmus::LaunchPath;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::SeenBy;
-using isthmus::SharedMemoryDescriptor;
-using isthmus::SharedUse;
-using isthmus::SharingRung;
-using isthmus::Use;
 
 using Numbers = ExportableBuffer<std::int32_t>;
 constexpr std::size_t count = 1000;
@@ -52,7 +32,7 @@ Result<SharedMemoryDescriptor> received(const SharedMemoryDescriptor& sent, int 
     return SharedMemoryDescriptor::received(sent.bytes(), std::move(fds));
 }
 Result<Buffer<std::int32_t>> import(Device& device, const SharedMemoryDescriptor& sent, int file,
-                                    const isthmus::ImportOptions& options = {}) {
+                                    const ImportOptions& options = {}) {
     Result<SharedMemoryDescriptor> arrived = received(sent, file);
     if (!arrived) return arrived.error();
     return isthmus::import_memory<std::int32_t>(device, std::move(arrived).value(), options);
@@ -60,10 +40,6 @@ Result<Buffer<std::int32_t>> import(Device& device, const SharedMemoryDescriptor
 bool all(const Buffer<std::int32_t>& buffer, std::int32_t value) {
     const auto seen = buffer.read_on_host().value();
     return std::all_of(seen.begin(), seen.end(), [value](std::int32_t element) { return element == value; });
-}
-void write(Buffer<std::int32_t>& buffer, std::int32_t value) {
-    auto view = buffer.write_on_host().value();
-    std::fill(view.begin(), view.end(), value);
 }
 void add_one(Device& device, Buffer<std::int32_t>& buffer) {
     (void)device.stream().launch(conformance::add_one, buffer.size(), buffer).value();
@@ -84,7 +60,7 @@ TEST(SharedHostMemory, HostsAndDevicesOfBothSidesUseTheSameBytes) {
             EXPECT_EQ(sent.facts().bytes, count * sizeof(std::int32_t));
             EXPECT_EQ(sent.facts().mapped_bytes, static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
             EXPECT_EQ(sent.facts().device, device.facts().uuid);
-            isthmus::ImportOptions taking;
+            ImportOptions taking;
             taking.use = use;
             Buffer<std::int32_t> theirs = import(device, sent, sent.fds()[0], taking).value();
             EXPECT_EQ(theirs.size(), count);
@@ -96,7 +72,7 @@ TEST(SharedHostMemory, HostsAndDevicesOfBothSidesUseTheSameBytes) {
             if (use.kind == MemoryKind::device && !device.is_cpu()) {
                 EXPECT_EQ(mine.path(), LaunchPath::stage);
             }
-            write(mine, 4);
+            set_all(mine, 4);
             EXPECT_TRUE(worked(isthmus::flush_shared(mine)));
             EXPECT_TRUE(worked(isthmus::invalidate_shared(theirs)));
             EXPECT_TRUE(all(theirs, 4));
@@ -118,7 +94,7 @@ TEST(SharedHostMemory, HostsAndDevicesOfBothSidesUseTheSameBytes) {
 TEST(SharedHostMemory, EveryDeviceImportsWhatAnyOtherOneExports) {
     on_every_device([](Device& device) {
         Numbers mine = Numbers::make(device, count, by_cpus).value();
-        write(mine, 1);
+        set_all(mine, 1);
         const SharedMemoryDescriptor sent = mine.export_memory().value();
         for (std::size_t at = 0; at < runtime().device_count(); ++at) {
             Device& other = *runtime().device(at).value();
@@ -127,7 +103,7 @@ TEST(SharedHostMemory, EveryDeviceImportsWhatAnyOtherOneExports) {
             EXPECT_TRUE(worked(isthmus::flush_shared(theirs)));
             EXPECT_TRUE(all(mine, static_cast<std::int32_t>(at) + 2));
             EXPECT_TRUE(refused_as(export_memory(theirs), Code::unsupported));
-            EXPECT_EQ(theirs.can_export().verdict, isthmus::Verdict::no);
+            EXPECT_EQ(theirs.can_export().verdict, Verdict::no);
         }
     });
 }
@@ -179,7 +155,7 @@ TEST(SharedHostMemory, TurnsThatWouldLoseSomethingAreRefused) {
 TEST(SharedHostMemory, TheExporterMayEndFirstAndThenExportsNoMore) {
     on_every_device([](Device& device) {
         Numbers mine = Numbers::make(device, count, by_cpus).value();
-        write(mine, 5);
+        set_all(mine, 5);
         const SharedMemoryDescriptor sent = mine.export_memory().value();
         EXPECT_TRUE(worked(mine.release()));
         EXPECT_TRUE(refused_as(export_memory(mine), Code::invalid_handle));
@@ -199,7 +175,7 @@ TEST(SharedHostMemory, ASteadyStateImportsNothing) {
             isthmus::import_memory<std::int32_t>(device, mine.export_memory().value()).value();
         const long before = driver_calls();
         for (std::int32_t round = 0; round < 10; ++round) {
-            write(mine, round);
+            set_all(mine, round);
             EXPECT_TRUE(worked(isthmus::flush_shared(mine)));
             EXPECT_TRUE(worked(isthmus::invalidate_shared(theirs)));
             EXPECT_TRUE(all(theirs, round));
@@ -248,7 +224,7 @@ TEST(SharedHostMemory, AFileThatIsNotWhatItsDescriptorSaysIsRefused) {
         EXPECT_TRUE(refused_as(answers(in), Code::peer_broke_rules));
         EXPECT_TRUE(worked(answers(good))) << "as before";
         // More than this process lets another one have it map, and elements of another size.
-        isthmus::ImportOptions small;
+        ImportOptions small;
         small.most_bytes = bytes - 1;
         EXPECT_TRUE(refused_as(import(device, sent, good.get(), small), Code::out_of_memory));
         EXPECT_TRUE(refused_as(isthmus::import_memory<std::int64_t>(device, received(sent, good.get()).value()),
@@ -270,3 +246,4 @@ TEST(SharedHostMemory, FilesOfTheHostAndOfGpusAreNotTakenForEachOther) {
 }
 
 }  // namespace
+}  // namespace conformance

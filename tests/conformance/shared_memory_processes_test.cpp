@@ -1,7 +1,6 @@
 // Memory in two processes, over a channel: kernels of each read what kernels of the other wrote, and hosts where they
 // see it.
-#include "conformance.hpp"
-#include "pinned_buffer.hpp"
+#include "scenario.hpp"
 #include "two_processes.hpp"
 
 #include <isthmus/shared_memory.hpp>
@@ -14,25 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::driver_calls;
-using conformance::play;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Channel;
-using isthmus::ChannelMessage;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::ExportableBuffer;
-using isthmus::ExportableOptions;
-using isthmus::Feature;
-using isthmus::Result;
-using isthmus::SeenBy;
-using isthmus::SharedMemoryDescriptor;
-using isthmus::SharingRung;
 
 using Numbers = ExportableBuffer<std::int32_t>;
 constexpr std::size_t count = 1000;
@@ -40,22 +22,18 @@ constexpr int rounds = 5;
 enum Kind : std::uint32_t { memory, no_memory, your_turn };
 
 std::int32_t last_of(Device& device, const Buffer<std::int32_t>& buffer) {
-    Buffer<std::int32_t> out = conformance::pinned(device, count, -1);
-    (void)device.stream().launch(conformance::scale_into, count, out, buffer, 1).value();
+    Buffer<std::int32_t> out = pinned(device, count, -1);
+    (void)device.stream().launch(scale_into, count, out, buffer, 1).value();
     const auto seen = out.read_on_host().value();
     for (std::size_t at = 1; at < count; ++at) EXPECT_EQ(seen[at], seen[0]) << "at " << at;
     return seen[count - 1];
 }
 
-bool counted(const Device& device) {
-    return !device.is_cpu() && driver_calls() >= 0;
-}
-
 // Four kernels over the shared buffer: four calls, where they are counted.
-void add_four(isthmus::Stream& stream, Buffer<std::int32_t>& buffer, bool uncounted) {
+void add_four(Stream& stream, Buffer<std::int32_t>& buffer, bool uncounted) {
     const long before = driver_calls();
     for (int launch = 0; launch < 4; ++launch) {
-        (void)stream.launch(conformance::add_one, count, buffer).value();
+        (void)stream.launch(add_one, count, buffer).value();
     }
     if (!uncounted) {
         EXPECT_EQ(driver_calls() - before, 4);
@@ -93,14 +71,14 @@ void take_turns(const ExportableOptions& options) {
         Device& device = runtime().default_device();
         Numbers mine = hand_out(device, line, options);
         if (!mine) return;
-        isthmus::Stream stream = device.create_stream().value();
+        Stream stream = device.create_stream().value();
         for (int round = 0; round < rounds; ++round) {
-            add_four(stream, mine, round == 0 || !counted(device));
+            add_four(stream, mine, round == 0 || !counts_calls(device));
             line.send(your_turn, {}).value();
             EXPECT_EQ(line.receive().value().kind, your_turn);
             EXPECT_EQ(last_of(device, mine), 8 * (round + 1)) << "what the importer's kernels wrote";
         }
-        if (counted(device)) {
+        if (counts_calls(device)) {
             const bool tried = mine.rung() != SharingRung::posix_fd;
             EXPECT_EQ(driver_calls("cuMemExportToShareableHandle") + driver_calls("cuIpcGetMemHandle"), tried ? 2 : 1);
         }
@@ -111,9 +89,9 @@ void take_turns(const ExportableOptions& options) {
         Device& device = runtime().default_device();
         Buffer<std::int32_t> theirs = take_in(device, line);
         if (!theirs) return;
-        isthmus::Stream stream = device.create_stream().value();
+        Stream stream = device.create_stream().value();
         // A GPU's, whichever rung it came by: by file descriptor, by fabric handle or by an older one.
-        EXPECT_EQ(theirs.kind(), device.is_cpu() ? isthmus::MemoryKind::host : isthmus::MemoryKind::imported);
+        EXPECT_EQ(theirs.kind(), device.is_cpu() ? MemoryKind::host : MemoryKind::imported);
         EXPECT_TRUE(device.can_access(theirs));
         EXPECT_EQ(static_cast<bool>(runtime().cpu().can_access(theirs)), device.is_cpu());
         const auto address = reinterpret_cast<const void*>(theirs.device_address());
@@ -121,11 +99,11 @@ void take_turns(const ExportableOptions& options) {
         for (int round = 0; round < rounds; ++round) {
             EXPECT_EQ(line.receive().value().kind, your_turn);
             EXPECT_EQ(last_of(device, theirs), 8 * round + 4) << "what the exporter's kernels wrote";
-            add_four(stream, theirs, round == 0 || !counted(device));
+            add_four(stream, theirs, round == 0 || !counts_calls(device));
             line.send(your_turn, {}).value();
         }
         EXPECT_EQ(line.receive().value().kind, your_turn);
-        if (counted(device)) {
+        if (counts_calls(device)) {
             EXPECT_EQ(driver_calls("cuMemImportFromShareableHandle") + driver_calls("cuIpcOpenMemHandle_v2"), 1)
                 << "once, however often it is used";
         }
@@ -173,7 +151,7 @@ TEST(SharedMemoryProcesses, AnOlderHandleIsOpenedOnceAndChecked) {
             }
             EXPECT_TRUE(refused_as(import(larger), Code::invalid_argument)) << "the driver tells its size";
             ASSERT_TRUE(worked(import(message.bytes))) << "whoever let go may take it in again";
-            if (counted(device)) {
+            if (counts_calls(device)) {
                 EXPECT_EQ(driver_calls("cuIpcOpenMemHandle_v2"), driver_calls("cuIpcCloseMemHandle"));
             }
         }
@@ -204,7 +182,7 @@ TEST(SharedMemoryProcesses, TheMemoryOutlivesAnExporterThatIsKilled) {
             EXPECT_EQ(line.receive().value().kind, your_turn);
             line.send(your_turn, {}).value();
             EXPECT_TRUE(refused_as(line.receive(), Code::peer_lost));
-            (void)device.stream().launch(conformance::add_one, count, theirs).value();
+            (void)device.stream().launch(add_one, count, theirs).value();
             EXPECT_EQ(last_of(device, theirs), 42);
             EXPECT_TRUE(worked(theirs.release()));
         };
@@ -223,7 +201,7 @@ void add_two(Device& device, Buffer<std::int32_t>& buffer) {
         auto view = buffer.read_write_on_host().value();
         for (std::int32_t& each : view) ++each;
     }
-    (void)device.stream().launch(conformance::add_one, count, buffer).value();
+    (void)device.stream().launch(add_one, count, buffer).value();
 }
 void hand_over(Channel& line, const Buffer<std::int32_t>& buffer) {
     EXPECT_TRUE(worked(isthmus::flush_shared(buffer)));
@@ -237,8 +215,8 @@ void take_over(Channel& line, Buffer<std::int32_t>& buffer) {
 // keeps I1, I7: in place, and where each side's device has a copy
 TEST(SharedMemoryProcesses, HostsAndKernelsOfBothTakeTurnsWithMemoryOfTheHost) {
     for (const bool copied : {false, true}) {
-        isthmus::SharedUse use;
-        if (copied) use.kind = isthmus::MemoryKind::device;
+        SharedUse use;
+        if (copied) use.kind = MemoryKind::device;
         const auto exporter = [&](Channel line) {
             Device& device = runtime().default_device();
             Numbers mine = hand_out(device, line, {.seen_by = SeenBy::cpus_and_gpus, .use = use});
@@ -298,7 +276,7 @@ TEST(SharedMemoryProcesses, AnotherUserImportsWhatItWasSent) {
             Buffer<std::int32_t> theirs = taken_in(device, std::move(message));
             take_over(line, theirs);
             EXPECT_EQ(last_of(device, theirs), 6);
-            (void)device.stream().launch(conformance::add_one, count, theirs).value();
+            (void)device.stream().launch(add_one, count, theirs).value();
             hand_over(line, theirs);
             line.wait_received().value();
         };
@@ -307,3 +285,4 @@ TEST(SharedMemoryProcesses, AnotherUserImportsWhatItWasSent) {
 }
 
 }  // namespace
+}  // namespace conformance

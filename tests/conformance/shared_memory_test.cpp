@@ -1,7 +1,6 @@
 // Memory that is exported and imported: here within one process, where each import is a mapping of its own; in
 // two processes in shared_memory_processes_test.cpp.
-#include "conformance.hpp"
-#include "pinned_buffer.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/export_probe.hpp>
 #include <isthmus/shared_memory.hpp>
@@ -15,29 +14,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::pinned;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::ExportableBuffer;
-using isthmus::ExportFinding;
-using isthmus::ExportKinds;
-using isthmus::Feature;
-using isthmus::FileDescriptor;
-using isthmus::LaunchMode;
-using isthmus::LaunchOptions;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::SharedMemoryDescriptor;
-using isthmus::SharingRung;
 
 using Numbers = ExportableBuffer<std::int32_t>;
 using Bytes = std::vector<std::byte>;
@@ -70,9 +48,8 @@ void put(Bytes& bytes, std::size_t at, std::uint64_t value) {
 
 void expect_all(Device& device, const Buffer<std::int32_t>& buffer, std::int32_t value) {
     Buffer<std::int32_t> out = pinned(device, buffer.size(), -1);
-    (void)device.stream().launch(checked, conformance::scale_into, buffer.size(), out, buffer, 1).value();
-    auto seen = out.read_on_host().value();
-    for (std::size_t at = 0; at < seen.size(); ++at) ASSERT_EQ(seen[at], value) << "at " << at;
+    (void)device.stream().launch(checked, scale_into, buffer.size(), out, buffer, 1).value();
+    conformance::expect_all(out, value);
 }
 
 // keeps I1
@@ -91,9 +68,9 @@ TEST(SharedMemory, BothSidesUseTheSameBytes) {
         Buffer<std::int32_t> taken = isthmus::import_memory<std::int32_t>(device, std::move(arrived)).value();
         EXPECT_EQ(taken.size(), count);
         EXPECT_NE(taken.device_address(), made.device_address());
-        (void)device.stream().launch(checked, conformance::add_one, count, made).value();
+        (void)device.stream().launch(checked, add_one, count, made).value();
         expect_all(device, taken, 1);
-        (void)device.stream().launch(checked, conformance::add_one, count, taken).value();
+        (void)device.stream().launch(checked, add_one, count, taken).value();
         expect_all(device, made, 2);
     });
 }
@@ -108,14 +85,14 @@ TEST(SharedMemory, WhatWasImportedIsOfAKindOfItsOwn) {
         EXPECT_EQ(taken.host_kind(), MemoryKind::unknown) << "no CPU finds it";
         EXPECT_EQ(taken.part(1, 2).value().kind(), MemoryKind::imported);
         EXPECT_FALSE(taken.read_on_host().ok());
-        EXPECT_NE(taken.can_export().verdict, isthmus::Verdict::yes);
-        const isthmus::View<std::int32_t> raw{reinterpret_cast<std::int32_t*>(taken.device_address()), count};
-        EXPECT_EQ(device.stream().explain(conformance::add_one, count, raw).arguments.at(0).kind, MemoryKind::imported);
+        EXPECT_NE(taken.can_export().verdict, Verdict::yes);
+        const View<std::int32_t> raw{reinterpret_cast<std::int32_t*>(taken.device_address()), count};
+        EXPECT_EQ(device.stream().explain(add_one, count, raw).arguments.at(0).kind, MemoryKind::imported);
         std::int32_t rounds = 0;
         for (const LaunchMode mode : {LaunchMode::checked, LaunchMode::strict, LaunchMode::staged}) {
             const LaunchOptions options{.mode = mode};
-            EXPECT_TRUE(worked(device.stream().launch(options, conformance::add_one, count, taken)));
-            EXPECT_TRUE(worked(device.stream().launch(options, conformance::add_one, count, raw)));
+            EXPECT_TRUE(worked(device.stream().launch(options, add_one, count, taken)));
+            EXPECT_TRUE(worked(device.stream().launch(options, add_one, count, raw)));
             rounds += 2;
         }
         expect_all(device, made, rounds);
@@ -124,8 +101,7 @@ TEST(SharedMemory, WhatWasImportedIsOfAKindOfItsOwn) {
             EXPECT_EQ(static_cast<bool>(other.can_access(taken)), own);
             EXPECT_EQ(static_cast<bool>(other.can_access(raw.data, count * sizeof(std::int32_t))), own);
             if (own) return;
-            EXPECT_TRUE(
-                refused_as(other.stream().launch(checked, conformance::add_one, count, taken), Code::not_accessible));
+            EXPECT_TRUE(refused_as(other.stream().launch(checked, add_one, count, taken), Code::not_accessible));
         });
         EXPECT_TRUE(worked(taken.release()));
         EXPECT_EQ(taken.kind(), MemoryKind::unknown);
@@ -177,11 +153,11 @@ TEST(SharedMemory, ASteadyStateCallsTheDriverForItsLaunchesOnly) {
         const long nothing = driver_calls();
         Buffer<std::int32_t> taken = isthmus::import_memory<std::int32_t>(device, std::move(descriptor)).value();
         EXPECT_TRUE(unless_fault(driver_calls() - nothing == 7)) << "as often as docs/performance.md says";
-        isthmus::Stream stream = device.create_stream().value();
+        Stream stream = device.create_stream().value();
         const auto launches = [&](int times) {
             for (int round = 0; round < times; ++round) {
-                (void)stream.launch(checked, conformance::add_one, count, made).value();
-                (void)stream.launch(checked, conformance::add_one, count, taken).value();
+                (void)stream.launch(checked, add_one, count, made).value();
+                (void)stream.launch(checked, add_one, count, taken).value();
             }
         };
         launches(2);
@@ -244,7 +220,7 @@ TEST(SharedMemory, AnOlderHandleIsTheLastRung) {
         altered[64] ^= std::byte{0xff};
         EXPECT_TRUE(refused_as(import(device, altered), Code::invalid_argument)) << "no handle of the driver's";
         EXPECT_TRUE(refused_as(import(runtime().cpu(), bytes_of(sent)), Code::unsupported));
-        (void)device.stream().launch(checked, conformance::add_one, count, *made).value();
+        (void)device.stream().launch(checked, add_one, count, *made).value();
         expect_all(device, *made, 1);
         EXPECT_TRUE(worked(made->release()));
         EXPECT_TRUE(refused_as(export_memory(*made), Code::invalid_handle));
@@ -377,7 +353,7 @@ TEST(SharedMemory, AFabricCarriesMemoryWhereItWorksAndElseSaysWhatIsMissing) {
         EXPECT_TRUE(sent.fds().empty());
         auto arrived = received(bytes_of(sent), -1).value();
         Buffer<std::int32_t> taken = isthmus::import_memory<std::int32_t>(device, std::move(arrived)).value();
-        (void)device.stream().launch(checked, conformance::add_one, count, *made).value();
+        (void)device.stream().launch(checked, add_one, count, *made).value();
         expect_all(device, taken, 1);
         Bytes altered = bytes_of(sent);
         altered[64] ^= std::byte{0xff};
@@ -410,18 +386,17 @@ TEST(SharedMemory, ATryTellsWhetherHandlesWorkAndCapabilitiesFollowIt) {
             const bool makes = Numbers::make(device, count, {.other_machines = fabric}).ok();
             EXPECT_TRUE(unless_fault(found.works == makes)) << "a try is as good as the real thing";
 
-            isthmus::RuntimeOptions options;
+            RuntimeOptions options;
             options.export_findings = {found};
-            isthmus::Runtime second = isthmus::Runtime::open(options).value();
+            Runtime second = Runtime::open(options).value();
             for (std::size_t at = 0; at < second.device_count(); ++at) {
                 const Device& each = *second.device(at).value();
-                const isthmus::Capability& answer = each.capabilities().feature(feature);
+                const Capability& answer = each.capabilities().feature(feature);
                 if (each.facts().uuid == device.facts().uuid) {
-                    const isthmus::State state = found.works ? isthmus::State::probed : isthmus::State::no;
-                    EXPECT_TRUE(unless_fault(answer.state == state && answer.origin == isthmus::Origin::probe))
-                        << answer.reason;
+                    const State state = found.works ? State::probed : State::no;
+                    EXPECT_TRUE(unless_fault(answer.state == state && answer.origin == Origin::probe)) << answer.reason;
                 } else {
-                    EXPECT_NE(answer.origin, isthmus::Origin::probe) << "nobody tried this one";
+                    EXPECT_NE(answer.origin, Origin::probe) << "nobody tried this one";
                 }
             }
             if (found.works) continue;
@@ -436,3 +411,4 @@ TEST(SharedMemory, ATryTellsWhetherHandlesWorkAndCapabilitiesFollowIt) {
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,6 +1,6 @@
 // Frames between processes, on every machine: here both ends stand in one process, each with its own mapping of the
 // memory, its own buffers and its own words. tests/unit/tools/share_test.py plays them in two.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/shared_frame_ring.hpp>
 
@@ -10,29 +10,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::refused_while_it_lasts;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::LaunchPath;
-using isthmus::ReaderRights;
-using isthmus::ReaderState;
-using isthmus::Result;
-using isthmus::RingPolicy;
-using isthmus::SeenBy;
-using isthmus::SharedFrameReader;
-using isthmus::SharedFrameRing;
-using isthmus::SharedRingDescriptor;
-using isthmus::SharedRingOptions;
-using isthmus::Use;
-using isthmus::Wait;
-using isthmus::WaitPolicy;
 
 constexpr std::size_t count = 256;
 
@@ -52,9 +31,9 @@ Ring ring_of(Device& device, RingPolicy policy, std::size_t slots = 3, ReaderRig
 // As it comes over a transport: bytes and descriptors.
 Reader reader_of(Device& device, Ring& ring) {
     SharedRingDescriptor admitted = ring.admit().value();
-    std::vector<isthmus::FileDescriptor> fds;
+    std::vector<FileDescriptor> fds;
     const std::vector<std::byte> bytes(admitted.bytes().begin(), admitted.bytes().end());
-    for (isthmus::FileDescriptor& fd : admitted.take_fds()) fds.push_back(std::move(fd));
+    for (FileDescriptor& fd : admitted.take_fds()) fds.push_back(std::move(fd));
     return Reader::open(device, SharedRingDescriptor::received(bytes, std::move(fds)).value()).value();
 }
 
@@ -67,14 +46,6 @@ void produce(Ring& ring, std::int32_t number) {
     }
     EXPECT_TRUE(worked(frame.publish()));
 }
-bool holds(const Buffer<std::int32_t>& buffer, std::int32_t number) {
-    const auto view = buffer.read_on_host().value();
-    for (std::size_t i = 0; i < count; ++i) {
-        if (view[i] != number + static_cast<std::int32_t>(i)) return false;
-    }
-    return true;
-}
-
 TEST(SharedFrameRing, EveryReaderGetsEveryFrameWhereTheProducerWaits) {  // keeps I1
     on_every_device([](Device& device) {
         Ring ring = ring_of(device, RingPolicy::wait);
@@ -86,7 +57,7 @@ TEST(SharedFrameRing, EveryReaderGetsEveryFrameWhereTheProducerWaits) {  // keep
                 auto frame = reader.next_frame(soon).value();
                 EXPECT_EQ(frame.number(), static_cast<std::uint64_t>(number));
                 EXPECT_EQ(frame.missed(), 0u);
-                EXPECT_TRUE(holds(frame.buffer(), number));
+                EXPECT_TRUE(holds_frame(frame.buffer(), number));
                 EXPECT_TRUE(worked(frame.finish()));
             }
         }
@@ -106,12 +77,12 @@ TEST(SharedFrameRing, DevicesOfBothEndsUseFrames) {  // keeps I1, G8
                 for (std::size_t i = 0; i < count; ++i) view[i] = number + static_cast<std::int32_t>(i);
             }
             auto filled = ring.begin_frame().value();
-            (void)device.stream().launch(conformance::scale_into, count, filled.buffer(), in, 1).value();
+            (void)device.stream().launch(scale_into, count, filled.buffer(), in, 1).value();
             EXPECT_TRUE(worked(filled.publish())) << "waits for the kernel that fills it";
             auto frame = reader.next_frame(soon).value();
-            (void)device.stream().launch(conformance::scale_into, count, out, frame.buffer(), 1).value();
+            (void)device.stream().launch(scale_into, count, out, frame.buffer(), 1).value();
             EXPECT_TRUE(worked(frame.finish())) << "waits for the kernel that reads it";
-            EXPECT_TRUE(holds(out, number));
+            EXPECT_TRUE(holds_frame(out, number));
         }
     });
 }
@@ -121,9 +92,9 @@ TEST(SharedFrameRing, WhoIsTooSlowIsToldWhatHeMissedAndNeverHandedATornFrame) { 
         Ring ring = ring_of(device, RingPolicy::drop);
         Reader reader = reader_of(device, ring);
         produce(ring, 0);
-        std::optional<isthmus::SharedFrame<std::int32_t>> held(reader.next_frame(soon).value());
+        std::optional<SharedFrame<std::int32_t>> held(reader.next_frame(soon).value());
         for (std::int32_t number = 1; number < 3; ++number) produce(ring, number);
-        EXPECT_TRUE(holds(held->buffer(), 0));
+        EXPECT_TRUE(holds_frame(held->buffer(), 0));
         produce(ring, 3);  // where frame 0 stood
         EXPECT_TRUE(refused_as(held->finish(), Code::overtaken));
         EXPECT_TRUE(refused_as(held->finish(), Code::invalid_handle));
@@ -131,7 +102,7 @@ TEST(SharedFrameRing, WhoIsTooSlowIsToldWhatHeMissedAndNeverHandedATornFrame) { 
         auto frame = reader.next_frame(soon).value();
         EXPECT_EQ(frame.number(), 7u) << "the producer may be writing where frame 6 stands";
         EXPECT_EQ(frame.missed(), 6u);
-        EXPECT_TRUE(holds(frame.buffer(), 7));
+        EXPECT_TRUE(holds_frame(frame.buffer(), 7));
         EXPECT_TRUE(worked(frame.finish()));
         EXPECT_EQ(reader.next_frame(soon).value().missed(), 0u);
     });
@@ -193,7 +164,7 @@ TEST(SharedFrameRing, AReaderThatStandsInTheWayIsGivenUpAndToldSo) {  // keeps I
             }
         }
         EXPECT_TRUE(refused_as(held.finish(), Code::overtaken)) << "given up, it is protected no more";
-        const std::vector<isthmus::SharedReaderInfo> readers = ring.readers();
+        const std::vector<SharedReaderInfo> readers = ring.readers();
         if (readers.size() != 2) {  // a call that said that the first one is gone gave its place to the second
             EXPECT_TRUE(unless_fault(false));
             return;
@@ -201,7 +172,7 @@ TEST(SharedFrameRing, AReaderThatStandsInTheWayIsGivenUpAndToldSo) {  // keeps I
         EXPECT_TRUE(unless_fault(readers[0].state == ReaderState::too_slow));
         EXPECT_FALSE(readers[0].why.empty());
         EXPECT_TRUE(unless_fault(readers[1].state == ReaderState::live));
-        Result<isthmus::SharedFrame<std::int32_t>> left = slow.next_frame(soon);
+        Result<SharedFrame<std::int32_t>> left = slow.next_frame(soon);
         while (left) left = slow.next_frame(soon);
         EXPECT_TRUE(refused_as(left, Code::peer_lost));
     });
@@ -233,7 +204,7 @@ TEST(SharedFrameRing, AClosedRingGivesWhatItHasAndThenSaysSo) {  // keeps I6
         ring.reset();
         for (std::int32_t number = 0; number < 2; ++number) {
             auto frame = reader.next_frame(soon).value();
-            EXPECT_TRUE(holds(frame.buffer(), number)) << "the memory stays with who has it mapped";
+            EXPECT_TRUE(holds_frame(frame.buffer(), number)) << "the memory stays with who has it mapped";
         }
         EXPECT_TRUE(refused_as(reader.next_frame(soon), Code::invalid_handle));
     });
@@ -268,8 +239,7 @@ TEST(SharedFrameRing, ReadersWriteOnlyWhereTheyMay) {  // keeps I5
         EXPECT_TRUE(frame.path() == LaunchPath::pass || frame.path() == LaunchPath::stage);
         produce(ring, 0);
         auto taken = reader.next_frame(soon).value();
-        const auto written =
-            device.stream().launch(conformance::add_one, count, const_cast<Buffer<std::int32_t>&>(taken.buffer()));
+        const auto written = device.stream().launch(add_one, count, const_cast<Buffer<std::int32_t>&>(taken.buffer()));
         EXPECT_TRUE(refused_as(written, Code::not_accessible)) << "past the const, the runtime refuses";
         Ring open = ring_of(device, RingPolicy::drop, 3, ReaderRights::read_write);
         Reader trusted = reader_of(device, open);
@@ -320,21 +290,21 @@ TEST(SharedFrameRing, ASteadyStateImportsNothingAndCallsNoDriver) {  // keeps I7
         for (const RingPolicy policy : {RingPolicy::drop, RingPolicy::wait}) {
             Ring ring = ring_of(device, policy, 3, ReaderRights::read_write);
             Reader reader = reader_of(device, ring);
-            const long before = conformance::driver_calls();
+            const long before = driver_calls();
             for (std::int32_t number = 0; number < 20; ++number) {
                 produce(ring, number);
                 auto frame = reader.next_frame(soon).value();
-                EXPECT_TRUE(holds(frame.buffer(), number));
+                EXPECT_TRUE(holds_frame(frame.buffer(), number));
                 EXPECT_TRUE(worked(frame.finish()));
             }
-            EXPECT_TRUE(unless_fault(conformance::driver_calls() == before));
+            EXPECT_TRUE(unless_fault(driver_calls() == before));
         }
     });
 }
 
 TEST(SharedFrameRing, ALaunchOverAFrameCallsTheDriverOnceWhereItIsUsedInPlace) {  // keeps I7
     on_every_device([](Device& device) {
-        if (conformance::driver_calls() < 0 || device.is_cpu()) return;
+        if (driver_calls() < 0 || device.is_cpu()) return;
         Ring ring = ring_of(device, RingPolicy::wait, 3, ReaderRights::read_write);
         Reader reader = reader_of(device, ring);
         if (reader.buffer(0).path() != LaunchPath::pass) return;
@@ -342,24 +312,24 @@ TEST(SharedFrameRing, ALaunchOverAFrameCallsTheDriverOnceWhereItIsUsedInPlace) {
         const auto go_round = [&](std::int32_t number) {
             produce(ring, number);
             auto frame = reader.next_frame(soon).value();
-            (void)device.stream().launch(conformance::scale_into, count, out, frame.buffer(), 1).value();
+            (void)device.stream().launch(scale_into, count, out, frame.buffer(), 1).value();
             EXPECT_TRUE(worked(frame.finish()));
         };
         go_round(0);  // loads the kernel
-        const long launches = conformance::driver_calls("cuLaunchKernel");
-        const long registered = conformance::driver_calls("cuMemHostRegister_v2");
+        const long launches = driver_calls("cuLaunchKernel");
+        const long registered = driver_calls("cuMemHostRegister_v2");
         for (std::int32_t number = 1; number < 11; ++number) go_round(number);
-        EXPECT_TRUE(unless_fault(conformance::driver_calls("cuLaunchKernel") - launches == 10));
-        EXPECT_TRUE(unless_fault(conformance::driver_calls("cuMemHostRegister_v2") == registered));
+        EXPECT_TRUE(unless_fault(driver_calls("cuLaunchKernel") - launches == 10));
+        EXPECT_TRUE(unless_fault(driver_calls("cuMemHostRegister_v2") == registered));
     });
 }
 
 // Producer and readers at full speed, sleeping and spinning; every frame that a reader accepts is whole.
 TEST(SharedFrameRing, ThreadsAtFullSpeedNeverAcceptATornFrame) {  // keeps I1
-    if (!conformance::work_runs_by_itself()) GTEST_SKIP() << "threads in a seeded simulator are not repeatable";
+    if (!work_runs_by_itself()) GTEST_SKIP() << "threads in a seeded simulator are not repeatable";
     on_every_device([](Device& device) {
         for (const RingPolicy policy : {RingPolicy::drop, RingPolicy::wait}) {
-            const std::int32_t frames = conformance::rounds(200);
+            const std::int32_t frames = rounds(200);
             std::optional<Ring> ring(ring_of(device, policy));
             std::vector<Reader> readers;
             for (int at = 0; at < 2; ++at) readers.push_back(reader_of(device, *ring));
@@ -372,7 +342,7 @@ TEST(SharedFrameRing, ThreadsAtFullSpeedNeverAcceptATornFrame) {  // keeps I1
                         break;
                     }
                     lost[at] += frame->missed();
-                    const bool right = holds(frame->buffer(), static_cast<std::int32_t>(frame->number()));
+                    const bool right = holds_frame(frame->buffer(), static_cast<std::int32_t>(frame->number()));
                     const Result<void> whole = frame->finish();
                     if (whole) {
                         EXPECT_TRUE(right);
@@ -383,8 +353,8 @@ TEST(SharedFrameRing, ThreadsAtFullSpeedNeverAcceptATornFrame) {  // keeps I1
                     }
                 }
             };
-            conformance::Thread first([&] { read_all(0); });
-            conformance::Thread second([&] { read_all(1); });
+            Thread first([&] { read_all(0); });
+            Thread second([&] { read_all(1); });
             {
                 struct Close {
                     Ring& ring;
@@ -406,3 +376,4 @@ TEST(SharedFrameRing, ThreadsAtFullSpeedNeverAcceptATornFrame) {  // keeps I1
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,12 +1,10 @@
 // Split counters: one lane per side, exact sums on every machine.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using namespace isthmus;
-using namespace conformance;
 
 TEST(SplitCounter, SumsAreExactWhileBothSidesCount) {  // keeps G5
     if (!work_runs_by_itself()) GTEST_SKIP() << "a kernel waits for the host";
@@ -19,7 +17,7 @@ TEST(SplitCounter, SumsAreExactWhileBothSidesCount) {  // keeps G5
         const auto control = buffer.concurrent_on_host().value();
         const auto word = [&](std::size_t index) { return AtomicRef<std::uint32_t>(control.data()[index]); };
         constexpr std::uint32_t items = 5;
-        conformance::Thread launcher([&] {
+        Thread launcher([&] {
             const auto launched = device.stream().launch(count_until_told, items, counter, buffer);
             if (!launched) word(0).store_release(1);
             EXPECT_TRUE(worked(launched));
@@ -45,8 +43,8 @@ TEST(SplitCounter, CountsKernelsOfSeveralStreamsAndThreadsOfTheHost) {  // keeps
         EXPECT_TRUE(worked(device.stream().launch(count_items, items, counter)));
         EXPECT_TRUE(worked(other.wait_stream(device.stream())));
         EXPECT_TRUE(worked(other.launch(count_items, items, counter)));
-        conformance::Thread first([&] { counter.add(0, 1000000); });
-        conformance::Thread second([&] { counter.add(0, 2000000); });
+        Thread first([&] { counter.add(0, 1000000); });
+        Thread second([&] { counter.add(0, 2000000); });
         first.join();
         second.join();
         std::vector<std::uint64_t> expected(20, 0);
@@ -81,3 +79,4 @@ TEST(SplitCounter, IsForTheDeviceThatItWasMadeFor) {  // keeps G2: the scope of 
 }
 
 }  // namespace
+}  // namespace conformance

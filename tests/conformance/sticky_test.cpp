@@ -1,27 +1,19 @@
 // A fault on the device, in a process of its own: typed, latched, and host memory can still be read.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <unistd.h>
 #include <sys/wait.h>
 
+namespace conformance {
 namespace {
-
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::LaunchMode;
 
 TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
     Device& device = runtime().default_device();
     if (device.is_cpu()) GTEST_SKIP() << "a fault on the CPU device is a fault of the process";
-    isthmus::SharedUse pinned;
-    pinned.kind = isthmus::MemoryKind::pinned;
+    SharedUse pinned;
+    pinned.kind = MemoryKind::pinned;
     Buffer<std::int32_t> salvage = device.allocate_shared<std::int32_t>(64, pinned).value();
     {
         auto view = salvage.write_on_host().value();
@@ -30,28 +22,28 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
     // Somebody else's, once in use and once not.
     alignas(64) static std::int32_t foreign[2][64] = {};
     int told = 0;
-    isthmus::AdoptOptions options;
+    AdoptOptions options;
     options.release = [&told](void*, std::size_t) { ++told; };
     Buffer<std::int32_t> adopted = device.adopt<std::int32_t>(foreign[0], 64, options).value();
     Buffer<std::int32_t> idle = device.adopt<std::int32_t>(foreign[1], 64, options).value();
-    (void)device.stream().launch(conformance::add_one, 64, adopted).value();
+    (void)device.stream().launch(add_one, 64, adopted).value();
     Buffer<std::int32_t> in_flight = device.allocate_shared<std::int32_t>(64, pinned).value();
     device.stream().set_launch_mode(LaunchMode::relaxed);
     // An address that nobody has, as a raw view: what relaxed lets through.
-    const isthmus::View<std::int32_t> nowhere{reinterpret_cast<std::int32_t*>(std::uintptr_t{0x10}), 64};
-    const auto faulted = device.stream().launch(conformance::add_one, 64, nowhere);
+    const View<std::int32_t> nowhere{reinterpret_cast<std::int32_t*>(std::uintptr_t{0x10}), 64};
+    const auto faulted = device.stream().launch(add_one, 64, nowhere);
     if (faulted.code() != Code::device_lost) {  // where the driver has noticed already
         EXPECT_TRUE(worked(faulted));
     }
     // Behind the fault: the driver may take it, but it never runs.
-    const bool launched = device.stream().launch(conformance::add_one, 64, in_flight).ok();
+    const bool launched = device.stream().launch(add_one, 64, in_flight).ok();
     const auto lost = device.synchronize();
     ASSERT_TRUE(refused_as(lost, Code::device_lost));
     EXPECT_TRUE(unless_fault(lost.error().driver_code() == 700));
     EXPECT_FALSE(lost.error().remedy().empty());
     EXPECT_FALSE(device.healthy());
     EXPECT_TRUE(refused_as(device.allocate<std::int32_t>(64), Code::device_lost));
-    EXPECT_TRUE(refused_as(device.stream().launch(conformance::add_one, 64, salvage), Code::device_lost));
+    EXPECT_TRUE(refused_as(device.stream().launch(add_one, 64, salvage), Code::device_lost));
     EXPECT_EQ(salvage.read_on_host().value()[63], 77) << "nothing was lost that would have changed it";
     if (launched) {
         EXPECT_TRUE(refused_as(in_flight.read_on_host(), Code::device_lost)) << "what was lost is no silent answer";
@@ -63,7 +55,7 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
     EXPECT_EQ(told, 2) << "a lost device uses nothing any more: each owner is told once";
     EXPECT_TRUE(runtime().cpu().healthy()) << "the other devices work on";
     // A runtime that is opened now has the device's answers, and nothing from this one.
-    isthmus::Runtime next = isthmus::Runtime::open().value();
+    Runtime next = Runtime::open().value();
     Device& same = *next.device(device.index()).value();
     EXPECT_TRUE(unless_fault(!same.healthy())) << "the driver answers the fault's code from now on";
     EXPECT_TRUE(unless_fault(next.default_device().healthy() && next.default_device().index() != device.index()));
@@ -72,18 +64,18 @@ TEST(Sticky, AFaultingKernelIsATypedErrorThatLosesTheDevice) {  // keeps L8, R2
 }
 
 TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
-    std::optional<isthmus::Runtime> own = isthmus::Runtime::open().value();
+    std::optional<Runtime> own = Runtime::open().value();
     Device& device = own->cpu();
     Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(64).value();
     alignas(64) static std::int32_t foreign[64] = {};
     int told = 0;
-    isthmus::AdoptOptions options;
+    AdoptOptions options;
     options.release = [&told](void*, std::size_t) { ++told; };
     Buffer<std::int32_t> adopted = device.adopt<std::int32_t>(foreign, 64, std::move(options)).value();
     const pid_t child = fork();
     if (child == 0) {
         const bool refused = device.allocate<std::int32_t>(4).code() == Code::forked &&
-                             device.stream().launch(conformance::add_one, 64, buffer).code() == Code::forked &&
+                             device.stream().launch(add_one, 64, buffer).code() == Code::forked &&
                              buffer.read_on_host().code() == Code::forked;
         { Buffer<std::int32_t> dies = std::move(buffer), as_well = std::move(adopted); }
         own.reset();  // its books end, too, which still hold what was adopted
@@ -99,3 +91,4 @@ TEST(Sticky, AForkedChildIsRefusedAndItsDestructorsTouchNothing) {  // keeps R3
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,22 +1,11 @@
 // Streams and events.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <chrono>
 #include <cstdint>
 
+namespace conformance {
 namespace {
-
-using conformance::on_every_device;
-using conformance::refused_as;
-using conformance::rounds;
-using conformance::runtime;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Event;
-using isthmus::Stream;
-using isthmus::Wait;
 
 TEST(Streams, ThereIsOneFromTheStartAndIdsAreNeverReused) {  // keeps S4, S17
     on_every_device([](Device& device) {
@@ -32,7 +21,7 @@ TEST(Streams, ThereIsOneFromTheStartAndIdsAreNeverReused) {  // keeps S4, S17
 
 // Rounds of churn() that keep a GPU busy for a while; a simulated one goes over the data item by item.
 int busy(int rounds_on_a_gpu) {
-    const bool simulated = conformance::driver_calls() >= 0;
+    const bool simulated = driver_calls() >= 0;
     return rounds(simulated ? rounds_on_a_gpu / 50 : rounds_on_a_gpu);
 }
 
@@ -45,10 +34,10 @@ TEST(Streams, WaitStreamOrdersTwoStreams) {  // keeps S10
         Buffer<std::int32_t> b = device.allocate_shared<std::int32_t>(count).value();
         for (int round = 1; round <= 10; ++round) {
             producer.fill_bytes(a, 0).value();
-            (void)producer.launch(conformance::churn, count, a, busy(2000)).value();
+            (void)producer.launch(churn, count, a, busy(2000)).value();
             producer.fill_bytes(a, static_cast<std::uint8_t>(round)).value();
             consumer.wait_stream(producer).value();
-            (void)consumer.launch(conformance::scale_into, count, b, a, 1).value();
+            (void)consumer.launch(scale_into, count, b, a, 1).value();
             producer.wait_stream(consumer).value();
             ASSERT_EQ(b.read_on_host().value()[count - 1], 0x01010101 * round);
         }
@@ -59,11 +48,11 @@ TEST(Streams, WaitStreamOrdersTwoStreams) {  // keeps S10
 // comes behind that, too, and not only behind the event that its user saw.
 TEST(Streams, ManagedMemoryGoesFromStreamToStreamBehindItsReturn) {  // keeps K6, S10
     on_every_device([](Device& device) {
-        if (device.capabilities().managed == isthmus::ManagedModel::none) return;
+        if (device.capabilities().managed == ManagedModel::none) return;
         constexpr std::size_t count = 1 << 12;
         Stream streams[] = {device.create_stream().value(), device.create_stream().value()};
-        isthmus::SharedUse use;
-        use.kind = isthmus::MemoryKind::managed;
+        SharedUse use;
+        use.kind = MemoryKind::managed;
         Buffer<std::int32_t> managed = device.allocate_shared<std::int32_t>(count, use).value();
         Buffer<std::int32_t> others[] = {device.allocate<std::int32_t>(count).value(),
                                          device.allocate<std::int32_t>(count).value()};
@@ -72,7 +61,7 @@ TEST(Streams, ManagedMemoryGoesFromStreamToStreamBehindItsReturn) {  // keeps K6
         for (int turn = 0; turn < 10; ++turn) {
             Stream& stream = streams[turn % 2];
             Stream& next = streams[(turn + 1) % 2];
-            stream.launch(conformance::add_one, count, managed).value();
+            stream.launch(add_one, count, managed).value();
             const Event used = stream.record().value();
             next.wait(used).value();
             stream.fill_bytes(others[turn % 2], 0).value();  // leaves the managed memory, behind the event
@@ -82,13 +71,12 @@ TEST(Streams, ManagedMemoryGoesFromStreamToStreamBehindItsReturn) {  // keeps K6
 }
 
 TEST(Streams, EventsFinishWithTheirWorkAndMeasureTime) {  // keeps S10, S11
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         Event never = device.create_event().value();
         EXPECT_TRUE(never.finished().value()) << "never recorded counts as complete";
         Buffer<std::int32_t> a = device.allocate<std::int32_t>(1 << 12).value();
         Event begin = stream.record({.timing = true}).value();
-        (void)stream.launch(conformance::churn, 1 << 12, a, 1000).value();
+        (void)stream.launch(churn, 1 << 12, a, 1000).value();
         Event end = stream.record({.timing = true}).value();
         end.synchronize().value();
         EXPECT_TRUE(begin.finished().value());
@@ -116,7 +104,7 @@ TEST(Streams, CpuLaunchesAreFinishedWhenTheyReturn) {  // keeps S1
     Device& cpu = runtime().cpu();
     Buffer<std::int32_t> a = cpu.allocate<std::int32_t>(100).value();
     cpu.stream().fill_bytes(a, 0).value();
-    (void)cpu.stream().launch(conformance::add_one, 100, a).value();
+    (void)cpu.stream().launch(add_one, 100, a).value();
     EXPECT_TRUE(cpu.stream().finished().value());
     EXPECT_EQ(a.read_on_host(Wait::never()).value()[99], 1);
 }
@@ -125,11 +113,11 @@ TEST(Streams, WaitsHaveDeadlines) {  // keeps S9, R5
     on_every_device([](Device& device) {
         if (device.is_cpu()) return;
         constexpr std::size_t count = 1 << 10;
-        isthmus::SharedUse in_place;
-        in_place.kind = isthmus::MemoryKind::pinned;
+        SharedUse in_place;
+        in_place.kind = MemoryKind::pinned;
         Buffer<std::int32_t> a = device.allocate_shared<std::int32_t>(count, in_place).value();
         { (void)a.write_on_host().value(); }
-        (void)device.stream().launch(conformance::churn, count, a, busy(2000000)).value();
+        (void)device.stream().launch(churn, count, a, busy(2000000)).value();
         const auto refused = a.read_on_host(Wait::never());
         if (!refused) {
             EXPECT_TRUE(refused_as(refused, Code::not_ready));
@@ -145,3 +133,4 @@ TEST(Streams, WaitsHaveDeadlines) {  // keeps S9, R5
 }
 
 }  // namespace
+}  // namespace conformance

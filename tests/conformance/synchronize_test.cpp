@@ -1,4 +1,5 @@
 // Waiting for everything, for a device with what other code gave it, and for streams; priorities; ends with work left.
+#include "scenario.hpp"
 #include "foreign_driver.hpp"
 
 #include <chrono>
@@ -6,29 +7,8 @@
 #include <limits>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::churn;
-using conformance::driver_call;
-using conformance::ForeignStream;
-using conformance::on_every_device;
-using conformance::on_every_gpu;
-using conformance::refused_as;
-using conformance::rounds;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::Runtime;
-using isthmus::RuntimeOptions;
-using isthmus::Stream;
-using isthmus::Wait;
-using isthmus::WaitPolicy;
 
 constexpr std::size_t count = 1 << 12;
 
@@ -64,10 +44,9 @@ TEST(Synchronize, ADeviceWaitsForWorkThatOtherCodeGaveIt) {
 
 // keeps S9, R5: one deadline for all of it
 TEST(Synchronize, EveryWaitHasADeadline) {
-    on_every_gpu([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream) {
         Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
-        const bool simulated = conformance::driver_calls() >= 0;
+        const bool simulated = driver_calls() >= 0;
         (void)stream.launch(churn, count, data, rounds(simulated ? 4000 : 2000000)).value();
         const auto refused = device.synchronize(Wait::never());
         if (!refused) {
@@ -95,7 +74,7 @@ TEST(Synchronize, OfDevicesLeavesCapturesAlone) {
         (void)other.launch(churn, count, busy, 200).value();
         EXPECT_TRUE(worked(device.synchronize()));
         EXPECT_TRUE(other.finished().value());
-        conformance::Thread([] { EXPECT_TRUE(worked(runtime().synchronize())); }).join();
+        Thread([] { EXPECT_TRUE(worked(runtime().synchronize())); }).join();
         // Another runtime of the process knows of it, too.
         Runtime another = Runtime::open().value();
         EXPECT_TRUE(worked(another.synchronize()));
@@ -126,7 +105,7 @@ TEST(Priorities, AreClampedAndReadBack) {
     constexpr int stream_priorities_supported = 78;
     on_every_device([](Device& device) {
         const bool supported = device.facts().attribute(stream_priorities_supported).value_or(0) == 1;
-        if (!supported && conformance::fault_happened()) {
+        if (!supported && fault_happened()) {
             EXPECT_TRUE(unless_fault(false)) << "the attribute may not have been answered";
         }
         const int high = supported ? -1 : 0;
@@ -151,8 +130,7 @@ TEST(Priorities, AreClampedAndReadBack) {
 
 // keeps S18
 TEST(Streams, HaveANativeHandleWhereThereIsADriver) {
-    on_every_device([](Device& device) {
-        Stream stream = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream) {
         const auto native = stream.native_handle();
         if (device.is_cpu()) {
             EXPECT_TRUE(refused_as(native, Code::unsupported));
@@ -190,3 +168,4 @@ TEST(Streams, MayBeDestroyedWithWorkAndFreesBehindThem) {
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,5 +1,5 @@
 // Many threads at once, on streams and buffers of their own and of everybody: what a thread sanitizer should see.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -8,32 +8,11 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::refused_as;
-using conformance::rounds;
-using conformance::runtime;
-using conformance::scale_into;
-using conformance::worked;
-using isthmus::Buffer;
-using isthmus::Capture;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Event;
-using isthmus::Feature;
-using isthmus::GraphInstance;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::Stream;
 
 constexpr std::size_t count = 64;
 constexpr int thread_count = 16;
-
-void expect_all(Buffer<std::int32_t>& buffer, std::int32_t value) {
-    auto view = buffer.read_on_host().value();
-    for (std::size_t at = 0; at < view.size(); ++at) ASSERT_EQ(view[at], value) << "at " << at;
-}
 
 // What all threads of a device use together. Launches on the CPU device open their buffers one at a time: there,
 // another thread's launch is a reason to refuse.
@@ -168,10 +147,10 @@ TEST(Threads, SixteenOnAllDevicesDisturbNobody) {
     for (std::size_t at = 0; at < runtime().device_count(); ++at) {
         shared.push_back(std::make_unique<Everybodys>(*runtime().device(at).value()));
     }
-    std::vector<std::unique_ptr<conformance::Thread>> threads;
+    std::vector<std::unique_ptr<Thread>> threads;
     for (int at = 0; at < rounds(thread_count); ++at) {
         Everybodys& part = *shared[static_cast<std::size_t>(at) % shared.size()];
-        threads.push_back(std::make_unique<conformance::Thread>([&part, at] {
+        threads.push_back(std::make_unique<Thread>([&part, at] {
             Worker worker(part, static_cast<unsigned>(at) + 1);
             for (int step = 0; step < 30; ++step) worker.step();
             worker.finish();
@@ -191,9 +170,9 @@ TEST(Threads, HandlesAreCopiedUsedAndDroppedByAll) {
     const auto stream = std::make_shared<Stream>(device.create_stream().value());
     Buffer<std::int32_t> first = device.allocate<std::int32_t>(count).value();
     stream->fill(first, 1).value();
-    std::vector<std::unique_ptr<conformance::Thread>> threads;
+    std::vector<std::unique_ptr<Thread>> threads;
     for (int at = 0; at < rounds(thread_count); ++at) {
-        threads.push_back(std::make_unique<conformance::Thread>([&device, stream, at] {
+        threads.push_back(std::make_unique<Thread>([&device, stream, at] {
             Stream mine = *stream;
             for (int step = 0; step < 10; ++step) {
                 Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
@@ -214,7 +193,7 @@ TEST(Threads, HandlesAreCopiedUsedAndDroppedByAll) {
 // Views open and close with one operation where nothing is in flight, and launches claim what they use: whoever comes
 // second waits, or is refused as in_use.
 TEST(Threads, ViewsAndLaunchesOfOneBufferNeverMeet) {  // keeps G8, G9
-    conformance::on_every_device([](Device& device) {
+    on_every_device([](Device& device) {
         for (const MemoryKind kind : {MemoryKind::unknown, MemoryKind::managed}) {
             Result<Buffer<std::int32_t>> made = device.allocate_shared<std::int32_t>(count, {.kind = kind});
             if (!made) continue;  // no managed memory here
@@ -239,9 +218,9 @@ TEST(Threads, ViewsAndLaunchesOfOneBufferNeverMeet) {  // keeps G8, G9
                 for (std::int32_t& one : *view) ++one;
                 ++added;
             };
-            std::vector<std::unique_ptr<conformance::Thread>> threads;
+            std::vector<std::unique_ptr<Thread>> threads;
             for (int at = 0; at < 4; ++at) {
-                threads.push_back(std::make_unique<conformance::Thread>([&, at] {
+                threads.push_back(std::make_unique<Thread>([&, at] {
                     for (int step = 0; step < rounds(200); ++step) {
                         const int what = (step / 8 + at) % 4;  // each for a while, so that views find nothing in flight
                         what == 0 ? launch() : what == 1 ? write() : read();
@@ -255,3 +234,4 @@ TEST(Threads, ViewsAndLaunchesOfOneBufferNeverMeet) {  // keeps G8, G9
 }
 
 }  // namespace
+}  // namespace conformance

@@ -2,7 +2,7 @@
 // parent never opens any.
 #pragma once
 
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/channel.hpp>
 

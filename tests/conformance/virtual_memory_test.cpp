@@ -1,6 +1,5 @@
 // Reservations, physical memory and mappings by hand: sizes, properties, access, refusals, and the order of undoing.
-#include "conformance.hpp"
-#include "pinned_buffer.hpp"
+#include "scenario.hpp"
 
 #include <isthmus/virtual_memory.hpp>
 
@@ -10,38 +9,11 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::driver_calls;
-using conformance::on_every_device;
-using conformance::pinned;
-using conformance::refused_as;
-using conformance::runtime;
-using conformance::unless_fault;
-using conformance::worked;
-using isthmus::AddressReservation;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::ExportKinds;
-using isthmus::Feature;
-using isthmus::LaunchMode;
-using isthmus::LaunchOptions;
-using isthmus::Mapping;
-using isthmus::MemoryPlace;
-using isthmus::PhysicalMemory;
-using isthmus::PhysicalOptions;
-using isthmus::PhysicalProperties;
-using isthmus::RangeAccess;
-using isthmus::Verdict;
-using isthmus::View;
 
 constexpr std::size_t count = 1 << 10;
 constexpr LaunchOptions checked{.mode = LaunchMode::checked};
-
-bool maps_memory(const Device& device) {
-    return device.capabilities().has(Feature::virtual_memory);
-}
 
 // On every GPU that maps memory. The others refuse, and say why: tested once, below.
 template <class Body>
@@ -52,13 +24,13 @@ void on_every_mapping_device(Body body) {
 }
 
 // One granule of the device's own memory at offset 0 of a reservation of four.
-struct Scene {
+struct MappedGranule {
     std::size_t granule = 0;
     AddressReservation reservation;
     PhysicalMemory memory;
     Mapping mapping;
 
-    explicit Scene(Device& device, PhysicalOptions options = {})
+    explicit MappedGranule(Device& device, PhysicalOptions options = {})
         : granule(isthmus::memory_granularity(device, options).value().minimum_bytes),
           reservation(AddressReservation::reserve(device, 4 * granule).value()),
           memory(PhysicalMemory::create(device, granule, options).value()),
@@ -68,7 +40,7 @@ struct Scene {
 std::int32_t last_of(Device& device, View<std::int32_t> view) {
     Buffer<std::int32_t> out = pinned(device, view.count, -1);
     (void)device.stream()
-        .launch(checked, conformance::scale_into, view.count, out, View<const std::int32_t>{view.data, view.count}, 1)
+        .launch(checked, scale_into, view.count, out, View<const std::int32_t>{view.data, view.count}, 1)
         .value();
     return out.read_on_host().value()[view.count - 1];
 }
@@ -154,7 +126,7 @@ TEST(VirtualMemory, ExportabilityIsFixedAtCreation) {
         EXPECT_EQ(shared.properties().value().exports, ExportKinds::posix_fd);
         EXPECT_EQ(shared.can_export(ExportKinds::posix_fd).verdict, Verdict::yes);
         EXPECT_EQ(shared.can_export(ExportKinds::fabric).verdict, Verdict::no);
-        const isthmus::FileDescriptor handle = shared.export_posix_fd().value();
+        const FileDescriptor handle = shared.export_posix_fd().value();
         EXPECT_GE(handle.get(), 0);
     });
 }
@@ -163,7 +135,7 @@ TEST(VirtualMemory, ExportabilityIsFixedAtCreation) {
 TEST(VirtualMemory, ExportedMemoryIsImportedByItsHandleAndIsTheSameMemory) {
     on_every_mapping_device([](Device& device) {
         const std::size_t granule = isthmus::memory_granularity(device).value().minimum_bytes;
-        const isthmus::FileDescriptor none;
+        const FileDescriptor none;
         const bool by_fd = device.capabilities().has(Feature::export_posix_fd);
         const auto nothing = PhysicalMemory::import_posix_fd(device, none, granule);
         EXPECT_TRUE(refused_as(nothing, by_fd ? Code::invalid_argument : Code::unsupported));
@@ -172,7 +144,7 @@ TEST(VirtualMemory, ExportedMemoryIsImportedByItsHandleAndIsTheSameMemory) {
         options.exports = ExportKinds::posix_fd;
         const PhysicalMemory memory = PhysicalMemory::create(device, granule, options).value();
         EXPECT_TRUE(refused_as(memory.export_fabric(), Code::unsupported));
-        const isthmus::FileDescriptor handle = memory.export_posix_fd().value();
+        const FileDescriptor handle = memory.export_posix_fd().value();
         EXPECT_TRUE(refused_as(PhysicalMemory::import_posix_fd(device, handle, 0), Code::invalid_argument));
         EXPECT_TRUE(refused_as(PhysicalMemory::import_posix_fd(device, handle, granule + 1), Code::invalid_argument));
         const PhysicalMemory imported = PhysicalMemory::import_posix_fd(device, handle, granule).value();
@@ -184,9 +156,9 @@ TEST(VirtualMemory, ExportedMemoryIsImportedByItsHandleAndIsTheSameMemory) {
         Mapping second = where.map(granule, imported).value();
         first.set_access({&device}).value();
         second.set_access({&device}).value();
-        (void)device.stream().launch(checked, conformance::add_one, count, first.view<std::int32_t>(0, count)).value();
+        (void)device.stream().launch(checked, add_one, count, first.view<std::int32_t>(0, count)).value();
         const std::int32_t before = last_of(device, second.view<std::int32_t>(0, count));
-        (void)device.stream().launch(checked, conformance::add_one, count, first.view<std::int32_t>(0, count)).value();
+        (void)device.stream().launch(checked, add_one, count, first.view<std::int32_t>(0, count)).value();
         device.synchronize().value();
         EXPECT_EQ(last_of(device, second.view<std::int32_t>(0, count)), before + 1);
         // By another device it is not: the handle tells whose it is.
@@ -217,7 +189,7 @@ TEST(VirtualMemory, AFabricHandleGoesThereAndBackWhereThereIsAChannelAndIsRefuse
         }
         ASSERT_TRUE(worked(made));
         EXPECT_TRUE(refused_as(made->export_posix_fd(), Code::unsupported));
-        const isthmus::FabricHandle handle = made->export_fabric().value();
+        const FabricHandle handle = made->export_fabric().value();
         const PhysicalMemory imported = PhysicalMemory::import_fabric(device, handle, granule).value();
         EXPECT_EQ(imported.size_bytes(), granule);
         EXPECT_TRUE(refused_as(PhysicalMemory::import_fabric(device, {}, granule), Code::invalid_argument));
@@ -250,33 +222,31 @@ TEST(VirtualMemory, CompressionIsGrantedOrRefusedAndTheMemorySaysWhich) {
 // keeps V8, V9
 TEST(VirtualMemory, MappedWithoutAccessIsRefusedAndWithAccessUsable) {
     on_every_mapping_device([](Device& device) {
-        Scene scene(device);
+        MappedGranule scene(device);
         const View<std::int32_t> view = scene.mapping.view<std::int32_t>(0, count);
         EXPECT_EQ(device.can_access(view).verdict, Verdict::no);
         EXPECT_EQ(scene.mapping.access(device), RangeAccess::none);
-        const auto closed = device.stream().launch(checked, conformance::add_one, count, view);
+        const auto closed = device.stream().launch(checked, add_one, count, view);
         ASSERT_TRUE(refused_as(closed, Code::not_accessible));
         EXPECT_NE(closed.error().message().find("not let in"), std::string_view::npos) << closed.error().message();
 
         EXPECT_TRUE(worked(scene.mapping.set_access({&device}, RangeAccess::read)));
         EXPECT_EQ(scene.mapping.query_access(device).value(), RangeAccess::read);
         EXPECT_EQ(device.can_access(view).verdict, Verdict::yes);
-        EXPECT_TRUE(
-            refused_as(device.stream().launch(checked, conformance::add_one, count, view), Code::not_accessible));
+        EXPECT_TRUE(refused_as(device.stream().launch(checked, add_one, count, view), Code::not_accessible));
         (void)last_of(device, view);  // reading is fine
 
         EXPECT_TRUE(worked(scene.mapping.set_access({&device})));
         EXPECT_EQ(scene.mapping.query_access(device).value(), RangeAccess::read_write);
-        (void)device.stream().launch(checked, conformance::add_one, count, view).value();
+        (void)device.stream().launch(checked, add_one, count, view).value();
         const std::int32_t before = last_of(device, view);
-        (void)device.stream().launch(checked, conformance::add_one, count, view).value();
+        (void)device.stream().launch(checked, add_one, count, view).value();
         EXPECT_EQ(last_of(device, view), before + 1);
 
         // Beyond the mapping there is nothing.
         const View<std::int32_t> beyond = scene.mapping.view<std::int32_t>(0, scene.granule / 4 + 1);
         EXPECT_EQ(device.can_access(beyond).verdict, Verdict::no);
-        EXPECT_TRUE(refused_as(device.stream().launch(checked, conformance::add_one, beyond.count, beyond),
-                               Code::not_accessible));
+        EXPECT_TRUE(refused_as(device.stream().launch(checked, add_one, beyond.count, beyond), Code::not_accessible));
         device.synchronize().value();
         EXPECT_TRUE(worked(scene.mapping.set_access({&device}, RangeAccess::none)));
         EXPECT_EQ(device.can_access(view).verdict, Verdict::no);
@@ -287,22 +257,22 @@ TEST(VirtualMemory, MappedWithoutAccessIsRefusedAndWithAccessUsable) {
 TEST(VirtualMemory, TheHostIsLetIntoMemoryOnTheHostOnly) {
     on_every_mapping_device([](Device& device) {
         Device& cpu = runtime().cpu();
-        Scene own(device);
+        MappedGranule own(device);
         EXPECT_TRUE(refused_as(own.mapping.set_access({&cpu}), Code::unsupported));
         EXPECT_EQ(own.mapping.query_access(cpu).value(), RangeAccess::none);
         if (!device.capabilities().has(Feature::host_numa_virtual_memory)) return;
         PhysicalOptions options;
         options.where = MemoryPlace::Where::host_node;
-        Scene scene(device, options);
+        MappedGranule scene(device, options);
         EXPECT_TRUE(refused_as(scene.mapping.set_access({&cpu}, RangeAccess::read), Code::unsupported));
         EXPECT_TRUE(worked(scene.mapping.set_access({&device, &cpu})));
         EXPECT_EQ(scene.mapping.query_access(cpu).value(), RangeAccess::read_write);
         const View<std::int32_t> view = scene.mapping.view<std::int32_t>(0, count);
         for (std::size_t at = 0; at < count; ++at) view.data[at] = static_cast<std::int32_t>(at);
-        (void)device.stream().launch(checked, conformance::add_one, count, view).value();
+        (void)device.stream().launch(checked, add_one, count, view).value();
         device.synchronize().value();
         EXPECT_EQ(view.data[count - 1], static_cast<std::int32_t>(count));
-        (void)cpu.stream().launch(checked, conformance::add_one, count, view).value();
+        (void)cpu.stream().launch(checked, add_one, count, view).value();
         EXPECT_EQ(view.data[0], 2);
     });
 }
@@ -317,7 +287,7 @@ TEST(VirtualMemory, MappingOverAMappingAndFreeingAMappedRangeAreRefused) {
     // What was mapped as one is unmapped as one: there is no call that names a part.
     static_assert(!unmaps_parts<Mapping>);
     on_every_mapping_device([](Device& device) {
-        Scene scene(device);
+        MappedGranule scene(device);
         const long before = driver_calls();
         EXPECT_TRUE(refused_as(scene.reservation.map(0, scene.memory), Code::in_use));
         EXPECT_TRUE(refused_as(scene.reservation.map(4096, scene.memory), Code::invalid_argument));
@@ -342,12 +312,12 @@ TEST(VirtualMemory, WhateverGoesFirstTheDriverSeesUnmapThenReleaseThenFree) {
     on_every_mapping_device([](Device& device) {
         std::optional<Mapping> mapping;
         {
-            Scene scene(device);
+            MappedGranule scene(device);
             scene.mapping.set_access({&device}).value();
             mapping = std::move(scene.mapping);
         }  // the memory and the reservation are let go of first: the mapping holds them
         const View<std::int32_t> view = mapping->view<std::int32_t>(0, count);
-        (void)device.stream().launch(checked, conformance::add_one, count, view).value();
+        (void)device.stream().launch(checked, add_one, count, view).value();
         device.synchronize().value();
         const long unmaps = driver_calls("cuMemUnmap");
         const long releases = driver_calls("cuMemRelease");
@@ -395,9 +365,9 @@ TEST(VirtualMemory, OneReservationHoldsMemoryOfSeveralDevicesAndOfTheHost) {
         const std::size_t border = granule / sizeof(std::int32_t) - count / 2;
         if (mappings.size() < 2) return;
         const View<std::int32_t> across{all.data + border, count};
-        (void)device.stream().launch(checked, conformance::add_one, count, across).value();
+        (void)device.stream().launch(checked, add_one, count, across).value();
         const std::int32_t before = last_of(device, across);
-        (void)device.stream().launch(checked, conformance::add_one, count, across).value();
+        (void)device.stream().launch(checked, add_one, count, across).value();
         EXPECT_EQ(last_of(device, across), before + 1);
         device.synchronize().value();
     });
@@ -406,10 +376,10 @@ TEST(VirtualMemory, OneReservationHoldsMemoryOfSeveralDevicesAndOfTheHost) {
 // keeps K10, K13: a capture is not disturbed, and what goes while it is open goes behind it
 TEST(VirtualMemory, WhileACaptureIsOpenNothingIsMappedHereAndNothingIsUnmapped) {
     on_every_mapping_device([](Device& device) {
-        Scene scene(device);
+        MappedGranule scene(device);
         std::optional<Mapping> other = scene.reservation.map(scene.granule, scene.memory).value();
-        isthmus::Stream stream = device.create_stream().value();
-        isthmus::Capture capture = stream.begin_capture().value();
+        Stream stream = device.create_stream().value();
+        Capture capture = stream.begin_capture().value();
         EXPECT_TRUE(refused_as(PhysicalMemory::create(device, 1), Code::capture_error));
         EXPECT_TRUE(refused_as(AddressReservation::reserve(device, 1), Code::capture_error));
         EXPECT_TRUE(refused_as(scene.reservation.map(2 * scene.granule, scene.memory), Code::capture_error));
@@ -423,3 +393,4 @@ TEST(VirtualMemory, WhileACaptureIsOpenNothingIsMappedHereAndNothingIsUnmapped) 
 }
 
 }  // namespace
+}  // namespace conformance

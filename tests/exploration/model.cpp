@@ -54,7 +54,9 @@ std::optional<Model::Work> Model::work_of(const Step& step) const {
         case Act::fill: work.uses = {{first, true}}; return work;
         case Act::bump_half:
             work.part = step.other % 2 == 0 ? 1 : 2;
-            work.uses = {{first, true, first->facts.whole ? both_halves : work.part}};
+            // By the bytes that it touches, also where the buffer goes from side to side as a whole: only the host
+            // needs all of that (opened_by). Kernels on the device's side are as free as on any other memory.
+            work.uses = {{first, true, work.part}};
             return work;
         case Act::look: work.uses = {{first, false}}; return work;
         default: break;
@@ -105,6 +107,49 @@ Past Model::closure(const Past& nodes) const {
         if (nodes[node] && !nodes_[node].early) all |= nodes_[node].before;
     }
     return all;
+}
+
+// As closure(), of what comes before an operation whether the host took part in it or not.
+Past Model::with_before(const Past& nodes) const {
+    Past all = nodes;
+    for (Node node = 0; node < nodes_.size(); ++node) {
+        if (nodes[node]) all |= nodes_[node].before;
+    }
+    return all;
+}
+
+std::vector<std::shared_ptr<Model::Stream>> Model::streams_of(const Buffer& buffer) {
+    std::vector<std::shared_ptr<Stream>> streams;
+    if (buffer.maker) streams.push_back(buffer.maker);
+    for (const Access& access : buffer.accesses) {
+        if (std::find(streams.begin(), streams.end(), access.stream) == streams.end()) streams.push_back(access.stream);
+    }
+    return streams;
+}
+
+// Operations behind which the runtime may have put a stream without being told to (model.hpp).
+Past Model::ordered_unasked() const {
+    Past found;
+    for (const std::shared_ptr<Buffer>& buffer : all_buffers_) {
+        const bool orders = (buffer->facts.pooled && buffer->let_go) || buffer->facts.whole;
+        if (!orders || streams_of(*buffer).size() < 2) continue;
+        found |= conflicts(*buffer, true) | buffer->made;
+    }
+    return with_before(found) | between_;
+}
+
+// A stream that used it may have been given the release of it, or a wait for what the stream was not told of.
+void Model::may_wait_unasked(const Buffer& buffer) {
+    for (const std::shared_ptr<Stream>& stream : streams_of(buffer)) {
+        stream->works_unasked = stream->behind_unasked = true;
+    }
+}
+
+// The step raced with these and was answered ok: the host has seen them end, or the runtime ordered the stream itself.
+void Model::learn_from_race(const std::shared_ptr<Stream>& stream, const Past& unordered) {
+    const Past unasked = unordered & ordered_unasked();
+    host_ |= closure(unordered & ~unasked);
+    stream->past |= closure(unasked);
 }
 
 Past Model::conflicts(const Buffer& buffer, bool writes, unsigned halves) const {
@@ -209,22 +254,30 @@ Expectation Model::with_race(Expectation expected, const Past& unordered, bool r
 
 // Operations may be carried out here in the order in which they were issued: it is one that the order allows, because
 // nothing comes before what was issued earlier, and uses that conflict are ordered.
-Model::Node Model::happen(const std::shared_ptr<Stream>& stream, const Work& work, const Past& before) {
+Model::Node Model::happen(const std::shared_ptr<Stream>& stream, const Work& work, const Past& before,
+                          const std::shared_ptr<Graph>& graph) {
     const Node node = nodes_.size();
-    Happened happened{stream->device, before, is_kernel(work.act), work.mark, 0, std::nullopt, nullptr, false};
+    Happened happened{stream->device, before, is_kernel(work.act), work.mark, 0, std::nullopt, graph, false};
     if (happened.kernel) happened.run = runs_of_[work.mark]++;
     change(work, happened.digest);
-    const bool between = is_copy(work.act) && std::any_of(work.uses.begin(), work.uses.end(), [&](const Use& use) {
+    const bool copy_call = is_copy(work.act) && !graph;
+    const bool by_host = copy_call && copied_by_host(work);
+    const bool between = copy_call && !by_host && std::any_of(work.uses.begin(), work.uses.end(), [&](const Use& use) {
                              return use.buffer->device != stream->device;
                          });
     for (const Use& use : work.uses) {
         happened.early |= !happened.kernel && !use.buffer->facts.plain;
-        // Pageable memory of another device has been read or written when the call returns.
-        const bool over = is_copy(work.act) && use.buffer->facts.pageable && use.buffer->device != stream->device;
+        // Pageable memory has been read or written when the call returns, and so has what the calling thread copies.
+        const bool over = by_host || (copy_call && use.buffer->facts.pageable);
         if (!over) use.buffer->accesses.push_back({node, use.writes, use.halves, stream, between});
         stream->works_unasked |= use.buffer->facts.turns || use.buffer->facts.pooled;
         if (use.buffer->facts.turns) use.buffer->turn_of = stream;
+        if (between || (use.buffer->let_go && use.buffer->facts.pooled)) may_wait_unasked(*use.buffer);
+        if (!between) continue;
+        // The copy waits for all that these streams were given.
+        for (const std::shared_ptr<Stream>& user : streams_of(*use.buffer)) between_ |= user->past;
     }
+    if (between) between_ |= before, between_.set(node);
     nodes_.push_back(std::move(happened));
     return node;
 }
@@ -493,7 +546,8 @@ bool differ(const Values& one, const Values& other, unsigned halves) {
 std::string Model::judge(const Step& step, const Expectation& expected, const Answer& answer,
                          const std::vector<Run>& ran) const {
     if (answer.code != Code::ok) return {};
-    Past claimed = expected.unordered;  // that the answer says to be over
+    Past claimed;  // that the answer says to be over
+    if (expected.unordered.any()) claimed = expected.unordered & ~ordered_unasked();
     switch (step.act) {
         case Act::event_finished:
             if (answer.flag) claimed = events_[step.at]->past;
@@ -598,7 +652,7 @@ std::optional<Step> Model::mend(const Step& step) const {
 // --- effects
 
 void Model::apply(const Step& step, const Expectation& expected, const Answer& answer) {
-    if (answer.code == Code::ok) host_ |= closure(expected.unordered);
+    if (answer.code == Code::ok && expected.unordered.any()) learn_from_race(streams_[step.at], expected.unordered);
     if (answer.code != Code::ok) {
         if (const std::optional<Work> refused = work_of(step)) {
             for (const Use& use : refused->uses) use.buffer->refused_since = true;
@@ -662,7 +716,12 @@ void Model::apply_stream(const Step& step, const Answer& answer) {
 }
 
 void Model::apply_memory(const Step& step) {
-    if (step.act != Act::allocate) return buffers_[step.at].reset();
+    if (step.act != Act::allocate) {
+        const std::shared_ptr<Buffer> buffer = std::exchange(buffers_[step.at], nullptr);
+        buffer->let_go = true;
+        if (buffer->facts.pooled) may_wait_unasked(*buffer);
+        return;
+    }
     const bool in_order = static_cast<Kind>(step.other) == Kind::stream_pool;
     const std::size_t device = in_order ? streams_[step.value]->device : step.with;
     auto buffer = std::make_shared<Buffer>();
@@ -676,7 +735,9 @@ void Model::apply_memory(const Step& step) {
         stream.past = before;
         stream.past.set(node);
         buffer->made = stream.past;
+        buffer->maker = streams_[step.value];
     }
+    all_buffers_.push_back(buffer);
     buffers_[step.at] = std::move(buffer);
 }
 
@@ -786,9 +847,7 @@ void Model::apply_graph_launch(const Step& step) {
     const Past before = past_of_launch(*stream, instance);
     Past all = before;
     for (const Recorded& one : instance.graph->recorded) {
-        const Node node = happen(stream, one.work, before | shifted(one.after, first));
-        nodes_[node].graph = instance.graph;
-        all.set(node);
+        all.set(happen(stream, one.work, before | shifted(one.after, first), instance.graph));
     }
     stream->past = all;
     instance.launched = all;

@@ -9,6 +9,11 @@
 //   * a copy that meets memory of another device comes behind what uses it there, and what that device's streams, as
 //     far as they used it for work of their own device, are given later comes behind the copy; not so where that memory
 //     is pageable, which has been read or written at return, nor where the calling thread copies;
+//   * the runtime orders more than it promises, where it needs that itself: memory of a pool that several streams used
+//     is freed on one of them, which waits for the others; a copy between devices may be carried by another stream, and
+//     streams that used either buffer wait for that one; a staged buffer is uploaded on one stream, and other streams
+//     that use it wait for the upload. Which stream waits is not promised. A step that races by the rules above with
+//     such an operation and is answered ok comes behind it; whether the host saw it end is not known;
 //   * a launch of a graph comes after its stream's past and after the instance's last launch; inside it, operations
 //     are ordered as the pasts of the captured streams were. A stream that waits for an event of a capture joins it;
 //     what it was given before stays outside, and what joined streams record has to be in the past of the first one
@@ -123,7 +128,9 @@ private:
         // An operation that would have used it was refused: whoever asks without waiting may be told to wait for the
         // next one of that stream, and the order checker may still count what was claimed for it.
         bool refused_since = false;
-        Past made;  // memory in the order of a stream: its allocation, and what that came after
+        Past made;                      // memory in the order of a stream: its allocation, and what that came after
+        std::shared_ptr<Stream> maker;  // … and that stream
+        bool let_go = false;            // by the sequence: it ends now, or with the last graph that holds it
     };
     struct Use {
         std::shared_ptr<Buffer> buffer;
@@ -153,9 +160,12 @@ private:
         std::size_t device;
         Past past;
         std::shared_ptr<Capture> capture;
-        Past recorded_past;           // as `past`, of the capture's own operations
-        bool works_unasked = false;   // it may give memory back, to the host or to a pool, in its own order
-        bool behind_unasked = false;  // it waited for a stream that does
+        Past recorded_past;          // as `past`, of the capture's own operations
+        bool works_unasked = false;  // it may give memory back, to the host or to a pool, in its own order
+        // An event recorded on it may stand behind such a release, its own or of a stream that it waited for, or behind
+        // a wait that the runtime gave it: such an event may be unfinished although all that the model knows of is
+        // over.
+        bool behind_unasked = false;
     };
     struct Event {
         std::size_t device;
@@ -207,8 +217,14 @@ private:
     std::string not_over(const Past& claimed, const std::vector<Run>& ran) const;
     Expectation with_race(Expectation expected, const Past& unordered, bool recorded) const;
     Past closure(const Past& nodes) const;
+    Past with_before(const Past& nodes) const;
     Past wholly(const Past& nodes) const;
-    Node happen(const std::shared_ptr<Stream>& stream, const Work& work, const Past& before);
+    static std::vector<std::shared_ptr<Stream>> streams_of(const Buffer& buffer);
+    Past ordered_unasked() const;
+    static void may_wait_unasked(const Buffer& buffer);
+    void learn_from_race(const std::shared_ptr<Stream>& stream, const Past& unordered);
+    Node happen(const std::shared_ptr<Stream>& stream, const Work& work, const Past& before,
+                const std::shared_ptr<Graph>& graph = nullptr);
     void change(const Work& work, std::optional<std::uint32_t>& digest);
     // --- expectations
     Expectation expect_stream(const Step& step) const;
@@ -239,6 +255,8 @@ private:
     std::array<std::shared_ptr<Stream>, most_streams> streams_;
     std::array<std::optional<Event>, most_events> events_;
     std::array<std::shared_ptr<Buffer>, most_buffers> buffers_;
+    std::vector<std::shared_ptr<Buffer>> all_buffers_;  // those that were let go as well
+    Past between_;                                      // copies between devices, and all that may come before them
     std::array<std::optional<View>, most_views> views_;
     std::array<std::shared_ptr<Capture>, most_captures> captures_;
     std::array<std::shared_ptr<Graph>, most_graphs> graphs_;

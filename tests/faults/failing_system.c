@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,14 @@ static int plan_persistent;     /* from the n-th on */
 static long seen;               /* calls that the plan could have meant */
 static long calls;              /* all of them since the plan was made */
 static const char* first_fault; /* the function that failed first */
-static long mapped_bytes;
+
+/* What the library has mapped and nobody has unmapped. Kept by address: a callback of the test that ends with munmap
+ * jumps there in an optimised build, and the call then returns into the library, which did not make it. */
+struct range {
+    uintptr_t begin, end;
+};
+static struct range* mapped; /* in no order */
+static size_t mapped_count, mapped_room;
 
 /* Plans: "nth=3", "nth=3:errno=12", "call=mbind:nth=1:persistent"; "" plans none, and counting starts anew in any
  * case. 0, or 1 where the text is not understood. */
@@ -82,8 +90,9 @@ const char* failing_system_failed(void) {
 }
 
 long failing_system_mapped_bytes(void) {
+    long bytes = 0;
     pthread_mutex_lock(&mutex);
-    const long bytes = mapped_bytes;
+    for (size_t at = 0; at < mapped_count; ++at) bytes += (long)(mapped[at].end - mapped[at].begin);
     pthread_mutex_unlock(&mutex);
     return bytes;
 }
@@ -250,7 +259,34 @@ int fclose(FILE* file) {
     return EOF;
 }
 
-/* What the library maps and gives back. */
+/* What the library maps, and what of it is given back, by whichever call. The kernel maps and unmaps whole pages. */
+static uintptr_t page_end(const void* address, size_t bytes) {
+    static uintptr_t page; /* not by sysconf, which is failed here */
+    if (!__atomic_load_n(&page, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&page, (uintptr_t)getpagesize(), __ATOMIC_RELAXED);
+    }
+    return ((uintptr_t)address + bytes + page - 1) / page * page;
+}
+
+/* Both with the mutex held. */
+static void add_mapped(uintptr_t begin, uintptr_t end) {
+    if (mapped_count == mapped_room) {
+        mapped_room = 2 * mapped_room + 64;
+        mapped = realloc(mapped, mapped_room * sizeof *mapped);
+        if (!mapped) abort();
+    }
+    mapped[mapped_count++] = (struct range){begin, end};
+}
+static void remove_mapped(uintptr_t begin, uintptr_t end) {
+    for (size_t at = mapped_count; at-- > 0;) {
+        const struct range old = mapped[at];
+        if (old.end <= begin || end <= old.begin) continue;
+        mapped[at] = mapped[--mapped_count];
+        if (old.begin < begin) add_mapped(old.begin, begin);
+        if (end < old.end) add_mapped(end, old.end);
+    }
+}
+
 EXPORT void* mmap64(void* address, size_t bytes, int protection, int flags, int file, off64_t offset);
 void* mmap64(void* address, size_t bytes, int protection, int flags, int file, off64_t offset) {
     const void* caller = __builtin_return_address(0);
@@ -263,19 +299,30 @@ void* mmap64(void* address, size_t bytes, int protection, int flags, int file, o
                                                                                     file, offset);
     if (data != MAP_FAILED && !(flags & MAP_FIXED) && from_library(caller)) {
         pthread_mutex_lock(&mutex);
-        mapped_bytes += (long)bytes;
+        add_mapped((uintptr_t)data, page_end(data, bytes));
         pthread_mutex_unlock(&mutex);
     }
     return data;
 }
 
+/* The mutex is held across the call: another thread may be given the same addresses as soon as they are free. */
 EXPORT int munmap(void* address, size_t bytes);
 int munmap(void* address, size_t bytes) {
-    const int result = ((int (*)(void*, size_t))next("munmap"))(address, bytes);
-    if (result == 0 && from_library(__builtin_return_address(0))) {
-        pthread_mutex_lock(&mutex);
-        mapped_bytes -= (long)bytes;
-        pthread_mutex_unlock(&mutex);
-    }
+    int (*const real)(void*, size_t) = (int (*)(void*, size_t))next("munmap");
+    pthread_mutex_lock(&mutex);
+    const int result = real(address, bytes);
+    if (result == 0) remove_mapped((uintptr_t)address, page_end(address, bytes));
+    pthread_mutex_unlock(&mutex);
     return result;
+}
+
+/* A forked child may unmap, too: no other thread holds the mutex while the process is copied. */
+static void lock(void) {
+    pthread_mutex_lock(&mutex);
+}
+static void unlock(void) {
+    pthread_mutex_unlock(&mutex);
+}
+__attribute__((constructor)) static void survive_forks(void) {
+    if (pthread_atfork(lock, unlock, unlock) != 0) abort();
 }

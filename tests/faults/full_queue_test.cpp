@@ -2,12 +2,9 @@
 // something to clean up comes back. Real queues fill at about a thousand launches and no count is promised, so that the
 // simulator holds the call up.
 #include "conformance.hpp"
-
-#include <platform/sim_control.h>
+#include "simulator_control.hpp"
 
 #include <isthmus/completions.hpp>
-
-#include <dlfcn.h>
 
 #include <chrono>
 #include <cstdint>
@@ -21,6 +18,7 @@
 namespace {
 
 using conformance::add_one;
+using conformance::control;
 using conformance::refused_as;
 using conformance::scale_into;
 using isthmus::Buffer;
@@ -41,12 +39,6 @@ constexpr std::size_t count = 64;
 constexpr std::chrono::milliseconds timeout(100);  // of the runtime
 const Wait shortly = Wait::at_most(std::chrono::milliseconds(5));
 const Wait long_enough = Wait::at_most(std::chrono::seconds(60));
-
-template <class Function>
-Function control(const char* name) {
-    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
-}
 
 class FullQueue : public testing::Test {
 protected:

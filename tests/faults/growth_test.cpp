@@ -1,13 +1,10 @@
 // Growing and reserving that fail in the middle: what is left, and whether the next attempt works.
 #include "conformance.hpp"
-
-#include <platform/sim_control.h>
+#include "simulator_control.hpp"
 
 #include <isthmus/growable_buffer.hpp>
 #include <isthmus/multicast.hpp>
 #include <isthmus/virtual_memory.hpp>
-
-#include <dlfcn.h>
 
 #include <atomic>
 #include <cstdint>
@@ -21,13 +18,8 @@
 namespace {
 
 using conformance::add_one;
+using conformance::control;
 using namespace isthmus;
-
-template <class Function>
-Function control(const char* name) {
-    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
-}
 
 class FailedSteps : public testing::Test {
 protected:

@@ -1,10 +1,8 @@
 // Releases whose driver call fails: what the caller is told, who gets the memory when, and what is left.
 #include "conformance.hpp"
 #include "foreign_driver.hpp"
+#include "simulator_control.hpp"
 
-#include <platform/sim_control.h>
-
-#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -20,13 +18,8 @@
 namespace {
 
 using conformance::add_one;
+using conformance::control;
 using namespace isthmus;
-
-template <class Function>
-Function control(const char* name) {
-    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
-}
 
 constexpr std::size_t count = 1024;
 constexpr std::size_t bytes = count * sizeof(std::int32_t);

@@ -2,12 +2,9 @@
 // with a deadline, and such calls make way for one that runs.
 #include "conformance.hpp"
 #include "mailbox_kernels.hpp"
-
-#include <platform/sim_control.h>
+#include "simulator_control.hpp"
 
 #include <isthmus/service.hpp>
-
-#include <dlfcn.h>
 
 #include <chrono>
 #include <cstdint>
@@ -21,15 +18,10 @@ namespace {
 using conformance::add_one;
 using conformance::Answer;
 using conformance::answer_until_stopped;
+using conformance::control;
 using conformance::Question;
 using namespace isthmus;
 using Answering = Service<Question, Answer>;
-
-template <class Function>
-Function control(const char* name) {
-    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
-}
 
 class ServiceStart : public testing::Test {
 protected:

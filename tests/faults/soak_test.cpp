@@ -2,10 +2,8 @@
 // are made again. Errors are lawful, wrong values are not; and each owner of adopted memory is told once, when the
 // driver has let go. ISTHMUS_SOAK_STEPS (of each thread) and ISTHMUS_SOAK_SEED play it longer, or again.
 #include "conformance.hpp"
+#include "simulator_control.hpp"
 
-#include <platform/sim_control.h>
-
-#include <dlfcn.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -24,18 +22,13 @@
 namespace {
 
 using conformance::add_one;
+using conformance::control;
 using conformance::scale_into;
 using namespace isthmus;
 
 constexpr std::size_t count = 256;
 constexpr std::size_t slot_bytes = 4096;
 constexpr int threads = 8;
-
-template <class Function>
-Function control(const char* name) {
-    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
-}
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
     const char* const text = std::getenv(variable);

@@ -11,6 +11,7 @@
 //     4  this end greets   5  it sends a message (a byte: payload; a byte: descriptors)
 //     6  its program receives one             7  it says goodbye
 #include "channel_states.hpp"
+#include "require.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,10 +25,6 @@ namespace {
 using namespace isthmus;
 using namespace isthmus::rules;
 using Bytes = std::vector<std::byte>;
-
-void require(bool kept) {
-    if (!kept) std::abort();
-}
 
 class Input {
 public:

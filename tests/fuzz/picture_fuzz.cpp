@@ -2,6 +2,7 @@
 // else. The first byte chooses: bit 0, whether the checksums of a PNG's chunks are put right, without which libpng
 // looks at little of a changed file; bits 1 and 2, how many frames the picture is panned into.
 #include "camera/frame_reader.hpp"
+#include "require.hpp"
 #include "made_png.hpp"
 
 #include <cstddef>
@@ -15,10 +16,6 @@ namespace {
 using namespace isthmus::tools::camera;
 
 constexpr std::size_t most_frame_bytes = 1 << 20;
-
-void require(bool kept) {
-    if (!kept) std::abort();
-}
 
 // As far as the lengths of chunks lie within the file.
 void put_checksums_right(std::string& file) {

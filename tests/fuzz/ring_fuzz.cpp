@@ -3,6 +3,7 @@
 // it is slots (a byte) and then words of 8 bytes, which a reader and a producer look at in turn, as counts, stamps and
 // cursors.
 #include "shared_event_bytes.hpp"
+#include "require.hpp"
 #include "shared_memory_bytes.hpp"
 #include "shared_ring_shape.hpp"
 
@@ -18,10 +19,6 @@ namespace {
 
 using namespace isthmus;
 using namespace isthmus::protocol;
-
-void require(bool kept) {
-    if (!kept) std::abort();
-}
 
 // What is accepted says sizes that hang together, and is the same bytes when it is said again.
 void decode(std::span<const std::byte> bytes) {

@@ -32,9 +32,9 @@ RULES = {
     'kernels/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'},
     'tools/': {'platform', 'cuda', 'backend'},
     # They show machines that are not this one, from their records: no runtime has them open.
-    'tools/caps_render.cpp': {'cuda', 'backend'},
-    'tools/caps_screen.cpp': {'cuda', 'backend'},
-    'tools/machines_page.cpp': {'cuda', 'backend'},
+    'tools/command/caps/caps_render.cpp': {'cuda', 'backend'},
+    'tools/command/caps/caps_screen.cpp': {'cuda', 'backend'},
+    'tools/command/caps/machines_page.cpp': {'cuda', 'backend'},
     'examples/': {'platform', 'cuda', 'backend', 'machines'},
     'tests/conformance/': {'platform', 'cuda', 'backend', 'machines'},
 }
@@ -181,7 +181,7 @@ def self_test(root):
              ('platform/cpu/cpu_driver.cpp', '#  include "sim/engine.hpp"'),
              ('runtime/vocabulary/isthmus/facts.hpp', '#include <nlohmann/json.hpp>'),
              ('runtime/core/pch/prelude.hpp', '#include "../../platform/cuda/api.hpp"'),
-             ('tools/main.cpp', '#include <platform/driver.hpp>')]
+             ('tools/command/main.cpp', '#include <platform/driver.hpp>')]
     right = [('runtime/streams/stream.cpp', '#include <platform/driver.hpp>'),
              ('runtime/streams/stream.cpp', '#include "operation.hpp"'),
              ('runtime/memory/memory_source.cpp', '#include "memory_source.hpp"'),
@@ -197,7 +197,7 @@ def self_test(root):
              ('platform/driver_list.cpp', '#include "cuda/cuda_driver.hpp"'),
              ('platform/sim/pch/prelude.hpp', '#include "../access.hpp"'),
              ('platform/os/host_pages.cpp', '#include <isthmus/result.hpp>'),
-             ('tools/main.cpp', '#include <CLI/CLI.hpp>')]
+             ('tools/command/main.cpp', '#include <CLI/CLI.hpp>')]
     unknown = [path for path, _ in wrong + right if not os.path.exists(os.path.join(root, path))]
     return ([f'not there: {path}' for path in unknown] +
             [f'not seen: {path}: {text}' for path, text in wrong if not refusals(path, text, rooms)] +

@@ -1,4 +1,6 @@
 // Frames as bytes, and both ends' states: pure, so every field and every order is tried.
+#include "duel.hpp"
+
 #include "channel_states.hpp"
 
 #include <gtest/gtest.h>
@@ -11,17 +13,13 @@ namespace {
 
 using namespace isthmus;
 using namespace isthmus::rules;
+using duel::bytes_of;
 using Bytes = std::vector<std::byte>;
 
 ChannelNonce nonce_of(int number) {
     ChannelNonce nonce{};
     nonce[3] = static_cast<std::byte>(number);
     return nonce;
-}
-Bytes bytes_of(const SmallFrame& frame, std::size_t more = 0) {
-    Bytes bytes(frame.span().begin(), frame.span().end());
-    bytes.resize(bytes.size() + more);
-    return bytes;
 }
 ChannelProtocol::Arrival give(ChannelProtocol& to, const Bytes& bytes, std::size_t fds = 0) {
     return to.arrived({bytes, fds, false, false});

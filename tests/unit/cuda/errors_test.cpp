@@ -2,6 +2,7 @@
 #include "errors.hpp"
 
 #include "abi.hpp"
+#include "says.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,10 +18,6 @@ constexpr int all_results[] = {
     ISTHMUS_CUDA_RESULTS(VALUE) ISTHMUS_CUDA_RESULTS_13(VALUE)
 #undef VALUE
 };
-
-bool says(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-}
 
 // keeps R1
 TEST(CudaErrors, OnlySuccessIsOk) {

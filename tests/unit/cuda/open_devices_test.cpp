@@ -2,6 +2,7 @@
 #include "cuda_driver.hpp"
 #include "fake_driver.hpp"
 #include "library.hpp"
+#include "says.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +12,6 @@
 
 namespace isthmus::platform::cuda {
 namespace {
-
-bool says(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-}
 
 Error failure_of(const std::string& library) {
     MachineFacts machine;

@@ -1,4 +1,6 @@
 // One reader and a writer whose acts come between the reader's loads: every way to interleave them, one by one.
+#include "same_record.hpp"
+
 #include <address_map.hpp>
 #include <address_tree.hpp>
 
@@ -27,11 +29,6 @@ Record record_of(std::uint64_t base, std::uint64_t bytes, std::uint64_t id) {
             static_cast<std::uint32_t>(id * 7),
             static_cast<MemoryKind>(id % memory_kind_count),
             static_cast<std::uint8_t>(id * 3)};
-}
-
-bool same(const Record& a, const Record& b) {
-    return a.base == b.base && a.bytes == b.bytes && a.id == b.id && a.device == b.device && a.kind == b.kind &&
-           a.flags == b.flags;
 }
 
 Act insert(const Record& record) {

@@ -1,4 +1,6 @@
 // What the address map answers, compared with a plain ordered table.
+#include "same_record.hpp"
+
 #include <address_map.hpp>
 
 #include <gtest/gtest.h>
@@ -21,11 +23,6 @@ constexpr std::uint64_t end_of_space = std::uint64_t{1} << AddressMap::address_b
 
 Record range(std::uint64_t base, std::uint64_t bytes, std::uint64_t id) {
     return {base, bytes, id, static_cast<std::uint32_t>(id % 5), MemoryKind::device, static_cast<std::uint8_t>(id)};
-}
-
-bool same(const Record& a, const Record& b) {
-    return a.base == b.base && a.bytes == b.bytes && a.id == b.id && a.device == b.device && a.kind == b.kind &&
-           a.flags == b.flags;
 }
 
 // The simplest table that does the same.

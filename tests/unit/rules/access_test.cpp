@@ -45,25 +45,7 @@ TEST(Access, FollowsTheTableOfWhoMayTouchWhat) {  // keeps A2, A3, A6, A7, A8
     }
 }
 
-// The promises, from their own text.
-V promised_to_device(unsigned bits, K kind) {
-    switch (kind) {
-        case K::host:
-        case K::host_numa: return bit(bits, 88) ? V::yes : V::no;  // A3
-        case K::pinned:
-        case K::write_combined: return bit(bits, 41) ? V::yes : V::no;  // A2
-        case K::registered: return bit(bits, 41) && bit(bits, 99) ? V::yes : V::no;
-        case K::managed:
-        case K::managed_pool: return bit(bits, 83) ? V::yes : V::no;  // A7
-        case K::device:
-        case K::pool:
-        case K::graph:
-        case K::imported: return V::yes;  // A1
-        case K::unknown:
-        case K::vmm: break;  // A9, A16
-    }
-    return V::not_verified;
-}
+// The promises, from their own text; those to devices: promised_to_device().
 V promised_to_host(unsigned bits, K kind) {
     switch (kind) {
         case K::device:

@@ -18,25 +18,6 @@ using namespace some_devices;
 using K = MemoryKind;
 using V = Verdict;
 
-// The promises, from their own text.
-V promised_to_device(unsigned bits, K kind) {
-    switch (kind) {
-        case K::host:
-        case K::host_numa: return bit(bits, 88) ? V::yes : V::no;  // A3
-        case K::pinned:
-        case K::write_combined: return bit(bits, 41) ? V::yes : V::no;  // A2
-        case K::registered: return bit(bits, 41) && bit(bits, 99) ? V::yes : V::no;
-        case K::managed:
-        case K::managed_pool: return bit(bits, 83) ? V::yes : V::no;  // A7
-        case K::device:
-        case K::pool:
-        case K::graph:
-        case K::imported: return V::yes;  // A1
-        case K::unknown:
-        case K::vmm: break;  // A9, A16
-    }
-    return V::not_verified;
-}
 TEST(LaunchPath, FollowsAccessAndAttachesWherePhasesAreGuarded) {  // keeps K6, L4
     for (unsigned bits = 0; bits < combinations; ++bits) {
         const Capabilities c = of_bits(bits);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <isthmus/access.hpp>
 #include <isthmus/capability.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <machines/record.hpp>
@@ -54,6 +55,26 @@ inline constexpr std::array<const char*, 11> gpu_machines = {
 template <class Each>
 void for_every_kind(Each each) {
     for (int kind = 0; kind < memory_kind_count; ++kind) each(static_cast<MemoryKind>(kind));
+}
+
+// Whether the GPU of these bits may touch memory of this kind, by the promises' own text.
+inline Verdict promised_to_device(unsigned bits, MemoryKind kind) {
+    switch (kind) {
+        case MemoryKind::host:
+        case MemoryKind::host_numa: return bit(bits, 88) ? Verdict::yes : Verdict::no;  // A3
+        case MemoryKind::pinned:
+        case MemoryKind::write_combined: return bit(bits, 41) ? Verdict::yes : Verdict::no;  // A2
+        case MemoryKind::registered: return bit(bits, 41) && bit(bits, 99) ? Verdict::yes : Verdict::no;
+        case MemoryKind::managed:
+        case MemoryKind::managed_pool: return bit(bits, 83) ? Verdict::yes : Verdict::no;  // A7
+        case MemoryKind::device:
+        case MemoryKind::pool:
+        case MemoryKind::graph:
+        case MemoryKind::imported: return Verdict::yes;  // A1
+        case MemoryKind::unknown:
+        case MemoryKind::vmm: break;  // A9, A16
+    }
+    return Verdict::not_verified;
 }
 
 }  // namespace some_devices

@@ -12,10 +12,6 @@
 namespace isthmus::sim::test {
 namespace {
 
-volatile int* as_pointer(Address address) {
-    return reinterpret_cast<volatile int*>(address);
-}
-
 TEST(SimAccess, TheCpuFaultsOnDeviceMemoryAndIsToldWhy) {  // keeps A6
     in_own_process_faults(
         [] {

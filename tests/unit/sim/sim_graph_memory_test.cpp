@@ -6,15 +6,15 @@ namespace {
 
 constexpr unsigned long long auto_free = 1;
 
-struct Scene {
+struct OwningGraph {
     Stream* stream;
     Address memory;
     GraphObject* graph;
 };
 
 // A graph that allocates and fills 4 KiB, and frees it or not.
-Scene capture(bool with_free) {
-    Scene scene = {new_stream(), 0, nullptr};
+OwningGraph capture(bool with_free) {
+    OwningGraph scene = {new_stream(), 0, nullptr};
     REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, 0), 0);
     scene.memory = pool_memory(4096, scene.stream);
     REQUIRE_CODE(cuMemsetD32Async(scene.memory, 5, 1024, scene.stream), 0);
@@ -33,7 +33,7 @@ TEST(SimGraphMemory, WhatALaunchLeavesAllocatedIsFreedOnceOutsideOfTheGraph) {  
     in_own_process([] {
         open_device();
         if (!pools()) return;
-        const Scene scene = capture(false);
+        const OwningGraph scene = capture(false);
         GraphExec* instance = instantiate(scene.graph);
         REQUIRE_CODE(cuMemFreeAsync(scene.memory, scene.stream), 1);  // not allocated yet
         REQUIRE_CODE(cuGraphLaunch(instance, scene.stream), 0);
@@ -58,7 +58,7 @@ TEST(SimGraphMemory, MemoryFreedInItsGraphIsNotFreedOutsideOfIt) {
     in_own_process([] {
         open_device();
         if (!pools()) return;
-        const Scene scene = capture(true);
+        const OwningGraph scene = capture(true);
         GraphExec* instance = instantiate(scene.graph);
         for (int i = 0; i < 3; ++i) REQUIRE_CODE(cuGraphLaunch(instance, scene.stream), 0);
         REQUIRE_CODE(cuMemFreeAsync(scene.memory, scene.stream), 1);
@@ -71,7 +71,7 @@ TEST(SimGraphMemory, AutoFreeLetsALaunchFollowAnother) {
     in_own_process([] {
         open_device();
         if (!pools()) return;
-        const Scene scene = capture(false);
+        const OwningGraph scene = capture(false);
         GraphExec* instance = instantiate(scene.graph, auto_free);
         for (int i = 0; i < 3; ++i) REQUIRE_CODE(cuGraphLaunch(instance, scene.stream), 0);
         REQUIRE_CODE(cuStreamSynchronize(scene.stream), 0);
@@ -84,7 +84,7 @@ TEST(SimGraphMemory, ThereIsOneLiveInstanceAndNoClone) {  // keeps K13's ground
     in_own_process([] {
         open_device();
         if (!pools()) return;
-        const Scene scene = capture(true);
+        const OwningGraph scene = capture(true);
         GraphExec *instance = instantiate(scene.graph), *second = nullptr;
         REQUIRE_CODE(cuGraphInstantiateWithFlags(&second, scene.graph, 0), 801);
         GraphObject* clone = nullptr;
@@ -121,7 +121,7 @@ TEST(SimGraphMemory, LiveMemoryOutlivesItsGraphUntilItIsFreed) {
     in_own_process([] {
         open_device();
         if (!pools()) return;
-        const Scene scene = capture(false);
+        const OwningGraph scene = capture(false);
         GraphExec* instance = instantiate(scene.graph);
         Gate gate;
         REQUIRE_CODE(cuGraphLaunch(instance, scene.stream), 0);
@@ -141,7 +141,7 @@ TEST(SimGraphMemory, AnotherGraphMayFreeItAndACaptureFreesItOnce) {
     in_own_process([] {
         open_device();
         if (!pools()) return;
-        const Scene scene = capture(false);
+        const OwningGraph scene = capture(false);
         GraphObject* freeing = nullptr;
         REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, 0), 0);
         REQUIRE_CODE(cuMemFreeAsync(scene.memory, scene.stream), 0);
@@ -164,7 +164,7 @@ TEST(SimGraphMemory, ItIsTheDevicesFigureAndNotThePools) {
         if (!pools()) return;
         Pool* pool = nullptr;
         REQUIRE_CODE(cuDeviceGetDefaultMemPool(&pool, 0), 0);
-        const Scene scene = capture(true);
+        const OwningGraph scene = capture(true);
         std::uint64_t bytes = 0;
         REQUIRE_CODE(cuDeviceGetGraphMemAttribute(0, 0, &bytes), 0);
         REQUIRE_THAT(bytes == 4096 && pool_figure(pool, 7) == 0);

@@ -22,12 +22,6 @@ int range_value(int id, Address address, std::size_t count) {
     return value;
 }
 
-int version() {
-    int value = 0;
-    REQUIRE_CODE(cuDriverGetVersion(&value), 0);
-    return value;
-}
-
 TEST(SimHint, EveryFormAnswersAsTheMachineDoes) {  // keeps K21's ground
     in_own_process([] {
         open_device();

@@ -23,11 +23,6 @@ bool shared_events() {
     return fact(attribute::ipc_events) != 0;
 }
 
-void fill(Address address, unsigned value) {
-    REQUIRE_CODE(cuMemsetD32_v2(address, value, 16), 0);
-    REQUIRE_CODE(cuCtxSynchronize(), 0);
-}
-
 TEST(SimIpc, AllocatedMemoryIsSeenInAnotherProcessAsItIs) {  // keeps I1's ground
     in_own_process([] {
         beside_another_process(

@@ -18,12 +18,6 @@ Result create(Pool** pool, int type, Location where, int handles = 0) {
     return cuMemPoolCreate(pool, &properties);
 }
 
-int version() {
-    int value = 0;
-    REQUIRE_CODE(cuDriverGetVersion(&value), 0);
-    return value;
-}
-
 TEST(SimPoolPlaces, APoolsPropertiesMustNameAPlaceThatTheMachineHas) {  // keeps K7's ground
     in_own_process([] {
         open_device();

@@ -32,11 +32,6 @@ Address mapped_and_open(MemoryHandle handle, std::size_t bytes) {
     return address;
 }
 
-void fill(Address address, unsigned value) {
-    REQUIRE_CODE(cuMemsetD32_v2(address, value, 16), 0);
-    REQUIRE_CODE(cuCtxSynchronize(), 0);
-}
-
 TEST(SimSharing, ADescriptorCarriesTheMemoryBothWays) {  // keeps I1's ground
     in_own_process([] {
         beside_another_process(

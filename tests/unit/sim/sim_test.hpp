@@ -68,6 +68,14 @@ Address pool_memory(std::size_t bytes, Stream* stream, Pool* pool = nullptr);  /
 inline bool pools() {
     return fact(attribute::memory_pools) != 0;
 }
+inline volatile int* as_pointer(Address address) {
+    return reinterpret_cast<volatile int*>(address);
+}
+inline int version() {
+    int value = 0;
+    REQUIRE_CODE(cuDriverGetVersion(&value), 0);
+    return value;
+}
 std::uint64_t pool_figure(Pool* pool, int id);  // CUmemPool_attribute 4..8
 Stream* new_stream(unsigned flags = 1);
 Event* new_event(unsigned flags = 2);

@@ -84,4 +84,10 @@ void beside_another_process(const Theirs& theirs, const Mine& mine) {
     REQUIRE_THAT(::waitpid(other, &status, 0) == other && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+// All of 16 words, at once.
+inline void fill(Address address, unsigned value) {
+    REQUIRE_CODE(cuMemsetD32_v2(address, value, 16), 0);
+    REQUIRE_CODE(cuCtxSynchronize(), 0);
+}
+
 }  // namespace isthmus::sim::test

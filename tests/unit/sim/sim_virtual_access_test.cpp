@@ -6,10 +6,6 @@
 namespace isthmus::sim::test {
 namespace {
 
-volatile int* as_pointer(Address address) {
-    return reinterpret_cast<volatile int*>(address);
-}
-
 unsigned long long access_of(Address address, Location where) {
     unsigned long long flags = 99;
     REQUIRE_CODE(cuMemGetAccess(&flags, &where, address), 0);

@@ -1,8 +1,8 @@
 // The renderers, and that the generated pages and the tables of docs/memory.md are what they print today.
 #include <gtest/gtest.h>
 
-#include <caps_render.hpp>
-#include <table_text.hpp>
+#include <caps/caps_render.hpp>
+#include <text/table_text.hpp>
 
 #include <isthmus/memory_kind.hpp>
 

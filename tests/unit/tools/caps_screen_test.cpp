@@ -1,10 +1,12 @@
 // What `isthmus caps` shows: one screen for each known machine, all of them as one matrix, reasons and topology; within
 // the terminal's width.
+#include "lines.hpp"
+
 #include <gtest/gtest.h>
 
-#include <caps_render.hpp>
-#include <caps_sections.hpp>
-#include <terminal_text.hpp>
+#include <caps/caps_render.hpp>
+#include <caps/caps_sections.hpp>
+#include <text/terminal_text.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -18,13 +20,6 @@ using namespace isthmus::tools;
 
 MachineView view(const char* machine) {
     return view_of(platform::machines::find_record(machine).value());
-}
-
-std::vector<std::string> lines(const std::string& text) {
-    std::vector<std::string> out;
-    std::istringstream stream(text);
-    for (std::string line; std::getline(stream, line);) out.push_back(line);
-    return out;
 }
 
 // The line that begins with these words, its runs of blanks made one; empty: there is none.

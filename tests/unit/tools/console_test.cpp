@@ -1,5 +1,5 @@
 // Lines on standard error: whole, in order, and never waited for long.
-#include "console.hpp"
+#include "common/console.hpp"
 
 #include <gtest/gtest.h>
 

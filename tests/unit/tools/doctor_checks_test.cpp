@@ -1,7 +1,7 @@
 // The doctor on made-up machines: every finding where its fact is there, and none where it is not.
-#include "doctor_checks.hpp"
-#include "doctor_fine.hpp"
-#include "doctor_system.hpp"
+#include "doctor/doctor_checks.hpp"
+#include "doctor/doctor_fine.hpp"
+#include "doctor/doctor_system.hpp"
 
 #include <gtest/gtest.h>
 

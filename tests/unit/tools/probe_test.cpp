@@ -1,7 +1,7 @@
 // Probes that finish, throw, crash and hang, in real child processes; and what is kept of tries that did.
-#include "export_tries.hpp"
-#include "probe.hpp"
-#include "process.hpp"
+#include "common/export_tries.hpp"
+#include "common/probe.hpp"
+#include "common/process.hpp"
 
 #include <gtest/gtest.h>
 

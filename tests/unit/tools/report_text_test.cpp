@@ -1,5 +1,5 @@
 // Reports on terminals of every width.
-#include "report_text.hpp"
+#include "common/report_text.hpp"
 
 #include <gtest/gtest.h>
 

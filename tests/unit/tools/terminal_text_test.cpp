@@ -1,21 +1,14 @@
 // Text and tables for terminals: columns instead of bytes, lines that end at words, blocks that keep their keys.
+#include "lines.hpp"
+
 #include <gtest/gtest.h>
 
-#include <table_text.hpp>
-#include <terminal_text.hpp>
-
-#include <sstream>
+#include <text/table_text.hpp>
+#include <text/terminal_text.hpp>
 
 namespace {
 
 using namespace isthmus::tools;
-
-std::vector<std::string> lines(const std::string& text) {
-    std::vector<std::string> out;
-    std::istringstream stream(text);
-    for (std::string line; std::getline(stream, line);) out.push_back(line);
-    return out;
-}
 
 TEST(TerminalText, ColumnsAreThoseOfATerminalAndNotBytes) {
     EXPECT_EQ(display_columns(""), 0u);

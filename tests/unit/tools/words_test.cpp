@@ -1,7 +1,7 @@
 // Words in and out: numbers that are read, text that is shown, words that were probably meant, and lines about others.
-#include "nearest.hpp"
-#include "number_options.hpp"
-#include "printable.hpp"
+#include "text/nearest.hpp"
+#include "common/number_options.hpp"
+#include "text/printable.hpp"
 #include "share/notices.hpp"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,12 @@
+// Whether a message names something.
+#pragma once
+
+#include <string_view>
+
+namespace isthmus::platform::cuda {
+
+inline bool says(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
+}  // namespace isthmus::platform::cuda

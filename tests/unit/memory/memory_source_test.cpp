@@ -1,0 +1,348 @@
+// Allocators of a device, call by call: what is refused before a driver is asked, what is undone, what is put off.
+#include "request.hpp"
+#include "fake_device.hpp"
+
+#include "memory_source.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using isthmus::AllocationRequest;
+using isthmus::Allocator;
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Device;
+using isthmus::Error;
+using isthmus::MemoryBlock;
+using isthmus::MemoryKind;
+using isthmus::Result;
+using isthmus::ScopedAllocator;
+using isthmus::Stream;
+using isthmus::testing::bytes;
+using isthmus::testing::discrete_facts;
+using isthmus::testing::FakeRuntime;
+using isthmus::testing::FakeWorld;
+using isthmus::testing::with;
+
+struct Sources : testing::Test {
+    FakeWorld world;
+    FakeRuntime runtime;
+    Device device{runtime.open(world)};
+};
+
+const std::vector<MemoryKind> driver_kinds = {MemoryKind::device, MemoryKind::pinned, MemoryKind::managed,
+                                              MemoryKind::write_combined, MemoryKind::registered};
+
+TEST_F(Sources, DeviceMemoryIsOneCallAndItsReleaseOne) {  // keeps K4
+    const Allocator allocator = device.allocator(MemoryKind::device);
+    const MemoryBlock block = allocator.allocate(bytes(64)).value();
+    EXPECT_EQ(world.calls, std::vector<std::string>{"allocate device"});
+    EXPECT_NE(block.id, 0u);
+    EXPECT_EQ(block.host, nullptr);
+    EXPECT_EQ(block.kind, MemoryKind::device);
+    EXPECT_EQ(runtime.books->addresses.find(block.device + 63).id, block.id);
+    world.calls.clear();
+    EXPECT_TRUE(allocator.release(block).ok());
+    EXPECT_EQ(world.calls, std::vector<std::string>{"release device"});
+    EXPECT_EQ(runtime.books->addresses.size(), 0u);
+    EXPECT_EQ(runtime.books->ledger.size(), 0u);
+}
+
+TEST_F(Sources, AnAllocatorIsMadeWithoutACallAndRefusesWhatTheDeviceLacks) {  // keeps K7
+    FakeWorld bare;
+    auto facts = discrete_facts(1);
+    for (const int lacks : {83, 99, 115}) facts = with(facts, lacks, 0);
+    Device poor(runtime.open(bare, facts));
+    for (const MemoryKind kind : {MemoryKind::managed, MemoryKind::registered, MemoryKind::pool,
+                                  MemoryKind::managed_pool, MemoryKind::vmm, MemoryKind::graph}) {
+        const Allocator allocator = poor.allocator(kind);
+        const Result<MemoryBlock> refused = allocator.allocate(bytes(64));
+        EXPECT_EQ(refused.code(), Code::unsupported) << isthmus::name(kind);
+        EXPECT_FALSE(refused.error().remedy().empty());
+    }
+    EXPECT_TRUE(bare.calls.empty());
+    EXPECT_TRUE(poor.allocator(MemoryKind::pinned).allocate(bytes(64)).ok());
+    EXPECT_EQ(poor.allocator(MemoryKind::pinned), poor.allocator(MemoryKind::pinned));
+}
+
+TEST_F(Sources, AbsurdRequestsAreRefusedBeforeAnyCall) {  // keeps K18
+    const Allocator allocator = device.allocator(MemoryKind::device);
+    AllocationRequest request = bytes(64);
+    for (const std::size_t alignment : {std::size_t{0}, std::size_t{3}, std::size_t{512}}) {
+        request.alignment = alignment;
+        EXPECT_EQ(allocator.allocate(request).code(), Code::invalid_argument) << alignment;
+    }
+    EXPECT_EQ(allocator.allocate(bytes(std::numeric_limits<std::size_t>::max())).code(), Code::invalid_argument);
+    EXPECT_TRUE(allocator.allocate(bytes(0)).ok());
+    EXPECT_TRUE(world.calls.empty());
+    request.alignment = 256;
+    EXPECT_TRUE(allocator.allocate(request).ok());
+}
+
+TEST_F(Sources, ABlockGoesBackThroughAnyAllocatorOfItsDeviceAndOnlyOnce) {  // keeps K8, K9
+    FakeWorld second;
+    Device other(runtime.open(second, discrete_facts(1)));
+    const MemoryBlock block = device.allocator(MemoryKind::pinned).allocate(bytes(64)).value();
+    EXPECT_EQ(other.allocator(MemoryKind::pinned).release(block).code(), Code::wrong_device);
+    EXPECT_EQ(world.count("release"), 0u);
+    EXPECT_TRUE(device.allocator(MemoryKind::device).release(block).ok());
+    EXPECT_EQ(world.count("release pinned"), 1u) << "by its recorded kind";
+    EXPECT_EQ(device.allocator(MemoryKind::pinned).release(block).code(), Code::already_released);
+    EXPECT_TRUE(device.allocator(MemoryKind::pinned).release(MemoryBlock{}).ok()) << "nothing to give back";
+    EXPECT_EQ(world.count("release"), 1u);
+    EXPECT_TRUE(second.calls.empty());
+}
+
+TEST_F(Sources, WithAnOpenCaptureOnTheThreadNothingIsAskedOfTheDriver) {  // keeps K13
+    runtime.books->captures.begun();
+    for (const MemoryKind kind : driver_kinds) {
+        const Result<MemoryBlock> refused = device.allocator(kind).allocate(bytes(64));
+        EXPECT_EQ(refused.code(), Code::capture_error) << isthmus::name(kind);
+    }
+    EXPECT_EQ(device.allocator(MemoryKind::pool).allocate(bytes(64)).code(), Code::capture_error);
+    EXPECT_EQ(device.stream().allocate<int>(4).code(), Code::capture_error) << "the pool is not warm";
+    EXPECT_EQ(device.create_pool().code(), Code::capture_error);
+    EXPECT_TRUE(world.calls.empty());
+    EXPECT_TRUE(device.allocator(MemoryKind::host).allocate(bytes(64)).ok()) << "no driver is needed for that";
+    runtime.books->captures.ended();
+    EXPECT_TRUE(device.allocator(MemoryKind::device).allocate(bytes(64)).ok());
+}
+
+TEST_F(Sources, ReleasesDuringACaptureAreDoneInOrderBehindIt) {  // keeps K10
+    const Allocator pinned = device.allocator(MemoryKind::pinned);
+    const MemoryBlock first = pinned.allocate(bytes(64)).value();
+    const MemoryBlock second = device.allocator(MemoryKind::device).allocate(bytes(64)).value();
+    Buffer<int> third = device.allocate<int>(16, MemoryKind::managed).value();
+    Buffer<int> fourth = device.allocate<int>(16).value();
+    world.calls.clear();
+    runtime.books->captures.begun();
+    EXPECT_TRUE(pinned.release(first).ok());
+    std::thread([&] {
+        EXPECT_TRUE(pinned.release(second).ok()) << "any capture, whichever thread has begun it";
+    }).join();
+    EXPECT_TRUE(third.release().ok());
+    fourth = {};
+    EXPECT_TRUE(world.calls.empty());
+    EXPECT_EQ(pinned.release(first).code(), Code::already_released);
+    EXPECT_EQ(device.state()->put_off_bytes.load(), 128u);
+    runtime.books->captures.ended();
+    EXPECT_EQ(world.calls,
+              (std::vector<std::string>{"release pinned", "release device", "release managed", "release device"}));
+    EXPECT_EQ(device.state()->put_off_bytes.load(), 0u);
+    EXPECT_TRUE(world.memory.empty());
+}
+
+TEST_F(Sources, MemoryOfADeadContextIsReleasedInTheBooksOnly) {  // keeps K11
+    std::vector<MemoryBlock> blocks;
+    for (const MemoryKind kind : driver_kinds) blocks.push_back(device.allocator(kind).allocate(bytes(64)).value());
+    const MemoryBlock pooled = device.allocator(MemoryKind::pool).allocate(bytes(64)).value();
+    world.calls.clear();
+    world.died = true;
+    const Allocator any = device.allocator(MemoryKind::device);
+    for (const MemoryBlock& block : blocks) EXPECT_TRUE(any.release(block).ok());
+    EXPECT_TRUE(world.calls.empty());
+    EXPECT_EQ(any.release(blocks[0]).code(), Code::already_released);
+    EXPECT_TRUE(any.release(pooled).ok());
+    EXPECT_EQ(world.count("release pool"), 1u) << "pool memory survives its context";
+    EXPECT_EQ(runtime.books->ledger.size(), 0u);
+    world.forget_memory();
+}
+
+TEST_F(Sources, AfterAFaultNoDriverIsAskedToFreeAnything) {  // keeps K11, R2
+    const MemoryBlock block = device.allocator(MemoryKind::pinned).allocate(bytes(64)).value();
+    const MemoryBlock pooled = device.allocator(MemoryKind::pool).allocate(bytes(64)).value();
+    (void)device.state()->failure({Code::device_lost, 700, "launch"}, "a launch");
+    world.calls.clear();
+    EXPECT_TRUE(device.allocator(MemoryKind::device).release(block).ok());
+    EXPECT_TRUE(device.allocator(MemoryKind::device).release(pooled).ok());
+    EXPECT_TRUE(world.calls.empty());
+    EXPECT_EQ(device.allocator(MemoryKind::device).allocate(bytes(64)).code(), Code::device_lost);
+    EXPECT_TRUE(device.allocator(MemoryKind::host).allocate(bytes(64)).ok()) << "needs no device";
+    world.forget_memory();
+}
+
+TEST_F(Sources, WhatIsNeverGivenBackIsFreedWhenTheDeviceCloses) {  // keeps K11
+    FakeWorld closing;
+    {
+        Device other(runtime.open(closing, discrete_facts(1)));
+        for (const MemoryKind kind : driver_kinds) (void)other.allocator(kind).allocate(bytes(64)).value();
+        (void)other.allocator(MemoryKind::pool).allocate(bytes(64)).value();
+    }
+    EXPECT_TRUE(closing.clean());
+    EXPECT_EQ(runtime.books->addresses.size(), 0u);
+}
+
+TEST_F(Sources, ShortOfMemoryThePoolsGiveBackFirst) {  // keeps K19
+    { const auto pooled = device.stream().allocate<int>(1 << 10).value(); }
+    world.calls.clear();
+    world.fail_at = 1;
+    world.fail_code = Code::out_of_memory;
+    EXPECT_TRUE(device.allocator(MemoryKind::device).allocate(bytes(64)).ok());
+    EXPECT_EQ(world.calls, (std::vector<std::string>{"allocate device", "trim pool", "allocate device"}));
+}
+
+TEST_F(Sources, ShortOfMemoryTheHandlerIsAskedUntilItGivesUp) {  // keeps K19
+    const Allocator allocator = device.allocator(MemoryKind::device);
+    MemoryBlock held = allocator.allocate(bytes(4096)).value();
+    std::vector<std::size_t> asked;
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    world.fail_code = Code::out_of_memory;
+    world.sticky = true;
+    device.set_out_of_memory_handler([&](std::size_t wanted) {
+        asked.push_back(wanted);
+        return asked.size() < 3;
+    });
+    const Result<MemoryBlock> refused = allocator.allocate(bytes(64));
+    ASSERT_EQ(refused.code(), Code::out_of_memory);
+    EXPECT_EQ(asked, (std::vector<std::size_t>{64, 64, 64}));
+    for (const char* part : {"64 bytes", "free", "cached", "pending"}) {
+        EXPECT_NE(refused.error().message().find(part), std::string_view::npos) << refused.error().text();
+    }
+    asked.clear();
+    world.sticky = world.failing = false;
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    device.set_out_of_memory_handler([&](std::size_t) { return allocator.release(std::exchange(held, {})).ok(); });
+    EXPECT_TRUE(allocator.allocate(bytes(64)).ok()) << "the handler made room";
+    EXPECT_FALSE(held);
+}
+
+TEST_F(Sources, ManagedMemoryBeyondTheDevicesIsRefusedUnlessAskedFor) {  // keeps K20
+    world.free_bytes = 1 << 20;
+    world.total_bytes = 1 << 21;
+    const Allocator managed = device.allocator(MemoryKind::managed);
+    EXPECT_EQ(managed.allocate(bytes((1 << 20) + 1)).code(), Code::out_of_memory);
+    EXPECT_EQ(world.count("allocate"), 0u);
+    EXPECT_TRUE(managed.allocate(bytes(1 << 20)).ok());
+    runtime.config->budget.allow_oversubscription = true;
+    EXPECT_TRUE(managed.allocate(bytes((1 << 20) + 1)).ok());
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    EXPECT_EQ(managed.allocate(bytes(64)).code(), Code::driver_error) << "not to be known is no permission";
+}
+
+TEST_F(Sources, ARegistrationThatFailsLeavesNothing) {  // keeps K12
+    world.fail_at = 1;
+    EXPECT_FALSE(device.allocator(MemoryKind::registered).allocate(bytes(64)).ok());
+    EXPECT_EQ(runtime.books->ledger.size(), 0u);
+    EXPECT_EQ(runtime.books->addresses.size(), 0u);
+    EXPECT_EQ(world.count("unregister"), 0u);
+    EXPECT_TRUE(device.allocator(MemoryKind::registered).allocate(bytes(64)).ok());
+}
+
+// An allocator of a user's own.
+struct Mine {
+    std::vector<std::string>* calls;
+    std::vector<std::uint64_t>* storage;
+    bool fails = false;
+    Result<MemoryBlock> allocate(const AllocationRequest& request) {
+        calls->push_back("allocate " + std::to_string(request.bytes));
+        if (fails) return Error(Code::system_limit, "the user's own limit", "raise it");
+        MemoryBlock block;
+        block.host = storage->data();
+        block.device = reinterpret_cast<std::uintptr_t>(storage->data());
+        block.bytes = storage->size() * 8;
+        block.kind = MemoryKind::pinned;
+        return block;
+    }
+    Result<void> release(const MemoryBlock& block, Stream* after) {
+        calls->push_back(std::string("release") + (after ? " behind" : "") + (block.id == 0 ? "" : " with identity"));
+        return {};
+    }
+    MemoryKind kind() const noexcept { return MemoryKind::pinned; }
+};
+
+TEST_F(Sources, ABufferStandsOnAUsersAllocator) {  // keeps K17, K3
+    std::vector<std::string> calls;
+    std::vector<std::uint64_t> storage(64);
+    const Allocator mine = Mine{&calls, &storage};
+    {
+        Buffer<int> empty = device.allocate<int>(0, mine).value();
+        EXPECT_EQ(empty.kind(), MemoryKind::pinned);
+        EXPECT_TRUE(calls.empty());
+        Buffer<int> buffer = device.allocate<int>(16, mine).value();
+        EXPECT_EQ(buffer.kind(), MemoryKind::pinned);
+        const auto known = runtime.books->addresses.find(buffer.device_address());
+        EXPECT_EQ(known.kind, MemoryKind::pinned);
+        EXPECT_NE(known.id, 0u);
+        buffer.write_on_host().value()[15] = 7;
+        EXPECT_EQ(runtime.books->addresses.find(buffer.device_address() + 15).id, known.id);
+    }
+    EXPECT_EQ(calls, (std::vector<std::string>{"allocate 64", "release"}));
+    EXPECT_EQ(runtime.books->addresses.size(), 0u);
+    calls.clear();
+    const Result<Buffer<int>> refused = device.allocate<int>(16, Mine{&calls, &storage, true});
+    ASSERT_EQ(refused.code(), Code::system_limit) << "handed on as it is";
+    EXPECT_EQ(refused.error().message(), "the user's own limit");
+    const Result<Buffer<int>> too_small = device.allocate<int>(1000, mine);
+    EXPECT_EQ(too_small.code(), Code::invalid_argument);
+    EXPECT_EQ(calls.back(), "release") << "what is too small goes back";
+    EXPECT_TRUE(world.calls.empty());
+}
+
+TEST_F(Sources, HostMemoryAtAPlaceIsCutOutOfSlabsThatGoBackWhenMemoryIsShort) {  // keeps H6, K19
+    isthmus::HostPlacement near;
+    near.locality = isthmus::Locality::local;
+    const Allocator placed = device.host_allocator(near);
+    const MemoryBlock one = placed.allocate(bytes(1000)).value();
+    const MemoryBlock two = placed.allocate(bytes(1000)).value();
+    const auto apart = static_cast<char*>(two.host) - static_cast<char*>(one.host);
+    EXPECT_LT(std::abs(apart), 1 << 20) << "out of one slab";
+    EXPECT_EQ(device.state()->slabs.trim(), 0u) << "pieces are out";
+    EXPECT_TRUE(placed.release(one).ok());
+    EXPECT_TRUE(placed.release(two).ok());
+    world.fail_at = 1;
+    world.fail_code = Code::out_of_memory;
+    EXPECT_TRUE(device.allocator(MemoryKind::device).allocate(bytes(64)).ok()) << "the slabs went back";
+    EXPECT_EQ(device.state()->slabs.trim(), 0u);
+    EXPECT_TRUE(world.calls.size() == 2 && world.count("allocate device") == 2);
+}
+
+TEST_F(Sources, AnEmptyBufferKeepsTheKindOfWhatAnAdaptorStandsOn) {  // keeps K3
+    const isthmus::LimitAllocator limited(device.allocator(MemoryKind::managed), 1024);
+    EXPECT_EQ(device.allocate<int>(0, limited).value().kind(), MemoryKind::managed);
+    EXPECT_TRUE(world.calls.empty());
+}
+
+TEST_F(Sources, ABufferIsNotMadeFromAnotherDevicesAllocator) {  // keeps K9
+    FakeWorld second;
+    Device other(runtime.open(second, discrete_facts(1)));
+    EXPECT_EQ(other.allocate<int>(4, device.allocator(MemoryKind::device)).code(), Code::wrong_device);
+    EXPECT_TRUE(world.memory.empty());
+    EXPECT_TRUE(device.allocate<int>(4, device.allocator(MemoryKind::device)).ok());
+}
+
+TEST_F(Sources, TheCurrentAllocatorIsPerDeviceAndThreadAndComesBack) {  // keeps K5
+    FakeWorld second;
+    Device other(runtime.open(second, discrete_facts(1)));
+    Buffer<int> outlives;
+    {
+        const ScopedAllocator scope(device, device.allocator(MemoryKind::pinned));
+        outlives = device.allocate<int>(4).value();
+        EXPECT_EQ(outlives.kind(), MemoryKind::pinned);
+        EXPECT_EQ(other.allocate<int>(4).value().kind(), MemoryKind::device);
+        {
+            const ScopedAllocator inner(device, device.allocator(MemoryKind::managed));
+            EXPECT_EQ(device.allocate<int>(4).value().kind(), MemoryKind::managed);
+        }
+        EXPECT_EQ(device.allocate<int>(4).value().kind(), MemoryKind::pinned);
+        std::thread([&] { EXPECT_EQ(device.allocate<int>(4).value().kind(), MemoryKind::device); }).join();
+    }
+    EXPECT_EQ(device.allocate<int>(4).value().kind(), MemoryKind::device);
+    EXPECT_EQ(outlives.write_on_host().value().size(), 4u);
+    device.set_allocator(device.allocator(MemoryKind::pinned));
+    EXPECT_EQ(device.allocate<int>(4).value().kind(), MemoryKind::pinned);
+    EXPECT_EQ(device.allocate<int>(0).value().kind(), MemoryKind::pinned);  // keeps K3
+    EXPECT_EQ(device.allocate<int>(4, MemoryKind::device).value().kind(), MemoryKind::device);
+    device.set_allocator({});
+    EXPECT_EQ(device.current_allocator(), device.allocator(MemoryKind::device));
+}
+
+}  // namespace

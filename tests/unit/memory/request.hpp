@@ -1,0 +1,16 @@
+// A request for memory as the tests of allocators make it.
+#pragma once
+
+#include <isthmus/allocator.hpp>
+
+#include <cstddef>
+
+namespace isthmus::testing {
+
+inline AllocationRequest bytes(std::size_t count) {
+    AllocationRequest request;
+    request.bytes = count;
+    return request;
+}
+
+}  // namespace isthmus::testing

@@ -1,0 +1,527 @@
+// Events, marks and completions against a driver that writes down every call: what each costs, and what a pooled event
+// still stands for while it is used again.
+#include "fake_device.hpp"
+
+#include "event_state.hpp"
+#include "shared_event_bytes.hpp"
+#include "stream_state.hpp"
+
+#include <isthmus/shared_event.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace {
+
+ISTHMUS_KERNEL(count_up, isthmus::Index i, isthmus::View<int> data) {
+    data[i] += 1;
+}
+
+using isthmus::Buffer;
+using isthmus::Code;
+using isthmus::Completions;
+using isthmus::Device;
+using isthmus::Event;
+using isthmus::MemoryKind;
+using isthmus::SharedUse;
+using isthmus::Stream;
+using isthmus::Wait;
+using isthmus::detail::EventPool;
+using isthmus::testing::discrete_facts;
+using isthmus::testing::FakeRuntime;
+using isthmus::testing::FakeWorld;
+using isthmus::testing::with;
+
+using Calls = std::vector<std::string>;
+
+isthmus::DeviceFacts facts_with_ipc() {
+    isthmus::DeviceFacts facts = discrete_facts();
+    facts.attributes.push_back({125, 1, 0});
+    return facts;
+}
+
+struct Events : testing::Test {
+    FakeWorld world;
+    FakeRuntime runtime;
+    Device device{runtime.open(world, facts_with_ipc())};
+    Stream& stream = device.stream();
+
+    Buffer<int> pinned() const { return of_kind(device, MemoryKind::pinned); }
+    static Buffer<int> of_kind(const Device& on, MemoryKind kind) {
+        SharedUse use;
+        use.kind = kind;
+        Buffer<int> made = Device(on).allocate_shared<int>(4, use).value();
+        auto view = made.write_on_host().value();
+        for (int& one : view) one = 0;
+        return made;
+    }
+    Calls calls_of(auto action) {
+        world.calls.clear();
+        action();
+        return world.calls;
+    }
+};
+
+TEST_F(Events, AFreshRecordIsOneDriverCallOnceThereIsAnEventToUseAgain) {
+    (void)stream.record().value();
+    for (int round = 0; round < 200; ++round) {
+        ASSERT_EQ(calls_of([&] { (void)stream.record().value(); }), Calls{"record"});
+    }
+    (void)stream.record({.timing = true}).value();
+    EXPECT_EQ(calls_of([&] { (void)stream.record({.timing = true}).value(); }), Calls{"record"});
+    EXPECT_EQ(world.events.size(), 2u) << "one of each kind";
+}
+
+TEST_F(Events, IdleOnesAreBounded) {
+    {
+        std::vector<Event> many;
+        for (std::size_t at = 0; at < EventPool::most_idle + 50; ++at) many.push_back(stream.record().value());
+        EXPECT_EQ(world.events.size(), EventPool::most_idle + 50);
+    }
+    EXPECT_EQ(world.events.size(), EventPool::most_idle);
+    EXPECT_EQ(device.state()->events.idle(), EventPool::most_idle);
+    const std::size_t made = world.count("create event");
+    {
+        std::vector<Event> again;
+        for (std::size_t at = 0; at < EventPool::most_idle; ++at) again.push_back(stream.record().value());
+    }
+    EXPECT_EQ(world.count("create event"), made);
+}
+
+TEST_F(Events, InterprocessOnesAreNeverUsedAgain) {
+    { const Event event = stream.record({.interprocess = true}).value(); }
+    EXPECT_EQ(world.count("create event for others"), 1u);
+    EXPECT_EQ(world.count("destroy event"), 1u);
+    { const Event event = stream.record({.interprocess = true}).value(); }
+    EXPECT_EQ(world.count("create event for others"), 2u);
+}
+
+TEST_F(Events, WhatCannotBeIsRefusedWithoutTheDriver) {  // keeps S11
+    EXPECT_EQ(stream.record({.timing = true, .interprocess = true}).code(), Code::invalid_argument);
+    EXPECT_EQ(device.create_event({.timing = true, .interprocess = true}).code(), Code::invalid_argument);
+    FakeWorld other_world;
+    Device without(runtime.open(other_world, with(facts_with_ipc(), 125, 0)));
+    const auto refused = without.create_event({.interprocess = true});
+    EXPECT_EQ(refused.code(), Code::unsupported);
+    EXPECT_NE(refused.error().message().find("IPC_EVENT_SUPPORTED"), std::string_view::npos);
+    FakeWorld silent_world;
+    Device silent(runtime.open(silent_world, discrete_facts()));  // a driver that does not know the attribute
+    EXPECT_EQ(silent.create_event({.interprocess = true}).code(), Code::unsupported);
+    EXPECT_TRUE(world.calls.empty() && other_world.calls.empty() && silent_world.calls.empty());
+}
+
+TEST_F(Events, AFailedRecordLeavesTheLastOneAsItWas) {  // keeps S10
+    Buffer<int> data = pinned();
+    ASSERT_TRUE(stream.launch(count_up, 4, data).ok());
+    Event event = stream.record().value();  // the launch's fence leans on it
+    ASSERT_TRUE(event.state()->taken->shared());
+    const auto handle = event.state()->taken->handle;
+    const std::uint64_t position = event.state()->position;
+    ASSERT_TRUE(stream.launch(count_up, 4, data).ok());
+    for (const int failing : {1, 2}) {  // the creation of another event, and the record
+        world.fail_at = static_cast<int>(world.calls.size()) + failing;
+        EXPECT_EQ(stream.record(event).code(), Code::driver_error);
+        EXPECT_EQ(event.state()->taken->handle, handle);
+        EXPECT_EQ(event.state()->position, position);
+    }
+    ASSERT_EQ(world.calls.back(), "record");
+    EXPECT_TRUE(event.synchronize().ok());
+    EXPECT_TRUE(event.finished().value());
+    ASSERT_TRUE(stream.record(event).ok());
+    EXPECT_NE(event.state()->taken->handle, handle);
+    EXPECT_GT(event.state()->position, position);
+}
+
+TEST_F(Events, AWaitIsForTheRecordThatWasTheLastOneThenThoughTheEventIsUsedAgain) {  // keeps S10
+    Stream producer = device.create_stream().value();
+    Stream other = device.create_stream().value();
+    Buffer<int> data = device.allocate<int>(4).value();
+    ASSERT_TRUE(producer.launch(count_up, 4, data).ok());
+    isthmus::platform::EventHandle handle{};
+    {
+        const Event event = producer.record().value();
+        handle = event.state()->taken->handle;
+        ASSERT_TRUE(stream.wait(event).ok());
+    }
+    const Event reused = other.record().value();  // of a stream with nothing to do
+    ASSERT_EQ(reused.state()->taken->handle, handle);
+    EXPECT_TRUE(reused.synchronize().ok());
+    const auto& producers_work = world.queue[static_cast<std::uintptr_t>(producer.state()->handle)];
+    EXPECT_EQ(producers_work.size(), 2u) << "the launch and the first record";
+    EXPECT_TRUE(stream.synchronize().ok());
+    EXPECT_TRUE(producers_work.empty()) << "the wait was for these";
+}
+
+TEST_F(Events, AFreshOneOfThePoolStandsForNothing) {
+    { const Event earlier = stream.record().value(); }
+    world.stuck = true;  // what the driver's event stood for is still pending
+    const Event fresh = device.create_event().value();
+    EXPECT_EQ(calls_of([&] {
+                  EXPECT_TRUE(fresh.finished().value());
+                  EXPECT_TRUE(fresh.synchronize(Wait::never()).ok());
+                  EXPECT_TRUE(stream.wait(fresh).ok());
+              }),
+              Calls{});
+    world.stuck = false;
+}
+
+TEST_F(Events, NothingBlocksTheHostWhileTheDeviceHangs) {  // keeps S10
+    Stream other = device.create_stream().value();
+    Buffer<int> data = pinned();
+    ASSERT_TRUE(other.launch(count_up, 4, data).ok());
+    ASSERT_TRUE(stream.mark().ok());  // opens it
+    world.stuck = true;
+    const Event event = other.record().value();
+    EXPECT_EQ(calls_of([&] {
+                  EXPECT_TRUE(stream.wait(event).ok());
+                  EXPECT_TRUE(stream.wait_stream(other).ok());
+                  (void)stream.record().value();
+              }),
+              (Calls{"wait", "create event", "record", "wait", "record"}));
+    EXPECT_FALSE(event.finished().value());
+    EXPECT_EQ(event.synchronize(Wait::never()).code(), Code::not_ready);
+    EXPECT_EQ(event.synchronize(Wait::at_most(std::chrono::microseconds(1))).code(), Code::timed_out);
+    world.stuck = false;
+    EXPECT_TRUE(event.synchronize().ok());
+}
+
+TEST_F(Events, SeenCompleteTheyAskNobodyUntilTheyAreRecordedAgain) {
+    Buffer<int> data = device.allocate<int>(4).value();
+    ASSERT_TRUE(stream.launch(count_up, 4, data).ok());
+    Event event = stream.record().value();
+    world.stuck = true;
+    EXPECT_EQ(calls_of([&] { EXPECT_FALSE(event.finished().value()); }), Calls{"query"});
+    world.stuck = false;
+    EXPECT_EQ(calls_of([&] { EXPECT_TRUE(event.finished().value()); }), Calls{"query"});
+    EXPECT_EQ(calls_of([&] { EXPECT_TRUE(event.finished().value()); }), Calls{});
+    EXPECT_TRUE(stream.completed(1)) << "the stream learned it, too";
+    EXPECT_EQ(calls_of([&] { EXPECT_TRUE(stream.synchronize().ok()); }), Calls{});
+    ASSERT_TRUE(stream.launch(count_up, 4, data).ok());
+    ASSERT_TRUE(stream.record(event).ok());
+    world.stuck = true;
+    EXPECT_FALSE(event.finished().value());
+    EXPECT_FALSE(stream.completed(2));
+    world.stuck = false;
+    EXPECT_TRUE(event.synchronize().ok());
+    EXPECT_TRUE(stream.completed(2));
+}
+
+// That the work before it ended does not mean that the driver has taken the time.
+TEST_F(Events, ATimingEventIsAskedOnceThoughItsStreamIsKnownToBeDone) {
+    const Event event = stream.record({.timing = true}).value();
+    EXPECT_EQ(calls_of([&] { EXPECT_TRUE(event.finished().value()); }), Calls{"query"});
+    EXPECT_EQ(calls_of([&] { EXPECT_TRUE(event.finished().value()); }), Calls{});
+    EXPECT_FLOAT_EQ(Event::elapsed_ms(event, event).value(), 1.0F);
+}
+
+TEST_F(Events, ARecordIsTheFenceThatItsStreamOwes) {  // keeps G8
+    Buffer<int> a = pinned();
+    Buffer<int> b = pinned();
+    ASSERT_TRUE(stream.launch(count_up, 4, a).ok());
+    const Event event = stream.record().value();
+    EXPECT_EQ(calls_of([&] { ASSERT_TRUE(stream.launch(count_up, 4, b).ok()); }), Calls{"launch count_up"});
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(a.read_on_host().value()[0], 1); }), Calls{"query"});
+    EXPECT_TRUE(event.finished().value());
+}
+
+TEST_F(Events, ARecordElsewhereLeavesTheFenceWhereItStood) {  // keeps G8
+    Stream other = device.create_stream().value();
+    Buffer<int> a = pinned();
+    ASSERT_TRUE(stream.launch(count_up, 4, a).ok());
+    Event event = stream.record().value();
+    ASSERT_TRUE(other.record(event).ok());  // done at once, while the launch is not
+    EXPECT_TRUE(event.finished().value());
+    EXPECT_FALSE(stream.completed(1));
+    EXPECT_EQ(a.read_on_host().value()[0], 1) << "the view waited for the launch, not for the other stream";
+    EXPECT_EQ(other.record(event).ok(), true);
+}
+
+TEST_F(Events, AnInterprocessRecordIsNoFenceBecauseItsEventStaysTheSame) {  // keeps G8
+    Stream other = device.create_stream().value();
+    Buffer<int> a = pinned();
+    ASSERT_TRUE(stream.launch(count_up, 4, a).ok());
+    Event event = stream.record({.interprocess = true}).value();
+    const auto* const before = event.state()->taken;
+    ASSERT_TRUE(other.record(event).ok());
+    EXPECT_EQ(event.state()->taken, before);
+    EXPECT_TRUE(event.finished().value());
+    EXPECT_FALSE(stream.completed(1));
+    EXPECT_EQ(a.read_on_host().value()[0], 1);
+}
+
+isthmus::SharedEventDescriptor descriptor_of(const Device& device) {
+    isthmus::rules::EventHandleBytes handle{};
+    handle.fill(9);
+    const auto bytes = isthmus::rules::encode_shared_event({device.facts().uuid}, handle);
+    return isthmus::SharedEventDescriptor::received(bytes).value();
+}
+
+TEST_F(Events, TheDescriptorOfASharedOneComesBackAsItWentAndSaysWhatIsWrong) {  // keeps I2
+    using isthmus::SharedEventDescriptor;
+    const SharedEventDescriptor sent = export_event(device.create_event({.interprocess = true}).value()).value();
+    EXPECT_EQ(SharedEventDescriptor::received(sent.bytes()).value().facts(), sent.facts());
+    const std::vector<std::byte> good(sent.bytes().begin(), sent.bytes().end());
+    EXPECT_EQ(std::memcmp(good.data(), "isthmevt", 8), 0) << "who finds it in a log knows what it is";
+    const std::pair<std::size_t, const char*> wrong[] = {{0, "magic"}, {8, "version"}, {12, "MIG"}};
+    for (const auto& [at, word] : wrong) {
+        std::vector<std::byte> bytes = good;
+        bytes[at] ^= std::byte{6};
+        const auto refused = SharedEventDescriptor::received(bytes);
+        ASSERT_EQ(refused.code(), Code::invalid_argument);
+        EXPECT_NE(refused.error().message().find(word), std::string_view::npos) << refused.error().text();
+    }
+    std::vector<std::byte> empty = good;
+    std::fill(empty.begin() + 32, empty.end(), std::byte{0});
+    EXPECT_EQ(SharedEventDescriptor::received(empty).code(), Code::invalid_argument);
+    for (const std::size_t length : {std::size_t{0}, std::size_t{95}}) {
+        EXPECT_EQ(SharedEventDescriptor::received(std::span(good).first(length)).code(), Code::invalid_argument);
+    }
+}
+
+TEST_F(Events, AnImportThatFailsLeavesNothingBehind) {  // keeps I2, R6
+    for (const Code code : {Code::driver_error, Code::invalid_handle, Code::out_of_memory}) {
+        world.fail_at = static_cast<int>(world.calls.size()) + 1;
+        world.fail_code = code;
+        const auto refused = import_event(device, descriptor_of(device));
+        EXPECT_EQ(refused.code(), code == Code::out_of_memory ? code : Code::invalid_argument);
+        EXPECT_FALSE(refused.error().remedy().empty());
+        EXPECT_TRUE(world.events.empty());
+    }
+    const Event event = device.create_event({.interprocess = true}).value();
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    EXPECT_EQ(export_event(event).code(), world.fail_code);
+    EXPECT_TRUE(event.finished().value());
+    EXPECT_EQ(calls_of([&] { (void)event.finished().value(); }), Calls{}) << "nobody else has it";
+    {
+        const Event taken = import_event(device, descriptor_of(device)).value();
+        EXPECT_EQ(world.events.size(), 2u);
+    }
+    EXPECT_EQ(world.events.size(), 1u);
+}
+
+// What this process knows of a shared event says nothing: the last record may be another process's.
+TEST_F(Events, SharedOnesAreAskedEveryTime) {  // keeps I2
+    Event event = import_event(device, descriptor_of(device)).value();
+    const auto handle = static_cast<std::uintptr_t>(event.state()->taken->handle);
+    EXPECT_EQ(calls_of([&] { EXPECT_TRUE(event.finished().value()); }), Calls{"query"});
+    EXPECT_EQ(calls_of([&] { EXPECT_TRUE(event.finished().value()); }), Calls{"query"});
+    world.stuck = true;
+    world.pending[handle] = 1;  // recorded elsewhere
+    EXPECT_FALSE(event.finished().value());
+    EXPECT_EQ(event.synchronize(Wait::never()).code(), Code::not_ready);
+    EXPECT_EQ(event.synchronize(Wait::at_most(std::chrono::microseconds(50))).code(), Code::timed_out);
+    world.pending.erase(handle);
+    world.stuck = false;
+    EXPECT_TRUE(event.synchronize().ok());
+    (void)stream.record().value();
+    EXPECT_EQ(calls_of([&] { EXPECT_TRUE(stream.wait(event).ok()); }), Calls{"wait"}) << "never recorded here";
+    EXPECT_EQ(calls_of([&] { EXPECT_TRUE(stream.record(event).ok()); }), Calls{"record"});
+    EXPECT_TRUE(stream.synchronize().ok());
+    EXPECT_EQ(calls_of([&] { EXPECT_TRUE(event.finished().value()); }), Calls{"query"}) << "though the stream is done";
+    Event lost = event;
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    world.fail_code = Code::device_lost;
+    world.sticky = true;
+    EXPECT_EQ(event.finished().code(), Code::device_lost);
+    EXPECT_EQ(calls_of([&] {
+                  EXPECT_EQ(lost.finished().code(), Code::device_lost);
+                  EXPECT_EQ(stream.wait(lost).code(), Code::device_lost);
+                  EXPECT_EQ(import_event(device, descriptor_of(device)).code(), Code::device_lost);
+              }),
+              Calls{});
+}
+
+// 89=0: what is attached to a stream has to be given back before the host may touch it, whoever saw the work end.
+TEST_F(Events, AnEventSeenCompleteGivesNoAttachedMemoryToTheHost) {  // keeps K6
+    FakeWorld integrated_world;
+    Device integrated(runtime.open(integrated_world, with(with(discrete_facts(), 18, 1), 89, 0)));
+    Buffer<int> a = of_kind(integrated, MemoryKind::managed);
+    ASSERT_EQ(a.path(), isthmus::LaunchPath::attach);
+    ASSERT_TRUE(integrated.stream().launch(count_up, 4, a).ok());
+    const Event event = integrated.stream().record().value();
+    EXPECT_TRUE(event.synchronize().ok());
+    EXPECT_TRUE(integrated.stream().poll().ok());
+    EXPECT_EQ(a.read_on_host().value()[0], 1);
+    EXPECT_EQ(integrated_world.count("attach host"), integrated_world.count("attach stream"));
+}
+
+// A buffer that goes while its stream stays must not stand in that stream's tail any more.
+TEST_F(Events, WhatAnEventProvedToBeUnusedGoesWithoutATrace) {
+    for (int round = 0; round < 3; ++round) {
+        Buffer<int> a = pinned();
+        Stream passing = device.create_stream().value();
+        ASSERT_TRUE(passing.launch(count_up, 4, a).ok());
+        EXPECT_TRUE(passing.record().value().synchronize().ok());
+        ASSERT_TRUE(stream.launch(count_up, 4, a).ok());
+        EXPECT_TRUE(a.release().ok());
+        EXPECT_TRUE(passing.launch(count_up, 4, pinned()).ok());
+    }
+}
+
+struct Marks : Events {
+    Buffer<int> data = device.allocate<int>(4).value();
+    // Launches and marks, and gives the driver's events behind the marks.
+    std::uint64_t step() {
+        EXPECT_TRUE(stream.launch(count_up, 4, data).ok());
+        return stream.mark().value();
+    }
+    void finish(int operations) {  // the driver does, and tells nobody
+        auto& work = world.queue[static_cast<std::uintptr_t>(stream.state()->handle)];
+        for (int at = 0; at < operations * 2; ++at) {  // a launch and a record
+            work.front()();
+            work.pop_front();
+        }
+    }
+};
+
+TEST_F(Marks, AStreamWithNothingToDoIsNotAsked) {
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(stream.poll().value(), 0u); }), Calls{});
+    const std::uint64_t last = step();
+    EXPECT_TRUE(stream.synchronize().ok());
+    EXPECT_EQ(calls_of([&] {
+                  EXPECT_EQ(stream.poll().value(), last);
+                  EXPECT_EQ(stream.mark().value(), last);
+                  EXPECT_TRUE(stream.completed(last));
+                  EXPECT_FALSE(stream.completed(last + 1));
+              }),
+              Calls{});
+}
+
+TEST_F(Marks, NoProgressCostsOneQueryAndProgressItsLogarithm) {
+    std::vector<std::uint64_t> at;
+    for (int i = 0; i < 60; ++i) at.push_back(step());
+    world.stuck = true;
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(calls_of([&] { EXPECT_EQ(stream.poll().value(), 0u); }), Calls{"query"});
+    }
+    finish(1);
+    EXPECT_LE(calls_of([&] { EXPECT_EQ(stream.poll().value(), at[0]); }).size(), 3u);
+    finish(40);
+    EXPECT_LE(calls_of([&] { EXPECT_EQ(stream.poll().value(), at[40]); }).size(), 13u);
+    EXPECT_TRUE(stream.completed(at[40]));
+    EXPECT_FALSE(stream.completed(at[41]));
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(stream.poll().value(), at[40]); }), Calls{"query"});
+    finish(19);
+    EXPECT_LE(calls_of([&] { EXPECT_EQ(stream.poll().value(), at[59]); }).size(), 11u);
+    EXPECT_EQ(world.count("record"), 0u);
+    world.stuck = false;
+}
+
+TEST_F(Marks, WithoutAMarkThePollTellsWhenTheStreamIsIdle) {
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(stream.launch(count_up, 4, data).ok());
+    world.stuck = true;
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(stream.poll().value(), 0u); }), Calls{"query stream"});
+    world.stuck = false;
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(stream.poll().value(), 3u); }), Calls{"query stream"});
+}
+
+TEST_F(Marks, WhereAViewableBufferIsOwedAFenceThePollPutsIt) {  // keeps G8
+    Buffer<int> a = pinned();
+    ASSERT_TRUE(stream.launch(count_up, 4, a).ok());
+    world.stuck = true;
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(stream.poll().value(), 0u); }), (Calls{"create event", "record", "query"}));
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(stream.poll().value(), 0u); }), Calls{"query"});
+    world.stuck = false;
+    EXPECT_EQ(stream.poll().value(), 1u);
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(a.read_on_host(Wait::never()).value()[0], 1); }), Calls{});
+}
+
+TEST_F(Marks, ACapturedStreamIsPolledForWhatRanBeforeAndTakesNoMark) {  // keeps S14
+    const std::uint64_t before = step();
+    auto capture = stream.begin_capture().value();
+    EXPECT_EQ(stream.mark().code(), Code::capture_error);
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(stream.poll().value(), before); }), Calls{"query"});
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(stream.poll().value(), before); }), Calls{});
+    EXPECT_TRUE(capture.end().ok());
+}
+
+TEST_F(Marks, ALostDeviceAnswersWithoutTheDriver) {  // keeps R2
+    (void)step();
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    world.fail_code = Code::device_lost;
+    world.sticky = true;
+    EXPECT_EQ(stream.poll().code(), Code::device_lost);
+    EXPECT_EQ(calls_of([&] {
+                  EXPECT_EQ(stream.poll().code(), Code::device_lost);
+                  EXPECT_EQ(stream.mark().code(), Code::device_lost);
+                  EXPECT_EQ(stream.record().code(), Code::device_lost);
+              }),
+              Calls{});
+    EXPECT_FALSE(stream.completed(1));
+}
+
+TEST_F(Marks, CompletionsPollEachStreamOnceWhateverTheyTrack) {
+    Stream other = device.create_stream().value();
+    Buffer<int> others_data = device.allocate<int>(4).value();
+    Completions tracked;
+    std::vector<std::uint64_t> done;
+    for (std::uint64_t tag = 0; tag < 30; ++tag) {
+        tracked.add(stream, step(), tag);
+        ASSERT_TRUE(other.launch(count_up, 4, others_data).ok());
+        tracked.add(other, other.mark().value(), 100 + tag);
+    }
+    EXPECT_EQ(tracked.outstanding(), 60u);
+    world.stuck = true;
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(tracked.collect(done).value(), 0u); }), (Calls{"query", "query"}));
+    finish(7);
+    EXPECT_EQ(tracked.collect(done).value(), 7u);
+    EXPECT_EQ(done, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6}));
+    world.stuck = false;
+    EXPECT_TRUE(stream.synchronize().ok());
+    EXPECT_TRUE(other.synchronize().ok());
+    EXPECT_EQ(calls_of([&] { EXPECT_EQ(tracked.collect(done).value(), 53u); }), Calls{}) << "known already";
+    EXPECT_EQ(tracked.outstanding(), 0u);
+    EXPECT_EQ(std::accumulate(done.begin(), done.end(), std::uint64_t{0}), 29u * 30 + 30 * 100);
+    EXPECT_EQ(tracked.collect(done).value(), 0u);
+}
+
+TEST_F(Marks, CompletionsTakePositionsInAnyOrderAndOneTwice) {
+    const std::uint64_t first = step(), second = step(), third = step();
+    Completions tracked;
+    std::vector<std::uint64_t> done;
+    tracked.add(stream, third, 3);
+    tracked.add(stream, first, 1);
+    tracked.add(stream, second, 2);
+    tracked.add(stream, first, 11);
+    world.stuck = true;
+    finish(2);
+    EXPECT_EQ(tracked.collect(done).value(), 3u);
+    EXPECT_EQ(done, (std::vector<std::uint64_t>{1, 11, 2}));
+    tracked.add(stream, second, 22);
+    EXPECT_EQ(tracked.collect(done).value(), 1u);
+    world.stuck = false;
+    EXPECT_EQ(tracked.collect(done).value(), 1u);
+    EXPECT_EQ(done.back(), 3u);
+}
+
+TEST_F(Marks, CompletionsOfALostDeviceStayUntilTheyAreAbandonedAndOthersGoOn) {  // keeps R2
+    FakeWorld other_world;
+    Device other(runtime.open(other_world, discrete_facts(1)));
+    Buffer<int> others_data = other.allocate<int>(4).value();
+    ASSERT_TRUE(other.stream().launch(count_up, 4, others_data).ok());
+    Completions tracked;
+    tracked.add(stream, step(), 1);
+    tracked.add(other.stream(), other.stream().mark().value(), 2);
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    world.fail_code = Code::device_lost;
+    world.sticky = true;
+    std::vector<std::uint64_t> done, lost;
+    EXPECT_EQ(tracked.collect(done).code(), Code::device_lost);
+    EXPECT_EQ(done, std::vector<std::uint64_t>{2});
+    EXPECT_EQ(tracked.outstanding(), 1u);
+    tracked.abandon(stream, lost);
+    EXPECT_EQ(lost, std::vector<std::uint64_t>{1});
+    EXPECT_EQ(tracked.collect(done).value(), 0u);
+}
+
+}  // namespace

@@ -1,0 +1,186 @@
+// The isthmus command: reads the command line, runs one subcommand, and turns failures into one line and a code.
+#include "caps/caps_command.hpp"
+#include "common/command.hpp"
+#include "common/console.hpp"
+#include "doctor/doctor_command.hpp"
+#include "litmus/litmus_command.hpp"
+#include "text/nearest.hpp"
+#include "common/number_options.hpp"
+#include "common/process.hpp"
+#include "camera/run_command.hpp"
+#include "common/session.hpp"
+#include "share/share_command.hpp"
+#include "share/view_command.hpp"
+
+#include <isthmus/version.hpp>
+#include <machines/record.hpp>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace isthmus::tools {
+namespace {
+
+constexpr const char* exit_code_help =
+    "Exit codes: 0 done; 1 a check found a problem, or the device failed; 2 bad usage, input or output; "
+    "3 this machine cannot do it; 129, 130 and 143 ended by SIGHUP, SIGINT and SIGTERM.";
+
+int say(const std::string& line, int code) {
+    complain(line);
+    return code;
+}
+
+std::string one_line(std::string text) {
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    for (char& character : text) {
+        if (character == '\n') character = ' ';
+    }
+    return text;
+}
+
+// The place of the GPU with this number, or of the CPU, which no number names.
+std::optional<std::size_t> place_of(const std::string& asked, Runtime& runtime) {
+    const std::size_t gpus = runtime.device_count() - 1;  // the CPU is the last device
+    if (asked == "cpu") return gpus;
+    for (std::size_t at = 0; at < gpus; ++at) {
+        if (number_in<int>(asked, {}) == (*runtime.device(at))->facts().ordinal) return at;
+    }
+    return std::nullopt;
+}
+
+void check_device(const std::string& text) {
+    if (text == "cpu" || number_in<int>(text, {0})) return;
+    throw CLI::ValidationError("--device",
+                               "'" + text + "' is neither the number of a GPU, as `isthmus caps` shows it, nor cpu");
+}
+
+// A word where a command belongs; nothing: there is none.
+std::optional<std::string> unknown_command(const CLI::App& app) {
+    if (!app.get_subcommands().empty()) return std::nullopt;
+    for (const std::string& word : app.remaining()) {
+        if (word.empty() || word.front() != '-') return word;
+    }
+    return std::nullopt;
+}
+
+std::string about_unknown_command(const CLI::App& app, const std::string& word) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+    const std::string close = nearest(word, names);
+    std::string all;
+    for (const std::string& name : names) all.append(all.empty() ? "" : ", ").append(name);
+    return fmt::format("there is no command '{}'; {}commands: {}", word,
+                       close.empty() ? "" : fmt::format("the nearest is '{}'; ", close), all);
+}
+
+// Findings of the record that is played, of --litmus, and of tries that were asked for. What is not used is said on
+// stderr.
+RuntimeOptions options_of(const CommandContext& context) {
+    RuntimeOptions options;
+    for (const std::string& file : {context.machine_record, context.litmus}) {
+        if (file.empty()) continue;
+        const auto record = platform::machines::find_record(file);
+        if (!record) bad_input(fmt::format("'{}': {}", file, record.error().message()));
+        for (LitmusFinding& finding : platform::machines::litmus_findings(*record)) {
+            options.litmus_findings.push_back(std::move(finding));
+        }
+    }
+    options.export_findings = context.export_findings;
+    if (context.host_reserve_bytes) {
+        options.host_reserve_bytes = context.host_reserve_bytes;
+        options.host_reserve_permille = 0;
+    }
+    if (!options.litmus_findings.empty() || !options.export_findings.empty()) {
+        options.log = [](Severity severity, std::string_view line) {
+            if (severity != Severity::info) complain(line);
+        };
+    }
+    return options;
+}
+
+// Global options are accepted before and after the subcommand's name.
+void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& host_reserve_mib) {
+    app.add_option("--machine", context.machine, "play a simulated machine: a known name, or a record's file")
+        ->type_name("NAME|FILE");
+    const auto take_device = [&context](const std::string& text) {
+        check_device(text);
+        context.asked_device = text;
+    };
+    app.add_option_function<std::string>("--device", take_device,
+                                         "the device: a GPU's number, as `isthmus caps` shows it, or cpu")
+        ->type_name("N|cpu");
+    app.add_flag("--json", context.json, "print one JSON document instead of text");
+    app.fallthrough();
+    app.add_option("--litmus", context.litmus, "take away what trials found not to hold: a record that litmus saved")
+        ->type_name("FILE");
+    app.parse_complete_callback([&context] {
+        context.machine_record = readable_record(context.machine);
+        context.litmus = readable_record(context.litmus);
+    });
+    CLI::Option* const host_reserve = add_number(
+        app, "--host-reserve", host_reserve_mib, {0, std::uint64_t{1} << 40},
+        "MiB of host memory that allocations leave where CPU and GPU share it; default: 64 or an eighth of all, the "
+        "less, and 2 % at least");
+    context.open_runtime = [&context, &host_reserve_mib, host_reserve]() -> Result<Runtime> {
+        play_machine(context);
+        if (host_reserve->count() > 0) context.host_reserve_bytes = host_reserve_mib << 20;
+        Result<Runtime> runtime = Runtime::open(options_of(context));
+        if (runtime && !context.asked_device.empty()) context.device = place_of(context.asked_device, *runtime);
+        return runtime;
+    };
+}
+
+// --help and --version are results as others are: that they cannot be written is an error.
+int say_what_was_asked(const CLI::App& app, const CLI::ParseError& asked) {
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    try {
+        print(text.str());
+    } catch (const Failure& failure) {
+        return say(one_line(failure.what()), failure.exit_code());
+    }
+    return exit_ok;
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Joins CPU and GPU memory on whatever machine it finds.", "isthmus");
+    app.set_version_flag("--version", "isthmus " ISTHMUS_VERSION_STRING);
+    app.require_subcommand(1);
+    app.footer(exit_code_help);
+    CommandContext context;
+    std::uint64_t host_reserve_mib = 0;
+    add_global_options(app, context, host_reserve_mib);
+    add_caps_command(app, context);
+    add_doctor_command(app, context);
+    add_litmus_command(app, context);
+    add_run_command(app, context);
+    add_share_command(app, context);
+    add_view_command(app, context);
+    try {
+        app.parse(argc, argv);  // runs the subcommand
+        return context.exit_code;
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == 0) return say_what_was_asked(app, error);
+        const std::optional<std::string> word = unknown_command(app);
+        const std::string problem = word ? one_line(about_unknown_command(app, *word)) : one_line(error.what());
+        return say(problem + " (see isthmus --help)", exit_bad_usage);
+    } catch (const Failure& failure) {
+        return say(one_line(failure.what()), failure.exit_code());
+    } catch (const std::exception& error) {
+        return say(one_line(error.what()), exit_failed);
+    }
+}
+
+}  // namespace
+}  // namespace isthmus::tools
+
+int main(int argc, char** argv) {
+    isthmus::tools::prepare_process();
+    return isthmus::tools::run(argc, argv);
+}

@@ -1,0 +1,143 @@
+// The options of `isthmus view`, and what it says at the end.
+#include "view_command.hpp"
+
+#include "camera/stop_signal.hpp"
+#include "common/console.hpp"
+#include "common/number_options.hpp"
+#include "common/report_text.hpp"
+#include "common/session.hpp"
+#include "memory_text.hpp"
+#include "viewing.hpp"
+#include "share_command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+namespace isthmus::tools {
+namespace {
+
+using camera::StopSignal;
+using share::Viewed;
+using share::ViewOptions;
+using Json = nlohmann::ordered_json;
+
+int exit_code_of(const Error& error) {
+    const Code code = error.code();
+    return code == Code::unsupported || code == Code::not_accessible || code == Code::no_gpu_code ? exit_cannot
+                                                                                                  : exit_failed;
+}
+
+Json as_json(const Viewed& viewed, const ViewOptions& options, const camera::RanOn& where,
+             const CommandContext& context, const Result<void>& ended) {
+    Json document = {
+        {"command", "view"},
+        {"machine", context.machine},
+        {"simulated", where.simulated},
+        {"device", {{"number", where.number}, {"name", where.device}, {"model", where.model}}},
+        {"directory", options.at},
+        {"input",
+         {{"width", viewed.shape.width},
+          {"height", viewed.shape.height},
+          {"format", camera::name(viewed.shape.format)},
+          {"frame_bytes", viewed.shape.size_bytes}}},
+        {"ring", {{"policy", viewed.policy}, {"kind", viewed.kind}, {"path", viewed.path}, {"reason", viewed.reason}}},
+        {"frames", viewed.frames},
+        {"missed", viewed.missed},
+        {"overtaken", viewed.overtaken},
+        {"wall_ns", viewed.wall.count()},
+        {"digest", viewed.checksums.digest()},
+        {"end", ended ? viewed.end : std::string(name(ended.code()))},
+    };
+    if (options.corners) {
+        document["corners"] = {{"count", viewed.corners}, {"digest", viewed.corners_digest.text()}};
+    }
+    if (options.checksums) {
+        Json all = Json::array();
+        for (const auto& [number, sum] : viewed.checksums.frames()) all.push_back({number, share::hex(sum)});
+        document["checksums"] = std::move(all);
+    }
+    return document;
+}
+
+std::string as_text(const Viewed& viewed, const ViewOptions& options, const camera::RanOn& where,
+                    const Result<void>& ended) {
+    const double seconds = static_cast<double>(viewed.wall.count()) / 1e9;
+    std::string text = camera::as_text(where);
+    text +=
+        fmt::format("ring       frames of {} bytes from {}, {}\n", viewed.shape.size_bytes, options.at, viewed.policy);
+    text += share::memory_text(viewed.kind, viewed.reason);
+    text += fmt::format("frames     {} in {:.3f} s, {:.1f} per second, digest {}\n", viewed.frames, seconds,
+                        seconds > 0 ? static_cast<double>(viewed.frames) / seconds : 0.0, viewed.checksums.digest());
+    text +=
+        fmt::format("missed     {} before they were taken, {} while they were read\n", viewed.missed, viewed.overtaken);
+    if (options.corners) {
+        text += fmt::format("corners    {}, digest {}\n", viewed.corners, viewed.corners_digest.text());
+    }
+    return text + fmt::format("ended by   {}\n", ended ? viewed.end : std::string(name(ended.code())));
+}
+
+int view(const ViewOptions& options, const CommandContext& context) {
+    const StopSignal stop;
+    Result<Runtime> runtime = context.open_runtime();
+    if (!runtime) throw Failure(exit_failed, "view: " + runtime.error().text());
+    Device& device = choose_device(*runtime, context);
+    Viewed viewed(options.checksums);
+    const Result<void> ended = share::view_frames(device, options, viewed);
+    if (StopSignal::received() != 0 && viewed.reason.empty()) return 128 + StopSignal::received();
+    if (!viewed.reason.empty()) {  // what was seen before an end of any kind is said
+        const camera::RanOn where = ran_on(*runtime, device, context);
+        print(
+            context.json
+                ? as_json(viewed, options, where, context, ended).dump(2, ' ', false, Json::error_handler_t::replace) +
+                      "\n"
+                : for_stdout(as_text(viewed, options, where, ended)));
+    }
+    if (!ended) {
+        std::string line = "view: " + std::string(ended.error().message());
+        if (!ended.error().remedy().empty()) line += "; what works: " + std::string(ended.error().remedy());
+        throw Failure(exit_code_of(ended.error()), line);
+    }
+    return viewed.end == "signal" ? 128 + StopSignal::received() : exit_ok;
+}
+
+}  // namespace
+
+void add_view_command(CLI::App& app, CommandContext& context) {
+    struct Choices {
+        ViewOptions options;
+        std::string waiting = "adaptive";
+    };
+    const auto choices = std::make_shared<Choices>();
+    CLI::App* command = app.add_subcommand("view", "Read along what `isthmus share` gives, in another process");
+    ViewOptions& options = choices->options;
+    command->add_option("--at", options.at, "directory to meet in; default: isthmus below $XDG_RUNTIME_DIR")
+        ->type_name("DIRECTORY");
+    add_number(*command, "-n,--frames", options.frames, {1, std::uint64_t{1} << 40},
+               "end after so many whole frames; default: at the ring's end");
+    add_number(*command, "--connect-deadline", options.connect_s, {0.0, 3600.0}, "seconds to look for a producer")
+        ->capture_default_str();
+    add_number(*command, "--deadline", options.patience_s, {0.001, 86400.0}, "seconds in which a frame has to come")
+        ->capture_default_str();
+    add_number(*command, "--work", options.work_ms, {0.0, 60000.0},
+               "milliseconds to hold each frame, as slow work would");
+    command->add_option("--waiting", choices->waiting, "adaptive, spin or sleep")
+        ->check(CLI::IsMember({"adaptive", "spin", "sleep"}))
+        ->capture_default_str();
+    command->add_flag("--corners", options.corners, "the device finds corners in each frame, as in `isthmus run`");
+    command->add_flag("--checksums", options.checksums, "with --json and --frames: each frame's");
+    command->callback([choices, &context] {
+        ViewOptions chosen = choices->options;
+        const std::string problem = share::checksums_problem(chosen.checksums, chosen.frames);
+        if (!problem.empty()) bad_input("view: " + problem);
+        chosen.at = meeting_place(chosen.at);
+        chosen.waiting = choices->waiting == "spin"    ? WaitPolicy::spin
+                         : choices->waiting == "sleep" ? WaitPolicy::sleep
+                                                       : WaitPolicy::adaptive;
+        context.exit_code = view(chosen, context);
+    });
+}
+
+}  // namespace isthmus::tools
