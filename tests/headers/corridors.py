@@ -40,9 +40,10 @@ RULES = {
 }
 # Public headers of every room, beside what their room may not include: they are installed, platform/ is not.
 PUBLIC = {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'}
-# The pure headers of platform/, which rules read capabilities with.
-PURE = {'runtime/rules/': {'platform/capability_table.hpp', 'platform/detect.hpp'},
-        'runtime/rules/copy_plan.hpp': {'platform/driver.hpp'}}  # for CopyDirection
+# Headers of platform/ that a place may include although others of platform/ are not for it.
+NAMED = {'runtime/rules/': {'platform/capability_table.hpp', 'platform/detect.hpp'},  # pure: they read capabilities
+         'runtime/rules/copy_plan.hpp': {'platform/driver.hpp'},                      # CopyDirection
+         'tests/conformance/simulator_control.hpp': {'platform/sim_control.h'}}
 OPERATING_SYSTEM = re.compile(r'^(sys/|linux/|unistd\.h|fcntl\.h|dlfcn\.h|pthread\.h|numa|signal\.h|poll\.h|sched\.h)')
 THIRD_PARTY = re.compile(r'^(nlohmann/|fmt/|CLI/|gtest/|gmock/|benchmark/)')
 CUDA = re.compile(r'^(cuda|cuda_runtime|cudaTypedefs|driver_types|nvml)[\w/]*\.h$')
@@ -116,7 +117,7 @@ def refusals(path, text, rooms):
     """The includes of the file at `path` (relative to the root) that lead where it may not go."""
     place = max((prefix for prefix in RULES if path.startswith(prefix)), key=len, default=None)
     barred = (RULES[place] if place else set()) | (PUBLIC if rooms.room_of(path) and is_public(path) else set())
-    pure = set().union(*(names for prefix, names in PURE.items() if path.startswith(prefix)))
+    named = set().union(*(names for prefix, names in NAMED.items() if path.startswith(prefix)))
     found = []
     for quote, name in INCLUDE.findall(text):
         kind = rooms.kind_of(name)
@@ -127,7 +128,7 @@ def refusals(path, text, rooms):
             found.append(f'{path}: "{name}" walks around the include directories')
         elif upward:
             found.append(f'{path}: {name} {upward}')
-        elif kind in barred and name not in pure:
+        elif kind in barred and name not in named:
             # Those that compare our declarations with the toolkit's.
             if kind == 'cuda' and re.fullmatch(r'platform/cuda/\w+_check\.cpp', path):
                 continue
@@ -181,6 +182,7 @@ def self_test(root):
              ('platform/cpu/cpu_driver.cpp', '#  include "sim/engine.hpp"'),
              ('runtime/vocabulary/isthmus/facts.hpp', '#include <nlohmann/json.hpp>'),
              ('runtime/core/pch/prelude.hpp', '#include "../../platform/cuda/api.hpp"'),
+             ('tests/conformance/simulator_control.hpp', '#include <platform/driver.hpp>'),
              ('tools/command/main.cpp', '#include <platform/driver.hpp>')]
     right = [('runtime/streams/stream.cpp', '#include <platform/driver.hpp>'),
              ('runtime/streams/stream.cpp', '#include "operation.hpp"'),
@@ -191,6 +193,7 @@ def self_test(root):
              ('runtime/core/include/isthmus/detail/pack.hpp', '#include <isthmus/facts.hpp>'),
              ('runtime/core/pch/prelude.hpp', '#include "device_session.hpp"'),
              ('runtime/rules/access_rules.cpp', '#include <platform/capability_table.hpp>'),
+             ('tests/conformance/simulator_control.hpp', '#include <platform/sim_control.h>'),
              ('runtime/order/order_book.cpp', '#include "timed_lock.hpp"'),
              ('runtime/base/process.cpp', '#include <pthread.h>'),
              ('platform/cuda/abi_check.cpp', '#include <cuda.h>'), ('platform/cuda/api.cpp', '#include "abi.hpp"'),
