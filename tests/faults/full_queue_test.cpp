@@ -3,7 +3,7 @@
 // simulator holds the call up.
 #include "conformance.hpp"
 
-#include <platform/sim_control.h>
+#include <driver_abi/sim_control.h>
 
 #include <isthmus/completions.hpp>
 

@@ -1,7 +1,7 @@
 // Growing and reserving that fail in the middle: what is left, and whether the next attempt works.
 #include "conformance.hpp"
 
-#include <platform/sim_control.h>
+#include <driver_abi/sim_control.h>
 
 #include <isthmus/growable_buffer.hpp>
 #include <isthmus/multicast.hpp>

@@ -2,7 +2,7 @@
 #include "conformance.hpp"
 #include "foreign_driver.hpp"
 
-#include <platform/sim_control.h>
+#include <driver_abi/sim_control.h>
 
 #include <dlfcn.h>
 #include <sys/mman.h>

@@ -3,7 +3,7 @@
 #include "conformance.hpp"
 #include "mailbox_kernels.hpp"
 
-#include <platform/sim_control.h>
+#include <driver_abi/sim_control.h>
 
 #include <isthmus/service.hpp>
 

@@ -3,7 +3,7 @@
 // driver has let go. ISTHMUS_SOAK_STEPS (of each thread) and ISTHMUS_SOAK_SEED play it longer, or again.
 #include "conformance.hpp"
 
-#include <platform/sim_control.h>
+#include <driver_abi/sim_control.h>
 
 #include <dlfcn.h>
 #include <sys/mman.h>

@@ -13,26 +13,28 @@ SUFFIXES = ('.cpp', '.hpp', '.h', '.c', '.def')
 BACKENDS = r'(platform/)?(cuda|cpu|sim)/'
 
 # Where a file lies (the longest prefix counts), and what it may not include. "public" stands for headers under
-# runtime/include, "private" for platform/ headers, "cuda" for the toolkit's, "backend" for the rooms of the backends.
+# runtime/include, "private" for platform/ headers, "cuda" for the toolkit's, "backend" for the rooms of the backends,
+# "abi" for what the CUDA backend and the simulator share.
 RULES = {
-    'runtime/vocabulary/': {'public', 'platform', 'cuda', 'backend', 'third-party', 'machines'},
-    'runtime/include/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'},
-    'runtime/': {'cuda', 'backend', 'third-party', 'machines'},
-    'platform/interface/': {'public', 'cuda', 'backend', 'third-party', 'machines'},
-    'platform/os/': {'public', 'cuda', 'backend', 'third-party', 'machines'},
-    'platform/table/': {'public', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'},
-    'platform/cpu/': {'public', 'cuda', 'backend', 'third-party', 'machines'},
+    'runtime/vocabulary/': {'public', 'platform', 'cuda', 'backend', 'third-party', 'machines', 'abi'},
+    'runtime/include/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'},
+    'runtime/': {'cuda', 'backend', 'third-party', 'machines', 'abi'},
+    'platform/interface/': {'public', 'cuda', 'backend', 'third-party', 'machines', 'abi'},
+    'platform/os/': {'public', 'cuda', 'backend', 'third-party', 'machines', 'abi'},
+    'platform/table/': {'public', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'},
+    'platform/cpu/': {'public', 'cuda', 'backend', 'third-party', 'machines', 'abi'},
     'platform/cuda/': {'public', 'cuda', 'backend', 'third-party', 'machines'},
-    'platform/machines/': {'public', 'platform', 'cuda', 'backend', 'operating-system'},
-    'platform/sim/': {'public'},
+    'platform/machines/': {'public', 'platform', 'cuda', 'backend', 'operating-system', 'abi'},
+    'platform/sim/': {'public', 'platform', 'backend'},
+    'platform/abi/': {'public', 'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'},
     'platform/driver_list.cpp': {'public', 'cuda', 'third-party', 'machines'},
-    'kernels/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'},
-    'tools/': {'platform', 'cuda', 'backend'},
+    'kernels/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'},
+    'tools/': {'platform', 'cuda', 'backend', 'abi'},
     # They show machines that are not this one, from their records: no runtime has them open.
-    'tools/command/caps/caps_render.cpp': {'cuda', 'backend'},
-    'tools/command/caps/caps_screen.cpp': {'cuda', 'backend'},
-    'tools/command/caps/machines_page.cpp': {'cuda', 'backend'},
-    'examples/': {'platform', 'cuda', 'backend', 'machines'},
+    'tools/command/caps/caps_render.cpp': {'cuda', 'backend', 'abi'},
+    'tools/command/caps/caps_screen.cpp': {'cuda', 'backend', 'abi'},
+    'tools/command/caps/machines_page.cpp': {'cuda', 'backend', 'abi'},
+    'examples/': {'platform', 'cuda', 'backend', 'machines', 'abi'},
     'tests/conformance/': {'platform', 'cuda', 'backend', 'machines'},
 }
 OPERATING_SYSTEM = re.compile(r'^(sys/|linux/|unistd\.h|fcntl\.h|dlfcn\.h|pthread\.h|numa|signal\.h|poll\.h|sched\.h)')
@@ -49,6 +51,8 @@ def kind_of(name, vocabulary):
         return 'cuda'
     if THIRD_PARTY.match(name):
         return 'third-party'
+    if name.startswith('driver_abi/'):
+        return 'abi'
     if name.startswith('machines/'):
         return 'machines'
     if re.match(BACKENDS, name):
@@ -111,10 +115,15 @@ def self_test(root):
              ('platform/cpu/cpu_driver.cpp', '#  include "sim/engine.hpp"'),
              ('runtime/vocabulary/isthmus/facts.hpp', '#include <nlohmann/json.hpp>'),
              ('runtime/pch/prelude.hpp', '#include "../../platform/cuda/api.hpp"'),
+             ('platform/sim/errors.cpp', '#include <cuda/abi_values.hpp>'),
+             ('platform/sim/errors.cpp', '#include <platform/driver.hpp>'),
+             ('runtime/front/runtime.cpp', '#include <driver_abi/sim_control.h>'),
              ('tools/command/main.cpp', '#include <platform/driver.hpp>')]
     right = [('runtime/stream.cpp', '#include <platform/driver.hpp>'), ('runtime/stream.cpp', '#include "operation.hpp"'),
              ('platform/cuda/abi_check.cpp', '#include <cuda.h>'), ('platform/cuda/api.cpp', '#include "abi.hpp"'),
              ('platform/driver_list.cpp', '#include "cuda/cuda_driver.hpp"'),
+             ('platform/sim/errors.cpp', '#include <driver_abi/results.def>'),
+             ('platform/sim/call.hpp', '#include "engine/engine.hpp"'),
              ('runtime/pch/prelude.hpp', '#include "../operation.hpp"'),
              ('platform/os/host_pages.cpp', '#include <isthmus/result.hpp>'), ('tools/command/main.cpp', '#include <CLI/CLI.hpp>')]
     return ([f'not seen: {path}: {text}' for path, text in wrong if not refusals(path, text, vocabulary)] +
