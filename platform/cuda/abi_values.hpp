@@ -1,7 +1,7 @@
 // The numbers of the driver's binary interface: result codes, flags and enumerators, as far as we use them.
 #pragma once
 
-#include "results.def"
+#include <driver_abi/results.def>
 
 namespace isthmus::cuda_abi {
 

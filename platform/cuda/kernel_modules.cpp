@@ -46,10 +46,7 @@ int register_twin(const Library& library, const KernelInfo& kernel) {
     description.rank = kernel.rank;
     description.block_threads = kernel.block_threads;
     description.twin = reinterpret_cast<decltype(description.twin)>(reinterpret_cast<void*>(kernel.twin));
-    // … and so are those of its updates.
-    static_assert(sizeof(isthmus_sim_updates) == sizeof(SimulatedGpu) &&
-                  sizeof(isthmus_sim_update) == sizeof(UpdateInfo) &&
-                  offsetof(isthmus_sim_update, is_signed) == offsetof(UpdateInfo, is_signed));
+    // … and so are those of its updates (unit.kernels.atomic_ref compares them).
     description.play_gpu = reinterpret_cast<decltype(description.play_gpu)>(reinterpret_cast<void*>(kernel.play_gpu));
     return library.register_twin(&description);
 }

@@ -4,7 +4,7 @@
 #include "api.hpp"
 #include "errors.hpp"
 
-#include <platform/sim_registration.h>
+#include <driver_abi/sim_registration.h>
 
 #include <sys/types.h>
 

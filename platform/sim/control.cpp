@@ -3,7 +3,7 @@
 #include "faults.hpp"
 #include "graph_objects.hpp"
 
-#include <platform/sim_control.h>
+#include <driver_abi/sim_control.h>
 
 #include <algorithm>
 #include <string_view>

@@ -2,7 +2,7 @@
 #include "call.hpp"
 #include "proc_address.hpp"
 
-#include <cuda/results.def>
+#include <driver_abi/results.def>
 
 #include <array>
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include "driver.hpp"
 
-#include <platform/sim_control.h>
+#include <driver_abi/sim_control.h>
 
 #include <array>
 #include <atomic>

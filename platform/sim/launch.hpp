@@ -4,7 +4,7 @@
 #include "access.hpp"
 #include "twins.hpp"
 
-#include <platform/sim_registration.h>
+#include <driver_abi/sim_registration.h>
 
 #include <cstddef>
 #include <memory>

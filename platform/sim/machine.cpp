@@ -1,7 +1,7 @@
 // Finds the record of the machine to play, and answers isthmus_sim_fact() from it.
 #include "machine.hpp"
 
-#include <platform/sim_registration.h>
+#include <driver_abi/sim_registration.h>
 
 #include <charconv>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // The register of twins, and how an image is recognised by its bytes.
 #include "twins.hpp"
 
-#include <platform/sim_registration.h>
+#include <driver_abi/sim_registration.h>
 
 #include <deque>
 #include <mutex>

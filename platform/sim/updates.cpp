@@ -1,7 +1,7 @@
 // Which updates of the simulated GPU are atomic for the CPU too: by the attributes, as the memory model has it.
 #include "updates.hpp"
 
-#include <platform/sim_registration.h>
+#include <driver_abi/sim_registration.h>
 
 #include <isthmus/facts.hpp>
 

@@ -1,7 +1,7 @@
-// The controls of the simulator (platform/sim_control.h), for tests that plan faults or count what is alive.
+// The controls of the simulator (driver_abi/sim_control.h), for tests that plan faults or count what is alive.
 #pragma once
 
-#include <platform/sim_control.h>
+#include <driver_abi/sim_control.h>
 
 #include <dlfcn.h>
 

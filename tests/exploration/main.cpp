@@ -8,7 +8,7 @@
 #include "play.hpp"
 #include "world.hpp"
 
-#include <platform/sim_control.h>
+#include <driver_abi/sim_control.h>
 
 #include <dlfcn.h>
 #include <unistd.h>

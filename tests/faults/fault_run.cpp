@@ -6,7 +6,7 @@
 // says what happened, for tests/faults/run_faults.
 #include "conformance.hpp"
 
-#include <platform/sim_control.h>
+#include <driver_abi/sim_control.h>
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -15,35 +15,36 @@ BACKENDS = r'(platform/)?(cuda|cpu|sim)/'
 
 # Where a file lies (the longest prefix counts), and what it may not include. "public" stands for the public headers of
 # runtime/ROOM/include, "platform" for platform/ headers, "cuda" for the toolkit's, "backend" for the rooms of the
-# backends. Files of a room of runtime/ are checked against the order of the rooms besides.
+# backends, "abi" for what the CUDA backend and the simulator share. Files of a room of runtime/ are checked against the
+# order of the rooms besides.
 RULES = {
-    'runtime/vocabulary/': {'public', 'platform', 'cuda', 'backend', 'third-party', 'machines'},
-    'runtime/rules/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'},
-    'runtime/order/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'},
-    'runtime/': {'cuda', 'backend', 'third-party', 'machines'},
-    'platform/interface/': {'public', 'cuda', 'backend', 'third-party', 'machines'},
-    'platform/os/': {'public', 'cuda', 'backend', 'third-party', 'machines'},
-    'platform/table/': {'public', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'},
-    'platform/cpu/': {'public', 'cuda', 'backend', 'third-party', 'machines'},
+    'runtime/vocabulary/': {'public', 'platform', 'cuda', 'backend', 'third-party', 'machines', 'abi'},
+    'runtime/rules/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'},
+    'runtime/order/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'},
+    'runtime/': {'cuda', 'backend', 'third-party', 'machines', 'abi'},
+    'platform/interface/': {'public', 'cuda', 'backend', 'third-party', 'machines', 'abi'},
+    'platform/os/': {'public', 'cuda', 'backend', 'third-party', 'machines', 'abi'},
+    'platform/table/': {'public', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'},
+    'platform/cpu/': {'public', 'cuda', 'backend', 'third-party', 'machines', 'abi'},
     'platform/cuda/': {'public', 'cuda', 'backend', 'third-party', 'machines'},
-    'platform/machines/': {'public', 'platform', 'cuda', 'backend', 'operating-system'},
-    'platform/sim/': {'public'},
+    'platform/machines/': {'public', 'platform', 'cuda', 'backend', 'operating-system', 'abi'},
+    'platform/sim/': {'public', 'platform', 'backend'},
+    'platform/abi/': {'public', 'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'},
     'platform/driver_list.cpp': {'public', 'cuda', 'third-party', 'machines'},
-    'kernels/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'},
-    'tools/': {'platform', 'cuda', 'backend'},
+    'kernels/': {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'},
+    'tools/': {'platform', 'cuda', 'backend', 'abi'},
     # They show machines that are not this one, from their records: no runtime has them open.
-    'tools/command/caps/caps_render.cpp': {'cuda', 'backend'},
-    'tools/command/caps/caps_screen.cpp': {'cuda', 'backend'},
-    'tools/command/caps/machines_page.cpp': {'cuda', 'backend'},
-    'examples/': {'platform', 'cuda', 'backend', 'machines'},
+    'tools/command/caps/caps_render.cpp': {'cuda', 'backend', 'abi'},
+    'tools/command/caps/caps_screen.cpp': {'cuda', 'backend', 'abi'},
+    'tools/command/caps/machines_page.cpp': {'cuda', 'backend', 'abi'},
+    'examples/': {'platform', 'cuda', 'backend', 'machines', 'abi'},
     'tests/conformance/': {'platform', 'cuda', 'backend', 'machines'},
 }
 # Public headers of every room, beside what their room may not include: they are installed, platform/ is not.
-PUBLIC = {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system'}
+PUBLIC = {'platform', 'cuda', 'backend', 'third-party', 'machines', 'operating-system', 'abi'}
 # Headers of platform/ that a place may include although others of platform/ are not for it.
 NAMED = {'runtime/rules/': {'platform/capability_table.hpp', 'platform/detect.hpp'},  # pure: they read capabilities
-         'runtime/rules/copy_plan.hpp': {'platform/driver.hpp'},                      # CopyDirection
-         'tests/conformance/simulator_control.hpp': {'platform/sim_control.h'}}
+         'runtime/rules/copy_plan.hpp': {'platform/driver.hpp'}}                      # CopyDirection
 OPERATING_SYSTEM = re.compile(r'^(sys/|linux/|unistd\.h|fcntl\.h|dlfcn\.h|pthread\.h|numa|signal\.h|poll\.h|sched\.h)')
 THIRD_PARTY = re.compile(r'^(nlohmann/|fmt/|CLI/|gtest/|gmock/|benchmark/)')
 CUDA = re.compile(r'^(cuda|cuda_runtime|cudaTypedefs|driver_types|nvml)[\w/]*\.h$')
@@ -56,6 +57,8 @@ def kind_of(name):
         return 'cuda'
     if THIRD_PARTY.match(name):
         return 'third-party'
+    if name.startswith('driver_abi/'):
+        return 'abi'
     if name.startswith('machines/'):
         return 'machines'
     if re.match(BACKENDS, name):
@@ -183,6 +186,9 @@ def self_test(root):
              ('runtime/vocabulary/isthmus/facts.hpp', '#include <nlohmann/json.hpp>'),
              ('runtime/core/pch/prelude.hpp', '#include "../../platform/cuda/api.hpp"'),
              ('tests/conformance/simulator_control.hpp', '#include <platform/driver.hpp>'),
+             ('platform/sim/errors.cpp', '#include <cuda/abi_values.hpp>'),
+             ('platform/sim/errors.cpp', '#include <platform/driver.hpp>'),
+             ('runtime/front/runtime.cpp', '#include <driver_abi/sim_control.h>'),
              ('tools/command/main.cpp', '#include <platform/driver.hpp>')]
     right = [('runtime/streams/stream.cpp', '#include <platform/driver.hpp>'),
              ('runtime/streams/stream.cpp', '#include "operation.hpp"'),
@@ -193,7 +199,7 @@ def self_test(root):
              ('runtime/core/include/isthmus/detail/pack.hpp', '#include <isthmus/facts.hpp>'),
              ('runtime/core/pch/prelude.hpp', '#include "device_session.hpp"'),
              ('runtime/rules/access_rules.cpp', '#include <platform/capability_table.hpp>'),
-             ('tests/conformance/simulator_control.hpp', '#include <platform/sim_control.h>'),
+             ('tests/conformance/simulator_control.hpp', '#include <driver_abi/sim_control.h>'),
              ('runtime/order/order_book.cpp', '#include "timed_lock.hpp"'),
              ('runtime/base/process.cpp', '#include <pthread.h>'),
              ('platform/cuda/abi_check.cpp', '#include <cuda.h>'), ('platform/cuda/api.cpp', '#include "abi.hpp"'),

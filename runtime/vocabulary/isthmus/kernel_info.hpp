@@ -43,21 +43,7 @@ struct KernelImage {
     bool has_gpu_code;
 };
 
-// An update (a read-modify-write) of one word, for whoever plays a GPU.
-struct UpdateInfo {
-    const void* word;
-    std::uint32_t operation;  // AtomicOperation (facts.hpp)
-    std::uint32_t bytes;
-    std::uint32_t is_signed;
-};
-// How a GPU updates memory whose link does not carry every atomic operation: for threads that play one. On the thread
-// that runs the kernel; all three functions are noexcept.
-struct SimulatedGpu {
-    int (*begin)(const UpdateInfo* update);  // 0: it is in one piece for everybody; else end() follows, and until then
-                                             // no other thread of this GPU is between the two
-    void (*between)();                       // after its load, before its store
-    void (*end)();
-};
+struct SimulatedGpu;  // detail/play_gpu.hpp; products have none
 
 struct KernelInfo {
     const char* name;                // "scale"
@@ -72,7 +58,8 @@ struct KernelInfo {
     // Runs items [first, last) of the outermost dimension (x for rank 1, y for 2, z for 3, blocks for 0: numbered with
     // x fastest) on the calling thread. Both drivers' argument list is { Extent*, pack* }.
     void (*twin)(const Extent& extent, std::uint64_t first, std::uint64_t last, const void* pack);
-    // For the simulator: from here on this thread updates memory as this GPU does; nullptr: as a CPU thread again.
+    // For the simulator: from here on this thread updates memory as this GPU does; nullptr: as a CPU thread again. A
+    // kernel without an image has none: no simulated GPU runs it.
     void (*play_gpu)(const SimulatedGpu* gpu) = nullptr;
 };
 

@@ -7,7 +7,7 @@
 //   FAKE_ABSURD   what it says of its devices is outside of every range that the documentation gives
 #include "fake_seen.hpp"
 
-#include <platform/sim_registration.h>
+#include <driver_abi/sim_registration.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include "fake_seen.hpp"
 
-#include <platform/sim_registration.h>
+#include <driver_abi/sim_registration.h>
 
 #include <dlfcn.h>
 

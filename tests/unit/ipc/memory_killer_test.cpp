@@ -10,7 +10,7 @@
 #include <isthmus/runtime.hpp>
 #include <isthmus/shared_memory.hpp>
 
-#include <platform/sim_control.h>
+#include <driver_abi/sim_control.h>
 
 #include <gtest/gtest.h>
 

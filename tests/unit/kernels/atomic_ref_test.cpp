@@ -1,12 +1,17 @@
-// AtomicRef on the host, and as a GPU that takes updates apart plays it.
+// AtomicRef on the host, and as a GPU that takes updates apart plays it. Compiled as a kernel file.
+#include "shared_update.hpp"
+
 #include <gtest/gtest.h>
 
+#include <driver_abi/sim_registration.h>
+#include <isthmus/alias_fence.hpp>
 #include <isthmus/atomic_pair.hpp>
 #include <isthmus/atomic_ref.hpp>
 #include <isthmus/facts.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <set>
@@ -120,6 +125,33 @@ TYPED_TEST(Words, AreTheSameForAGpuThatTakesUpdatesApartWhileNobodyElseWrites) {
     every_operation_gives_the_old_value_and_leaves_the_new_one<TypeParam>();
     EXPECT_GT(Middle::begun, 12);
     EXPECT_EQ(Middle::begun, Middle::ended);
+}
+
+// The simulator and the kernel files of a program are two binaries: they agree on the layouts. keeps G4
+static_assert(sizeof(isthmus_sim_updates) == sizeof(SimulatedGpu) &&
+              offsetof(isthmus_sim_updates, between) == offsetof(SimulatedGpu, between) &&
+              offsetof(isthmus_sim_updates, end) == offsetof(SimulatedGpu, end));
+static_assert(sizeof(isthmus_sim_update) == sizeof(UpdateInfo) &&
+              offsetof(isthmus_sim_update, operation) == offsetof(UpdateInfo, operation) &&
+              offsetof(isthmus_sim_update, bytes) == offsetof(UpdateInfo, bytes) &&
+              offsetof(isthmus_sim_update, is_signed) == offsetof(UpdateInfo, is_signed));
+
+// keeps G4: the kernel file's functions ask the GPU that is played; those of host files ask nothing, although some
+// have the same names.
+TEST(TakenApart, HostFilesAskNoSimulator) {
+    const Playing playing(Middle::gpu);
+    Middle::begun = Middle::ended = 0;
+    std::uint32_t word = 5;
+    EXPECT_EQ(add_in_shared_function(word), 5u);
+    EXPECT_EQ(Middle::begun, 1) << "a kernel's function asks, also where a host file has one of the same name";
+    EXPECT_EQ(add_in_host_file(word), 6u);
+    EXPECT_EQ(update_in_host_file(word), 7u);
+    fence_in_host_file();
+    EXPECT_EQ(word, 1u);
+    EXPECT_EQ(Middle::begun, 1);
+    alias_fence();
+    EXPECT_EQ(Middle::begun, 2);
+    EXPECT_EQ(Middle::ended, 1) << "a fence has no end";
 }
 
 std::uint32_t shared_word;

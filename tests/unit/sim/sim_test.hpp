@@ -4,8 +4,8 @@
 
 #include <exports.hpp>
 
-#include <platform/sim_control.h>
-#include <platform/sim_registration.h>
+#include <driver_abi/sim_control.h>
+#include <driver_abi/sim_registration.h>
 
 #include <gtest/gtest.h>
 

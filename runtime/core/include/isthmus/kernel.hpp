@@ -3,13 +3,16 @@
 #pragma once
 
 #include <isthmus/detail/check_arguments.hpp>
+#include <isthmus/detail/host_device.hpp>
 #include <isthmus/detail/pack.hpp>
-#include <isthmus/detail/play_gpu.hpp>
 #include <isthmus/detail/run_kernel.hpp>
 #include <isthmus/index_space.hpp>
 #include <isthmus/view.hpp>
 
 #include <tuple>
+#if defined(ISTHMUS_DETAIL_PLAYS_GPU)
+#include <isthmus/detail/play_gpu.hpp>
+#endif
 
 namespace isthmus::inline v0 {
 
@@ -55,17 +58,16 @@ constexpr KernelInfo describe_kernel(void (*)(Space, P...), const char* name, co
                                      const char* parameters, const KernelImage* image) noexcept {
     using Traits = KernelTraits<void(Space, P...)>;
     check_space<Space, block_threads>();
-    return {name,
-            symbol,
-            parameters,
-            Traits::parameters.data(),
-            static_cast<std::uint32_t>(sizeof...(P)),
-            static_cast<std::uint32_t>(sizeof(typename Traits::Pack)),
-            Traits::rank,
-            block_threads,
-            image,
+    return {
+        name, symbol, parameters, Traits::parameters.data(), static_cast<std::uint32_t>(sizeof...(P)),
+            static_cast<std::uint32_t>(sizeof(typename Traits::Pack)), Traits::rank, block_threads, image,
             &run_twin<Body, block_threads, Space, P...>,
-            &play_gpu};
+#if defined(ISTHMUS_DETAIL_PLAYS_GPU)
+            &play_gpu
+#else
+            nullptr
+#endif
+    };
 }
 }  // namespace detail
 

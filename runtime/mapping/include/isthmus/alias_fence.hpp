@@ -10,7 +10,9 @@
 
 #include <isthmus/detail/host_device.hpp>
 #include <isthmus/detail/host_fence.hpp>
+#if defined(ISTHMUS_DETAIL_PLAYS_GPU)
 #include <isthmus/detail/play_gpu.hpp>
+#endif
 
 namespace isthmus::inline v0 {
 
@@ -22,10 +24,12 @@ ISTHMUS_KERNEL_FUNCTION void alias_fence() noexcept {
     asm volatile("fence.proxy.alias;" ::: "memory");
 #else
     detail::host_fence<std::memory_order_seq_cst>();
+#if defined(ISTHMUS_DETAIL_PLAYS_GPU)
     if (const SimulatedGpu* const gpu = detail::simulated_gpu) {
         constexpr UpdateInfo no_word{nullptr, 0, 0, 0};
         (void)gpu->begin(&no_word);
     }
+#endif
 #endif
 }
 

@@ -1,14 +1,16 @@
-// What an atomic operation is on each side: libcu++'s in GPU code, the C++ library's elsewhere. A simulated GPU whose
-// link carries no atomics takes its updates apart, as such a GPU does.
+// What an atomic operation is on each side: libcu++'s in GPU code, the C++ library's elsewhere. In kernel files a
+// simulated GPU whose link carries no atomics takes its updates apart, as such a GPU does.
 #pragma once
 
 #include <isthmus/atomic_set.hpp>
 #include <isthmus/detail/host_device.hpp>
-#include <isthmus/detail/play_gpu.hpp>
 
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
+#if defined(ISTHMUS_DETAIL_PLAYS_GPU)
+#include <isthmus/detail/play_gpu.hpp>
+#endif
 #if defined(__CUDACC__)
 #include <cuda/atomic>
 #endif
@@ -69,6 +71,7 @@ T update_on_host(T* word, T value) noexcept {
     }
 }
 
+#if defined(ISTHMUS_DETAIL_PLAYS_GPU)
 // What is told to whoever plays a GPU; the numbers are AtomicOperation's.
 template <class T>
 UpdateInfo described(Update update, const T* word) noexcept {
@@ -101,6 +104,7 @@ bool compare_in_two(const SimulatedGpu& gpu, T* word, T& expected, T desired) no
     if (!same) expected = old;
     return same;
 }
+#endif
 
 #if defined(__CUDACC__)
 __host__ __device__ constexpr cuda::std::memory_order device_order(Order order) noexcept {
@@ -155,9 +159,11 @@ ISTHMUS_KERNEL_FUNCTION T update_word(T* word, T value) noexcept {
 #if defined(__CUDA_ARCH__)
     return update_on_device<update, scope, order>(word, value);
 #else
+#if defined(ISTHMUS_DETAIL_PLAYS_GPU)
     if (const SimulatedGpu* const gpu = simulated_gpu; gpu != nullptr && in_two(gpu, described(update, word))) {
         return update_in_two<update>(*gpu, word, value);
     }
+#endif
     return update_on_host<update, order>(word, value);
 #endif
 }
@@ -168,11 +174,13 @@ ISTHMUS_KERNEL_FUNCTION bool compare_word(T* word, T& expected, T desired) noexc
     return DeviceAtomic<T, scope>(*word).compare_exchange_strong(expected, desired, device_order(order),
                                                                  device_order(failed));
 #else
+#if defined(ISTHMUS_DETAIL_PLAYS_GPU)
     constexpr std::uint32_t compare_exchange = 9;
     if (const SimulatedGpu* const gpu = simulated_gpu;
         gpu != nullptr && in_two(gpu, {word, compare_exchange, sizeof(T), std::is_signed_v<T> ? 1u : 0u})) {
         return compare_in_two(*gpu, word, expected, desired);
     }
+#endif
     return std::atomic_ref<T>(*word).compare_exchange_strong(expected, desired, host_order(order), host_order(failed));
 #endif
 }

@@ -3,6 +3,11 @@
 
 #if defined(__CUDACC__)
 #define ISTHMUS_KERNEL_FUNCTION __host__ __device__ __forceinline__
+#elif defined(ISTHMUS_KERNEL_IMAGE)
+// A kernel file: its twins may play a GPU, so that its kernel functions ask for a simulator. The tag makes them other
+// functions than those of the same names in host files, which do not ask.
+#define ISTHMUS_DETAIL_PLAYS_GPU
+#define ISTHMUS_KERNEL_FUNCTION __attribute__((abi_tag("isthmus_kernel"))) inline
 #else
 #define ISTHMUS_KERNEL_FUNCTION inline
 #endif

@@ -21,7 +21,7 @@ struct isthmus_sim_extent {
     uint64_t x, y, z;
 };
 
-/* How the GPU that a thread plays updates memory; laid out as isthmus::SimulatedGpu (kernel_info.hpp). */
+/* How the GPU that a thread plays updates memory; laid out as isthmus::SimulatedGpu (detail/play_gpu.hpp). */
 struct isthmus_sim_update {
     const void* word;
     uint32_t operation; /* CUatomicOperation */
@@ -48,7 +48,7 @@ struct isthmus_sim_kernel {
     uint32_t rank; /* 1, 2, 3; 0: block kernel */
     uint32_t block_threads;
     void (*twin)(const struct isthmus_sim_extent* extent, uint64_t first, uint64_t last, const void* pack);
-    /* Called on the thread that runs the twin, before it and, with NULL, after it; NULL: the kernel has no atomics. */
+    /* Called on the thread that runs the twin, before it and, with NULL, after it; NULL: the kernel asks for none. */
     void (*play_gpu)(const struct isthmus_sim_updates* updates);
 };
 
