@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <caps/caps_render.hpp>
-#include <table_text.hpp>
+#include <text/table_text.hpp>
 
 #include <isthmus/memory_kind.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <caps/caps_render.hpp>
 #include <caps/caps_sections.hpp>
-#include <terminal_text.hpp>
+#include <text/terminal_text.hpp>
 
 #include <nlohmann/json.hpp>
 

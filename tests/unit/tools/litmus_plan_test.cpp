@@ -6,7 +6,7 @@
 #include <machines/record.hpp>
 #include <platform/detect.hpp>
 
-#include <exit_codes.hpp>
+#include <common/exit_codes.hpp>
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <table_text.hpp>
-#include <terminal_text.hpp>
+#include <text/table_text.hpp>
+#include <text/terminal_text.hpp>
 
 namespace {
 
