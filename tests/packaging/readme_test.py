@@ -68,24 +68,11 @@ def wrong_decisions():
             yield f'docs/adr/README.md does not list {number}. {title[2]}'
 
 
-def wrong_rooms():
-    """The sources that the architecture's table of the runtime names are there."""
-    table = re.search(r'^## Inside `runtime`\n(.*?)^## ', read('docs/architecture.md'), flags=re.S | re.M)
-    names = [name for row in re.findall(r'^\| [^|]+ \| (`[^|]+) \|', table[1], flags=re.M)
-             for name in re.findall(r'`(\w+)`', row)]
-    there = {os.path.splitext(name)[0] for name in os.listdir(os.path.join(root, 'runtime'))}
-    if len(names) < 20:
-        yield 'docs/architecture.md: the table of the runtime was not found'
-    for name in names:
-        if name not in there:
-            yield f'docs/architecture.md names runtime/{name}, which does not exist'
-
-
 readme = read('README.md')
 pages = ['README.md', 'CHANGELOG.md']
 for folder, _, names in os.walk(os.path.join(root, 'docs')):
     pages += [os.path.relpath(os.path.join(folder, name), root) for name in sorted(names) if name.endswith('.md')]
-problems = [*wrong_decisions(), *wrong_rooms()]
+problems = list(wrong_decisions())
 for page in pages:
     text = read(page)
     problems += [*wrong_programs(page, text), *wrong_links(page, text)]

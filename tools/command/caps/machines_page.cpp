@@ -146,7 +146,7 @@ std::string machines_page() {
     return "# Machines\n\n"
            "What is known about the machines that isthmus serves, and what the capability table and the rules make of "
            "it.\n"
-           "This page is generated from platform/machines, platform/table and runtime/*_rules.cpp by\n"
+           "This page is generated from platform/machines, platform/table and runtime/rules by\n"
            "`ninja docs-machines`; a test fails where it is stale.\n\n" +
            as_markdown({machines_section(views), meaning_section(), attributes_section(columns), axes_section(columns),
                         who_section(rows), atomics_section(rows), paths_section(rows), policy_section(rows),
@@ -167,9 +167,7 @@ std::string access_page() {
            "same for\n"
            "your machine, `Device::can_access` answers for one buffer or address, and `Stream::explain` for one launch "
            "([launches](launches.md)).\n"
-           "This page is generated from runtime/access_rules.cpp and runtime/launch_path.cpp by `ninja docs-machines`; "
-           "a test\n"
-           "fails where it is stale.\n\n" +
+           "This page is generated from runtime/rules by `ninja docs-machines`; a test fails where it is stale.\n\n" +
            as_markdown(sections);
 }
 
