@@ -72,9 +72,7 @@ TEST(Access, ViewsAnswerAsTheirOwner) {  // keeps A13
         for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::device, MemoryKind::managed}) {  // device: staged
             SCOPED_TRACE(isthmus::name(kind));
             if (kind == MemoryKind::managed && !owner.capabilities().has(Feature::managed)) continue;
-            SharedUse use;
-            use.kind = kind;
-            Buffer<std::int32_t> buffer = owner.allocate_shared<std::int32_t>(count, use).value();
+            Buffer<std::int32_t> buffer = shared_numbers(owner, count, kind);
             const auto open = buffer.read_on_host().value();
             on_every_device([&](Device& asking) {
                 EXPECT_EQ(asking.can_access(open).verdict, asking.can_access(buffer).verdict) << asking.index();

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace conformance {
 
@@ -74,13 +75,21 @@ isthmus::Runtime& runtime();
 // Closes it; main() does, so that what the scenarios left behind can be counted.
 void close_runtime();
 
-// Runs the body: body(device), or body(device, stream) with a stream of its own.
+// Runs the body: body(device), or with one or two streams of its own, body(device, stream, other).
 template <class Body>
 void play_on(isthmus::Device& device, Body& body) {
-    if constexpr (std::is_invocable_v<Body&, isthmus::Device&, isthmus::Stream>) {
-        body(device, device.create_stream().value());
-    } else {
+    using isthmus::Device;
+    using isthmus::Stream;
+    if constexpr (std::is_invocable_v<Body&, Device&>) {
         body(device);
+    } else {
+        Stream stream = device.create_stream().value();
+        if constexpr (std::is_invocable_v<Body&, Device&, Stream>) {
+            body(device, std::move(stream));
+        } else {
+            Stream other = device.create_stream().value();
+            body(device, std::move(stream), std::move(other));
+        }
     }
 }
 

@@ -20,9 +20,7 @@ Signature* driver(const char* name) {
 }
 
 Buffer<std::int32_t> shared(Device& device, MemoryKind kind) {
-    SharedUse use;
-    use.kind = kind;
-    Buffer<std::int32_t> made = device.allocate_shared<std::int32_t>(count, use).value();
+    Buffer<std::int32_t> made = shared_numbers(device, count, kind);
     auto view = made.write_on_host().value();
     for (std::int32_t& one : view) one = 6;
     return made;

@@ -29,9 +29,7 @@ TEST(CpuGraphs, TakeTurnsWithGpusOnWhatTheCpuMayView) {
                 continue;
             }
             SCOPED_TRACE(isthmus::name(kind));
-            SharedUse use;
-            use.kind = kind;
-            Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count, use).value();
+            Buffer<std::int32_t> data = shared_numbers(device, count, kind);
             Stream stream = new_stream();
             Capture capture = stream.begin_capture().value();
             stream.launch(add_one, count, data).value();

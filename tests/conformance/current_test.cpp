@@ -39,11 +39,9 @@ TEST(Current, AScopedStreamCarriesItsDeviceAndRestoresWhatWas) {
 
 // keeps S4: a scope says nothing about other devices' streams, nor about other threads
 TEST(Current, ScopesConcernOneDeviceAndOneThread) {
-    on_every_device([](Device& device) {
-        Stream mine = device.create_stream().value();
+    on_every_device([](Device& device, Stream mine) {
         const ScopedStream scope = ScopedStream::enter(mine).value();
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            Device& other = *runtime().device(at).value();
+        for (Device& other : all_devices()) {
             if (&other == &device) continue;
             EXPECT_EQ(other.current_stream().id(), other.stream().id());
             const ScopedDevice chosen(other);
@@ -62,8 +60,7 @@ struct Left {};
 
 // keeps S6
 TEST(Current, EveryWayOutOfAScopeRestores) {
-    on_every_device([](Device& device, Stream stream) {
-        Stream other = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream, Stream other) {
         try {
             const ScopedStream scope = ScopedStream::enter(stream).value();
             throw Left{};

@@ -246,9 +246,7 @@ TEST(Events, RecordsAndWaitsNeverBlockTheHost) {  // keeps S10
 }
 
 TEST(Events, OneThatOthersWaitForMayGoAndIsUsedAgain) {  // keeps S10
-    on_every_device([](Device& device) {
-        Stream producer = device.create_stream().value();
-        Stream consumer = device.create_stream().value();
+    on_every_device([](Device& device, Stream producer, Stream consumer) {
         Stream third = device.create_stream().value();
         Buffer<std::int32_t> a = device.allocate<std::int32_t>(count).value();
         Buffer<std::int32_t> b = device.allocate<std::int32_t>(count).value();
@@ -314,9 +312,7 @@ TEST(Events, NeitherLaunchesNorEventsSwitchContexts) {  // keeps L7, R7
         if (!counts_calls(device)) return;
         Stream stream = device.create_stream().value();
         Buffer<std::int32_t> data = device.allocate<std::int32_t>(count).value();
-        SharedUse use;
-        use.kind = MemoryKind::pinned;
-        Buffer<std::int32_t> pinned = device.allocate_shared<std::int32_t>(count, use).value();
+        Buffer<std::int32_t> pinned = shared_numbers(device, count, MemoryKind::pinned);
         const auto all_of_it = [&] {
             (void)stream.launch(add_one, count, data).value();
             (void)stream.launch(add_one, count, pinned).value();

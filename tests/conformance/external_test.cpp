@@ -84,8 +84,7 @@ TEST(External, AStreamThatIsWrappedAgainGoesOnWhereItWas) {
 TEST(External, StreamsOfOtherContextsAndThePerThreadOneAreRefused) {
     on_every_gpu([](Device& device) {
         EXPECT_TRUE(refused_as(device.wrap_stream(reinterpret_cast<void*>(std::uintptr_t{2})), Code::unsupported));
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            Device& other = *runtime().device(at).value();
+        for (Device& other : all_devices()) {
             if (other.is_cpu() || &other == &device) continue;
             ForeignStream foreign(other);
             EXPECT_TRUE(refused_as(device.wrap_stream(foreign.get()), Code::wrong_device));
@@ -103,8 +102,7 @@ TEST(External, TheLegacyDefaultStreamIsThatOfTheDevice) {
             Stream legacy = device.wrap_stream(nullptr).value();
             EXPECT_EQ(device.wrap_stream(reinterpret_cast<void*>(std::uintptr_t{1})).value().id(), legacy.id());
             (void)legacy.launch(add_one, count, data).value();
-            for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-                Device& other = *runtime().device(at).value();
+            for (Device& other : all_devices()) {
                 if (other.is_cpu()) continue;
                 std::optional<ForeignContext> current(other);
                 if (&other != &device) {

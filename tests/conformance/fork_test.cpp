@@ -32,8 +32,7 @@ std::int32_t churned(std::int32_t value, int rounds) {
 
 // keeps S14
 TEST(Forks, AStreamThatWaitsForAnEventOfACaptureJoinsItAndItsWorkRunsAtEachLaunch) {
-    on_every_gpu([](Device& device, Stream stream) {
-        Stream beside = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream, Stream beside) {
         Buffer<std::int32_t> in = shared(device), left = shared(device), right = shared(device);
         for (auto* buffer : {&in, &left, &right}) set_all(*buffer, 1);
         Capture capture = stream.begin_capture().value();
@@ -174,8 +173,7 @@ TEST(Forks, ManagedMemoryAllocatedBeforeIsUsedByTheOtherDeviceInsideTheGraph) {
 
 // keeps S14
 TEST(Forks, AStreamThatDidNotComeBackIsNamedAndNothingStaysCaptured) {
-    on_every_gpu([](Device& device, Stream stream) {
-        Stream back = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream, Stream back) {
         Stream away = device.create_stream().value();
         Buffer<std::int32_t> data = shared(device), other = shared(device), third = shared(device);
         for (auto* buffer : {&data, &other, &third}) set_all(*buffer, 0);
@@ -204,8 +202,7 @@ TEST(Forks, AStreamThatDidNotComeBackIsNamedAndNothingStaysCaptured) {
 
 // keeps S14
 TEST(Forks, WorkBehindTheReturnHasToComeBackToo) {
-    on_every_gpu([](Device& device, Stream stream) {
-        Stream beside = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream, Stream beside) {
         Buffer<std::int32_t> data = shared(device);
         set_all(data, 0);
         for (const bool again : {false, true}) {
@@ -228,8 +225,7 @@ TEST(Forks, WorkBehindTheReturnHasToComeBackToo) {
 
 // keeps S14, S19, L6
 TEST(Forks, WhatWouldEndTheCaptureIsRefusedOnEveryStreamThatTakesPart) {
-    on_every_gpu([](Device& device, Stream stream) {
-        Stream beside = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream, Stream beside) {
         Stream outside = device.create_stream().value();
         Buffer<std::int32_t> data = shared(device), before = shared(device);
         set_all(data, 0);
@@ -272,8 +268,7 @@ TEST(Forks, WhatWouldEndTheCaptureIsRefusedOnEveryStreamThatTakesPart) {
 
 // keeps S19, S14
 TEST(Forks, OtherThreadsGiveWorkToAJoinedStreamAndCannotEndTheCapture) {
-    on_every_gpu([](Device& device, Stream stream) {
-        Stream beside = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream, Stream beside) {
         Stream outside = device.create_stream().value();
         Buffer<std::int32_t> data = shared(device);
         set_all(data, 0);
@@ -302,9 +297,7 @@ TEST(Forks, OtherThreadsGiveWorkToAJoinedStreamAndCannotEndTheCapture) {
 
 // keeps S14
 TEST(Forks, TwoCapturesCannotBecomeOneAndBothGoOn) {
-    on_every_gpu([](Device& device) {
-        Stream first = device.create_stream().value();
-        Stream second = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream first, Stream second) {
         Buffer<std::int32_t> one = shared(device), two = shared(device);
         set_all(one, 0);
         set_all(two, 0);
@@ -385,8 +378,7 @@ TEST(Forks, ACaptureThatAnotherThreadDropsIsEndedOnAllItsStreamsByItsOwn) {
 
 // keeps S14
 TEST(Forks, ACaptureThatIsGivenUpLetsAllItsStreamsGo) {
-    on_every_gpu([](Device& device, Stream stream) {
-        Stream beside = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream, Stream beside) {
         Buffer<std::int32_t> data = shared(device);
         set_all(data, 0);
         {
@@ -403,8 +395,7 @@ TEST(Forks, ACaptureThatIsGivenUpLetsAllItsStreamsGo) {
 
 // keeps G8, G9, S15
 TEST(Forks, ALaunchClaimsWhatEveryStreamUses) {
-    on_every_gpu([](Device& device, Stream stream) {
-        Stream beside = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream, Stream beside) {
         Buffer<std::int32_t> here = shared(device), there = shared(device);
         set_all(here, 0);
         set_all(there, 0);
@@ -520,8 +511,7 @@ TEST(Forks, AStagedBufferOfAnotherDeviceIsBroughtUpToDateForTheGraph) {
 
 // keeps K10
 TEST(Forks, WhatIsFreedWhileAStreamTakesPartIsFreedBehindTheCapture) {
-    on_every_gpu([](Device& device, Stream stream) {
-        Stream beside = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream stream, Stream beside) {
         Buffer<std::int32_t> used = device.allocate<std::int32_t>(count).value();
         beside.fill_bytes(used, 1).value();
         Capture capture = stream.begin_capture().value();

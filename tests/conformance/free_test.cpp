@@ -42,8 +42,7 @@ TEST(Free, EveryMistakeHasItsOwnErrorAndChangesNothing) {  // keeps K8
 TEST(Free, MemoryGoesBackToItsOwnDeviceWhateverWasUsedSince) {  // keeps K9
     on_every_device([](Device& device) {
         const MemoryBlock block = device.allocator(MemoryKind::device).allocate(request_of(4096)).value();
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            Device& other = *runtime().device(at).value();
+        for (Device& other : all_devices()) {
             if (&other == &device) continue;
             // Uses the other device, whose context would be current now.
             const auto used = other.allocate_shared<std::int32_t>(16).value();

@@ -208,9 +208,7 @@ TEST(GraphNodes, ManagedMemoryThatBelongsToOneSideAtATimeIsRefused) {
         Stream stream = device.create_stream().value();
         Buffer<std::int32_t> in = filled(device, 3);
         Buffer<std::int32_t> out = filled(device, 0);
-        SharedUse use;
-        use.kind = MemoryKind::managed;
-        Buffer<std::int32_t> managed = device.allocate_shared<std::int32_t>(count, use).value();
+        Buffer<std::int32_t> managed = shared_numbers(device, count, MemoryKind::managed);
         Scaling graph = scaling(stream, out, in, 2);
         const auto answer = graph.instance.set_arguments(graph.node, count, managed, in, 5);
         if (device.capabilities().managed == ManagedModel::phase_guarded) {
@@ -315,8 +313,7 @@ TEST(GraphNodes, ChangesAndLaunchesOfSeveralThreadsComeOneAfterTheOther) {
 
 // keeps S16, S14
 TEST(GraphNodes, OnlyStreamsOfAnOpenCaptureTakeNodes) {
-    on_every_device([](Device& device, Stream stream) {
-        Stream beside = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream, Stream beside) {
         Buffer<std::int32_t> out = filled(device, 0);
         Buffer<std::int32_t> in = filled(device, 3);
         Capture capture = stream.begin_capture().value();
@@ -336,8 +333,7 @@ TEST(GraphNodes, OnlyStreamsOfAnOpenCaptureTakeNodes) {
 // keeps S14, S16: a node belongs to the device of its own stream, which judges what it is given
 TEST(GraphNodes, KernelsOfStreamsThatJoinedTakeNewArgumentsToo) {
     on_every_device([](Device& device) {
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            Device& beside = *runtime().device(at).value();
+        for (Device& beside : all_devices()) {
             if (beside.is_cpu() != device.is_cpu()) continue;
             Stream stream = device.create_stream().value();
             Stream joined = beside.create_stream().value();

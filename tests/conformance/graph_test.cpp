@@ -119,8 +119,7 @@ TEST(Graphs, ManagedMemoryAllocatedBeforeWorksInsideUnlessItBelongsToOneSideAtAT
 
 // keeps S14
 TEST(Graphs, WhatCannotBeRecordedIsRefusedAndTheCaptureGoesOn) {
-    on_every_device([](Device& device, Stream stream) {
-        Stream other = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream, Stream other) {
         Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::pinned);
         set_all(data, 0);
         Event elsewhere = other.record().value();
@@ -176,8 +175,7 @@ TEST(Graphs, NothingThatAnotherThreadDoesThroughTheRuntimeEndsACapture) {
 
 // keeps S19
 TEST(Graphs, ViewsAndOtherStreamsOfTheCapturingThreadDoNotEndACapture) {
-    on_every_device([](Device& device, Stream stream) {
-        Stream beside = device.create_stream().value();
+    on_every_device([](Device& device, Stream stream, Stream beside) {
         Buffer<std::int32_t> data = shared_numbers(device, count, MemoryKind::pinned);
         Buffer<std::int32_t> busy = shared_numbers(device, count, MemoryKind::pinned);
         set_all(data, 0);

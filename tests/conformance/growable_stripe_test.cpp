@@ -19,8 +19,7 @@ constexpr LaunchOptions checked{.mode = LaunchMode::checked};
 
 Devices mapping_devices() {
     Devices found;
-    for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-        const Device& device = *runtime().device(at).value();
+    for (const Device& device : all_devices()) {
         if (device.capabilities().has(Feature::virtual_memory)) found.push_back(&device);
     }
     return found;

@@ -81,8 +81,7 @@ TEST(Growable, AStepIsThreeDriverCallsHoweverLargeTheBufferAndHoweverManyDevices
         if (!maps_memory(device)) return;
         GrowableOptions options;
         options.growth = Growth::exact;
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            Device& other = *runtime().device(at).value();
+        for (Device& other : all_devices()) {
             if (!other.is_cpu() && Numbers::make(device, 1, {.also = {&other}}).ok()) options.also.push_back(&other);
         }
         Numbers buffer = Numbers::make(device, 64 * granule, options).value();
@@ -254,8 +253,7 @@ TEST(Growable, AGraphGoesOnWithTheElementsThatItWasCapturedWith) {
 TEST(Growable, OtherDevicesUseItWhereTheyWereLetIn) {
     on_every_device([](Device& device) {
         if (!device.capabilities().has(Feature::virtual_memory)) return;
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            Device& other = *runtime().device(at).value();
+        for (Device& other : all_devices()) {
             if (other.is_cpu() || other.index() == device.index()) continue;
             Numbers closed = Numbers::make(device, granule).value();
             closed.resize(100).value();

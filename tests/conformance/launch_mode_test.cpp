@@ -71,8 +71,7 @@ TEST(LaunchMode, StrictTakesOnlyWhatTheLaunchDeviceAllocated) {  // keeps L2
         EXPECT_TRUE(refused_as(device.stream().launch(strict, add_one, count, View<std::int32_t>{memory.data(), count}),
                                Code::unverified));
         EXPECT_EQ(memory[0], 0);
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            Device& other = *runtime().device(at).value();
+        for (Device& other : all_devices()) {
             if (&other == &device) continue;
             Buffer<std::int32_t> elsewhere = other.allocate_shared<std::int32_t>(count).value();
             EXPECT_TRUE(refused_as(device.stream().launch(strict, add_one, count, elsewhere), Code::wrong_device));

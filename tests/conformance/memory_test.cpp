@@ -215,9 +215,7 @@ TEST(Memory, BuffersOutliveStreamsAndMovesKeepTheMemory) {
 TEST(Memory, TheKindIsWhatItWasAllocatedAsWhereverItsPagesAreAndSaysNothingOfAccess) {  // keeps K2
     on_every_device([](Device& device) {
         if (device.is_cpu() || !device.capabilities().has(Feature::managed)) return;
-        SharedUse use;
-        use.kind = MemoryKind::managed;
-        Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(count, use).value();
+        Buffer<std::int32_t> buffer = shared_numbers(device, count, MemoryKind::managed);
         { (void)buffer.write_on_host().value(); }
         EXPECT_EQ(buffer.kind(), MemoryKind::managed);  // its pages are the host's now
         (void)device.stream().launch(add_one, count, buffer).value();

@@ -51,8 +51,7 @@ using Devices = std::vector<const Device*>;
 
 Devices taking_part() {
     Devices found;
-    for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-        const Device& device = *runtime().device(at).value();
+    for (const Device& device : all_devices()) {
         if (isthmus::can_multicast(device)) found.push_back(&device);
     }
     return found;

@@ -294,9 +294,7 @@ TEST(Parts, GraphsTakeAllOfABuffer) {  // keeps G9
 
 // Under the order checker this says so, were it wrong: streams that use disjoint parts need no order.
 TEST(Parts, StreamsMayUseDisjointPartsWithoutOrder) {  // keeps S7, G8
-    on_every_device([](Device& device) {
-        Stream one = device.create_stream().value();
-        Stream other = device.create_stream().value();
+    on_every_device([](Device& device, Stream one, Stream other) {
         Buffer<std::int32_t> buffer = pinned(device, count, 0);
         for (int round = 0; round < 4; ++round) {
             ASSERT_TRUE(worked(one.launch(add_one, third, buffer.part(0, third).value())));

@@ -60,9 +60,7 @@ TEST(Peer, ManagedAndPinnedMemoryNeedNoSwitch) {  // keeps A2, A7
     Device& here = *runtime().device(0).value();
     Device& there = *runtime().device(1).value();
     for (const MemoryKind kind : {MemoryKind::managed, MemoryKind::pinned}) {
-        SharedUse use;
-        use.kind = kind;
-        Buffer<std::int32_t> data = there.allocate_shared<std::int32_t>(count, use).value();
+        Buffer<std::int32_t> data = shared_numbers(there, count, kind);
         {
             auto view = data.write_on_host().value();
             for (std::int32_t& value : view) value = 4;

@@ -10,10 +10,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 namespace conformance {
 
 using namespace isthmus;
+
+// The devices of the runtime, the CPU included.
+inline std::vector<std::reference_wrapper<Device>> all_devices() {
+    std::vector<std::reference_wrapper<Device>> all;
+    for (std::size_t at = 0; at < runtime().device_count(); ++at) all.emplace_back(*runtime().device(at).value());
+    return all;
+}
 
 // Runs the body for every GPU, as on_every_device() does. Skips the scenario where there is none.
 template <class Body>

@@ -263,8 +263,7 @@ TEST(SharedMemory, OtherBuffersAreNotExportedAndTheRefusalSaysWhatIs) {
 TEST(SharedMemory, OtherDevicesDoNotImportIt) {
     on_every_exporting_device([](Device& device) {
         Numbers made = Numbers::make(device, count).value();
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            Device& other = *runtime().device(at).value();
+        for (Device& other : all_devices()) {
             if (&other == &device) continue;
             const Code wanted = other.is_cpu() ? Code::unsupported : Code::wrong_device;
             EXPECT_TRUE(refused_as(isthmus::import_memory<std::int32_t>(other, made.export_memory().value()), wanted));
@@ -325,8 +324,7 @@ TEST(SharedMemory, WhatIsNotWhatItsDescriptorSaysIsRefused) {
 // keeps I1: bytes of one GPU with the file of another
 TEST(SharedMemory, MemoryOfAnotherDeviceUnderThisOnesNameIsRefused) {
     on_every_exporting_device([](Device& device) {
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            Device& other = *runtime().device(at).value();
+        for (Device& other : all_devices()) {
             if (&other == &device || !exports(other)) continue;
             Numbers mine = Numbers::make(device, count).value();
             Numbers theirs = Numbers::make(other, count).value();

@@ -68,8 +68,7 @@ TEST(SplitCounter, IsForTheDeviceThatItWasMadeFor) {  // keeps G2: the scope of 
     if (runtime().device_count() < 2) GTEST_SKIP() << "there is one device";
     on_every_device([](Device& device) {
         SplitCounter counter = SplitCounter::make(device).value();
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            Device& other = *runtime().device(at).value();
+        for (Device& other : all_devices()) {
             if (&other == &device) continue;
             EXPECT_TRUE(refused_as(other.stream().launch(count_items, 10, counter), Code::wrong_device));
         }

@@ -51,9 +51,7 @@ TEST(Streams, ManagedMemoryGoesFromStreamToStreamBehindItsReturn) {  // keeps K6
         if (device.capabilities().managed == ManagedModel::none) return;
         constexpr std::size_t count = 1 << 12;
         Stream streams[] = {device.create_stream().value(), device.create_stream().value()};
-        SharedUse use;
-        use.kind = MemoryKind::managed;
-        Buffer<std::int32_t> managed = device.allocate_shared<std::int32_t>(count, use).value();
+        Buffer<std::int32_t> managed = shared_numbers(device, count, MemoryKind::managed);
         Buffer<std::int32_t> others[] = {device.allocate<std::int32_t>(count).value(),
                                          device.allocate<std::int32_t>(count).value()};
         { (void)managed.write_on_host().value(); }

@@ -63,9 +63,7 @@ TEST(Synchronize, EveryWaitHasADeadline) {
 
 // keeps S19: what would end the capture is left out
 TEST(Synchronize, OfDevicesLeavesCapturesAlone) {
-    on_every_gpu([](Device& device) {
-        Stream captured = device.create_stream().value();
-        Stream other = device.create_stream().value();
+    on_every_gpu([](Device& device, Stream captured, Stream other) {
         Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count).value();
         for (std::int32_t& one : data.write_on_host().value()) one = 0;
         Buffer<std::int32_t> busy = device.allocate<std::int32_t>(count).value();

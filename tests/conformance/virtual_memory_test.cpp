@@ -162,8 +162,7 @@ TEST(VirtualMemory, ExportedMemoryIsImportedByItsHandleAndIsTheSameMemory) {
         device.synchronize().value();
         EXPECT_EQ(last_of(device, second.view<std::int32_t>(0, count)), before + 1);
         // By another device it is not: the handle tells whose it is.
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            const Device& other = *runtime().device(at).value();
+        for (const Device& other : all_devices()) {
             if (&other == &device || !other.capabilities().has(Feature::export_posix_fd)) continue;
             EXPECT_TRUE(refused_as(PhysicalMemory::import_posix_fd(other, handle, granule), Code::wrong_device));
         }
@@ -336,8 +335,7 @@ TEST(VirtualMemory, OneReservationHoldsMemoryOfSeveralDevicesAndOfTheHost) {
     on_every_mapping_device([](Device& device) {
         const std::size_t granule = isthmus::memory_granularity(device).value().minimum_bytes;
         std::vector<const Device*> owners;
-        for (std::size_t at = 0; at < runtime().device_count(); ++at) {
-            const Device& other = *runtime().device(at).value();
+        for (const Device& other : all_devices()) {
             if (maps_memory(other)) owners.push_back(&other);
         }
         AddressReservation reservation = AddressReservation::reserve(device, (owners.size() + 1) * granule).value();

@@ -1,7 +1,7 @@
 // A thread that stands in the driver because the stream's queue is full: everybody else with a deadline, a question or
 // something to clean up comes back. Real queues fill at about a thousand launches and no count is promised, so that the
 // simulator holds the call up.
-#include "conformance.hpp"
+#include "scenario.hpp"
 #include "simulator_control.hpp"
 
 #include <isthmus/completions.hpp>
@@ -15,25 +15,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::control;
-using conformance::refused_as;
-using conformance::scale_into;
-using isthmus::Buffer;
-using isthmus::Code;
-using isthmus::Completions;
-using isthmus::Device;
-using isthmus::Event;
-using isthmus::LaunchPath;
-using isthmus::MemoryKind;
-using isthmus::Result;
-using isthmus::Runtime;
-using isthmus::RuntimeOptions;
-using isthmus::SharedUse;
-using isthmus::Stream;
-using isthmus::Wait;
 
 constexpr std::size_t count = 64;
 constexpr std::chrono::milliseconds timeout(100);  // of the runtime
@@ -45,7 +28,7 @@ protected:
     void SetUp() override {
         RuntimeOptions options;
         options.wait_timeout = timeout;
-        options.log = [this](isthmus::Severity, std::string_view line) {
+        options.log = [this](Severity, std::string_view line) {
             const std::lock_guard lock(log_mutex_);
             log_ += std::string(line) + "\n";
         };
@@ -100,7 +83,7 @@ TEST_F(FullQueue, WaitsAndQuestionsComeBackWhileALaunchStandsInTheDriver) {  // 
     Completions completions;
     completions.add(stream, first, 7);
     fill_queue("cuLaunchKernel");
-    conformance::Thread stands([&] { (void)stream.launch(add_one, count, held).value(); });
+    Thread stands([&] { (void)stream.launch(add_one, count, held).value(); });
     until_somebody_stands();
 
     EXPECT_EQ(before.read_on_host(long_enough).value()[0], 2) << "its fence is there";
@@ -134,7 +117,7 @@ TEST_F(FullQueue, ABufferEndsWhileAnotherThreadStandsWithItsStream) {  // keeps 
     (void)stream.launch(add_one, count, *unfenced).value();
     fill_queue("cuEventRecord");
     // It leaves `unfenced`, and stands with the fence that it owes.
-    conformance::Thread stands([&] { (void)stream.launch(add_one, count, other).value(); });
+    Thread stands([&] { (void)stream.launch(add_one, count, other).value(); });
     until_somebody_stands();
 
     EXPECT_TRUE(fenced.release(long_enough).ok()) << "known to have ended";
@@ -148,13 +131,13 @@ TEST_F(FullQueue, ABufferEndsWhileAnotherThreadStandsWithItsStream) {  // keeps 
 }
 
 TEST_F(FullQueue, PoolMemoryIsGivenUpWhereItsStreamTakesNoRelease) {  // keeps R5
-    if (!device().capabilities().has(isthmus::Feature::pools)) GTEST_SKIP() << "no pools";
+    if (!device().capabilities().has(Feature::pools)) GTEST_SKIP() << "no pools";
     Stream stream = device().create_stream().value();
     Buffer<std::int32_t> other = shared();
     std::optional<Buffer<std::int32_t>> pooled(device().allocate<std::int32_t>(count, MemoryKind::pool).value());
     stream.fill(*pooled, 1).value();
     fill_queue("cuLaunchKernel");
-    conformance::Thread stands([&] { (void)stream.launch(add_one, count, other).value(); });
+    Thread stands([&] { (void)stream.launch(add_one, count, other).value(); });
     until_somebody_stands();
     EXPECT_EQ(pooled->release(shortly).code(), Code::timed_out) << "still ours";
     pooled.reset();
@@ -168,7 +151,7 @@ TEST_F(FullQueue, AnEventThatIsBeingRecordedHasNotEndedAndItsWaitsHaveDeadlines)
     Event event = stream.record().value();
     event.synchronize(long_enough).value();
     fill_queue("cuEventRecord");
-    conformance::Thread stands([&] { stream.record(event).value(); });
+    Thread stands([&] { stream.record(event).value(); });
     until_somebody_stands();
     Event again = event;  // as the other thread's
     const Result<bool> finished = again.finished();
@@ -183,15 +166,13 @@ TEST_F(FullQueue, AnEventThatIsBeingRecordedHasNotEndedAndItsWaitsHaveDeadlines)
 }
 
 TEST_F(FullQueue, AViewOfAStagedBufferComesBackWhileItsUploadStands) {  // keeps R5, G8
-    Buffer<std::int32_t> staged = device()
-                                      .allocate_shared<std::int32_t>(count, {.host = isthmus::Use::reads_once,
-                                                                             .device = isthmus::Use::writes_often})
-                                      .value();
+    Buffer<std::int32_t> staged =
+        device().allocate_shared<std::int32_t>(count, {.host = Use::reads_once, .device = Use::writes_often}).value();
     for (std::int32_t& one : staged.write_on_host().value()) one = 1;
     if (staged.path() != LaunchPath::stage) GTEST_SKIP() << "nothing is staged on this machine";
     Stream stream = device().create_stream().value();
     fill_queue("cuMemcpyHtoDAsync");
-    conformance::Thread stands([&] { (void)stream.launch(add_one, count, staged).value(); });
+    Thread stands([&] { (void)stream.launch(add_one, count, staged).value(); });
     until_somebody_stands();
     expect_standing(staged.read_on_host(shortly), "the copy to the device's side");
     EXPECT_EQ(staged.write_on_host(Wait::never()).code(), Code::not_ready);
@@ -201,12 +182,12 @@ TEST_F(FullQueue, AViewOfAStagedBufferComesBackWhileItsUploadStands) {  // keeps
 }
 
 TEST_F(FullQueue, AViewOfAttachedMemoryComesBackWhileItsAttachmentStands) {  // keeps R5, G8
-    if (!device().capabilities().has(isthmus::Feature::managed)) GTEST_SKIP() << "no managed memory";
+    if (!device().capabilities().has(Feature::managed)) GTEST_SKIP() << "no managed memory";
     Buffer<std::int32_t> managed = shared(MemoryKind::managed);
     if (managed.path() != LaunchPath::attach) GTEST_SKIP() << "nothing is attached on this machine";
     Stream stream = device().create_stream().value();
     fill_queue("cuStreamAttachMemAsync");
-    conformance::Thread stands([&] { (void)stream.launch(add_one, count, managed).value(); });
+    Thread stands([&] { (void)stream.launch(add_one, count, managed).value(); });
     until_somebody_stands();
     expect_standing(managed.read_on_host(shortly), "the attachment of managed memory");
     release();
@@ -215,3 +196,4 @@ TEST_F(FullQueue, AViewOfAttachedMemoryComesBackWhileItsAttachmentStands) {  // 
 }
 
 }  // namespace
+}  // namespace conformance

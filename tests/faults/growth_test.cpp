@@ -1,5 +1,5 @@
 // Growing and reserving that fail in the middle: what is left, and whether the next attempt works.
-#include "conformance.hpp"
+#include "scenario.hpp"
 #include "simulator_control.hpp"
 
 #include <isthmus/growable_buffer.hpp>
@@ -15,11 +15,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::control;
-using namespace isthmus;
 
 class FailedSteps : public testing::Test {
 protected:
@@ -61,7 +58,7 @@ public:
 private:
     std::atomic<bool> open_{false};
     std::atomic<bool> ends_{false};
-    conformance::Thread thread_;
+    Thread thread_;
 };
 
 // keeps V10, V11
@@ -184,3 +181,4 @@ TEST_F(FailedSteps, AddressesThatTheDriverDoesNotTakeBackAreReservedStill) {
 }
 
 }  // namespace
+}  // namespace conformance

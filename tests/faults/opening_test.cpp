@@ -1,31 +1,20 @@
 // Faults while the runtime opens: what comes of it is a smaller machine that says why, and works. Unlike the scenarios
 // of tests/conformance this one goes on after an error, with whatever is left, so it also plays faults to the end.
-#include "conformance.hpp"
+#include "scenario.hpp"
 
 #include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::runtime;
-using isthmus::Buffer;
-using isthmus::Capability;
-using isthmus::Code;
-using isthmus::Device;
-using isthmus::Feature;
-using isthmus::MemoryKind;
-using isthmus::Origin;
-using isthmus::Result;
-using isthmus::Stream;
-using isthmus::Use;
 
 // Any answer is lawful after a fault, as long as an error explains itself.
 template <class T>
 bool answered(const Result<T>& result) {
     if (result.ok()) return true;
-    EXPECT_TRUE(conformance::fault_happened()) << result.error().text();
+    EXPECT_TRUE(fault_happened()) << result.error().text();
     EXPECT_NE(result.error().code(), Code::ok);
     EXPECT_FALSE(result.error().message().empty());
     EXPECT_FALSE(result.error().remedy().empty()) << result.error().text();
@@ -40,7 +29,7 @@ void try_kinds(Device& device) {
         if (!buffer && buffer.code() == Code::unsupported) continue;  // this machine, or a fact that could not be read
         if (!answered(buffer)) continue;
         (void)answered(device.stream().fill_bytes(*buffer, 1));
-        (void)answered(device.stream().launch(conformance::add_one, 256, *buffer));
+        (void)answered(device.stream().launch(add_one, 256, *buffer));
         if (kind != MemoryKind::pool) (void)answered(buffer->release());
     }
 }
@@ -59,9 +48,9 @@ void try_work(Device& device) {
         written = true;
     }
     std::int32_t expected = 6;
-    written &= answered(device.stream().launch(conformance::scale_into, 256, *out, *in, 2));
+    written &= answered(device.stream().launch(scale_into, 256, *out, *in, 2));
     if (answered(other->wait_stream(device.stream()))) {
-        if (answered(other->launch(conformance::add_one, 256, *out))) ++expected;
+        if (answered(other->launch(add_one, 256, *out))) ++expected;
     }
     if (auto view = out->read_on_host(); answered(view) && written) {
         EXPECT_EQ((*view)[255], expected);
@@ -91,3 +80,4 @@ TEST(Opening, WhatCanBeOpenedWorksAndTheRestSaysWhy) {  // keeps D7, D9, R1, R6
 }
 
 }  // namespace
+}  // namespace conformance

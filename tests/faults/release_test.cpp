@@ -1,5 +1,5 @@
 // Releases whose driver call fails: what the caller is told, who gets the memory when, and what is left.
-#include "conformance.hpp"
+#include "scenario.hpp"
 #include "foreign_driver.hpp"
 #include "simulator_control.hpp"
 
@@ -15,11 +15,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::control;
-using namespace isthmus;
 
 constexpr std::size_t count = 1024;
 constexpr std::size_t bytes = count * sizeof(std::int32_t);
@@ -320,7 +317,7 @@ TEST_F(FailedReleases, StagedBuffersAndTemporariesAreGivenBackLater) {  // keeps
 }
 
 TEST_F(FailedReleases, TheCallersContextIsRestoredWhereAPopFailsOnce) {  // keeps R7
-    auto* const current = conformance::driver_function<int(void**)>("cuCtxGetCurrent");
+    auto* const current = driver_function<int(void**)>("cuCtxGetCurrent");
     ASSERT_NE(current, nullptr);
     void* before = nullptr;
     ASSERT_EQ(current(&before), 0);
@@ -392,3 +389,4 @@ TEST_F(FailedReleases, AnAllocatorThatRefusesLeavesTheBufferItsMemory) {  // kee
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,6 +1,6 @@
 // A service that starts while another thread stands in a call of the driver that would wait for it: the service waits,
 // with a deadline, and such calls make way for one that runs.
-#include "conformance.hpp"
+#include "scenario.hpp"
 #include "mailbox_kernels.hpp"
 #include "simulator_control.hpp"
 
@@ -13,14 +13,9 @@
 #include <string_view>
 #include <thread>
 
+namespace conformance {
 namespace {
 
-using conformance::add_one;
-using conformance::Answer;
-using conformance::answer_until_stopped;
-using conformance::control;
-using conformance::Question;
-using namespace isthmus;
 using Answering = Service<Question, Answer>;
 
 class ServiceStart : public testing::Test {
@@ -44,7 +39,7 @@ protected:
     void expect_not_beside(const std::string& function, std::string_view deed, Call call) {
         EXPECT_TRUE(prepare(device(), answer_until_stopped).ok());
         ASSERT_EQ(plan()(("call=" + function + ":nth=1:stands").c_str()), 0);
-        conformance::Thread stands(call);
+        Thread stands(call);
         const auto live = control<isthmus_sim_live_fn>("isthmus_sim_live");
         const auto begin = std::chrono::steady_clock::now();
         while (live("standing_calls") == 0 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
@@ -86,3 +81,4 @@ TEST_F(ServiceStart, WaitsForADeviceThatIsBeingSynchronized) {  // keeps G10
 }
 
 }  // namespace
+}  // namespace conformance

@@ -1,7 +1,7 @@
 // A soak: threads allocate, adopt, copy, launch, view and release while driver calls fail at random and pass when they
 // are made again. Errors are lawful, wrong values are not; and each owner of adopted memory is told once, when the
 // driver has let go. ISTHMUS_SOAK_STEPS (of each thread) and ISTHMUS_SOAK_SEED play it longer, or again.
-#include "conformance.hpp"
+#include "scenario.hpp"
 #include "simulator_control.hpp"
 
 #include <sys/mman.h>
@@ -19,12 +19,8 @@
 #include <utility>
 #include <vector>
 
+namespace conformance {
 namespace {
-
-using conformance::add_one;
-using conformance::control;
-using conformance::scale_into;
-using namespace isthmus;
 
 constexpr std::size_t count = 256;
 constexpr std::size_t slot_bytes = 4096;
@@ -281,11 +277,11 @@ TEST(Soak, RandomFailuresThatPassGiveNoWrongValue) {  // keeps R6, K12
         }
         ASSERT_EQ(simulated(failures(seed).c_str()), 0);
         {
-            std::vector<std::unique_ptr<conformance::Thread>> running;
+            std::vector<std::unique_ptr<Thread>> running;
             for (const std::unique_ptr<Worker>& worker : workers) {
-                running.push_back(std::make_unique<conformance::Thread>([&worker, steps] { worker->run(steps); }));
+                running.push_back(std::make_unique<Thread>([&worker, steps] { worker->run(steps); }));
             }
-            for (const std::unique_ptr<conformance::Thread>& thread : running) thread->join();
+            for (const std::unique_ptr<Thread>& thread : running) thread->join();
         }
         ASSERT_EQ(simulated(""), 0);
         for (Device* const gpu : gpus) {
@@ -315,3 +311,4 @@ TEST(Soak, RandomFailuresThatPassGiveNoWrongValue) {  // keeps R6, K12
 }
 
 }  // namespace
+}  // namespace conformance

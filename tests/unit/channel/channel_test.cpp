@@ -189,7 +189,7 @@ TEST(Channel, AChildInheritsItsEndThroughExec) {
     if (child == 0) {
         ::fcntl(pair.childs.get(), F_SETFD, 0);
         ::setenv("ISTHMUS_TEST_FD", std::to_string(pair.childs.get()).c_str(), 1);
-        ::execl("/proc/self/exe", "test_channel", "--gtest_filter=Channel.AChildInheritsItsEndThroughExec", nullptr);
+        ::execl("/proc/self/exe", "unit_channel", "--gtest_filter=Channel.AChildInheritsItsEndThroughExec", nullptr);
         ::_exit(2);
     }
     pair.childs.close();

@@ -139,6 +139,9 @@ extern "C" CUresult fake_answer(const char* function) {
 EXPORT const char* fake_calls() {
     return state().calls.c_str();
 }
+EXPORT void fake_reset() {
+    state() = State{};
+}
 EXPORT void fake_clear() {
     state().calls.clear();
 }

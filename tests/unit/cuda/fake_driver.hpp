@@ -1,4 +1,4 @@
-// Opens a fake driver by the name of its build, and reaches what it exports for tests.
+// Opens a fake driver by the name of its build, as new, and reaches what it exports for tests.
 #pragma once
 
 #include "fake_seen.hpp"
@@ -18,6 +18,9 @@ inline std::string fake_library(const std::string& name) {
 
 struct FakeDriver {
     explicit FakeDriver(const std::string& name) : handle(::dlopen(fake_library(name).c_str(), RTLD_NOW)) {
+        void (*reset)() = nullptr;  // nothing of the tests before stays
+        load(reset, "fake_reset");
+        if (reset) reset();
         load(calls, "fake_calls");
         load(clear, "fake_clear");
         load(fail, "fake_fail");

@@ -10,13 +10,13 @@ TEST(SimCaptureModes, MoreCallsThatOnlyARelaxedCaptureSurvives) {  // keeps K13'
     static std::vector<char> registered(65536);
     static void* pinned = nullptr;
     const UnsafeCall calls[] = {
-        {"cuMemFreeHost", [](Scene&) { return cuMemFreeHost(pinned); }},
-        {"cuMemHostUnregister", [](Scene&) { return cuMemHostUnregister(registered.data()); }},
-        {"cuStreamQuery of another stream", [](Scene& s) { return cuStreamQuery(s.other); }},
-        {"cuEventSynchronize of a fresh event", [](Scene& s) { return cuEventSynchronize(s.fresh); }},
+        {"cuMemFreeHost", [](CaptureScene&) { return cuMemFreeHost(pinned); }},
+        {"cuMemHostUnregister", [](CaptureScene&) { return cuMemHostUnregister(registered.data()); }},
+        {"cuStreamQuery of another stream", [](CaptureScene& s) { return cuStreamQuery(s.other); }},
+        {"cuEventSynchronize of a fresh event", [](CaptureScene& s) { return cuEventSynchronize(s.fresh); }},
     };
     for (const UnsafeCall& one : calls) {
-        const UnsafeCall prepared = {one.name, [&](Scene& s) {
+        const UnsafeCall prepared = {one.name, [&](CaptureScene& s) {
                                          int mode = relaxed;
                                          REQUIRE_CODE(cuThreadExchangeStreamCaptureMode(&mode), 0);
                                          REQUIRE_CODE(cuMemHostAlloc(&pinned, 64, 0), 0);
@@ -40,7 +40,7 @@ TEST(SimCaptureModes, AThreadsOwnModeDecidesTogetherWithTheCaptures) {  // keeps
             for (const int own : {global, thread_local_mode, relaxed}) {
                 const bool spared = own == relaxed || capture == relaxed ||
                                     (other_thread && (own == thread_local_mode || capture == thread_local_mode));
-                const UnsafeCall call = {"cuMemAlloc in a mode of the thread's own", [own](Scene&) {
+                const UnsafeCall call = {"cuMemAlloc in a mode of the thread's own", [own](CaptureScene&) {
                                              int mode = own;
                                              Address a = 0;
                                              REQUIRE_CODE(cuThreadExchangeStreamCaptureMode(&mode), 0);
@@ -81,7 +81,7 @@ TEST(SimCaptureModes, AManagedAllocationKillsACaptureOfAnotherDeviceToo) {  // k
 
 TEST(SimCaptureModes, ACapturingStreamTakesNoPrefetch) {  // keeps K21's ground
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         Address managed = 0;
         REQUIRE_CODE(cuMemAllocManaged(&managed, 65536, 1), 0);
         for (const int mode : {global, thread_local_mode, relaxed}) {
@@ -95,7 +95,7 @@ TEST(SimCaptureModes, ACapturingStreamTakesNoPrefetch) {  // keeps K21's ground
 
 TEST(SimCaptureModes, ACaptureTellsItsStateAndEndsOnItsThreadUnlessRelaxed) {  // keeps S14's ground
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         for (const int mode : {global, thread_local_mode, relaxed}) {
             GraphObject* graph = nullptr;
             int status = 9;

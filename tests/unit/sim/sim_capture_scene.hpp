@@ -12,7 +12,7 @@ namespace isthmus::sim::test {
 
 inline constexpr int global = 0, thread_local_mode = 1, relaxed = 2;
 
-struct Scene {
+struct CaptureScene {
     Context* context;
     Stream* stream;
     Stream* other;
@@ -21,14 +21,14 @@ struct Scene {
     std::vector<char> host = std::vector<char>(65536);
 };
 
-inline Scene open_scene() {
-    Scene scene{open_device(), new_stream(), new_stream(), new_event(), device_memory(4096)};
+inline CaptureScene open_scene() {
+    CaptureScene scene{open_device(), new_stream(), new_stream(), new_event(), device_memory(4096)};
     REQUIRE_CODE(launch_multiply(scene.stream, scene.memory, 1, 1), 0);  // loads the kernel
     REQUIRE_CODE(cuCtxSynchronize(), 0);
     return scene;
 }
 
-using Call = std::function<Result(Scene&)>;
+using Call = std::function<Result(CaptureScene&)>;
 
 struct UnsafeCall {
     const char* name;
@@ -39,7 +39,7 @@ struct UnsafeCall {
 inline void expect(const UnsafeCall& one, int mode, bool other_thread, Result of_call, Result of_end) {
     SCOPED_TRACE(std::string(one.name) + ", mode " + std::to_string(mode) + (other_thread ? ", another thread" : ""));
     in_own_process([&] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         GraphObject* graph = nullptr;
         REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, mode), 0);
         REQUIRE_CODE(launch_multiply(scene.stream, scene.memory, 4, 1), 0);

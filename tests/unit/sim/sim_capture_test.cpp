@@ -9,24 +9,24 @@ namespace {
 std::vector<UnsafeCall> unsafe_calls() {
     return {
         {"cuMemAlloc",
-         [](Scene&) {
+         [](CaptureScene&) {
              Address a;
              return cuMemAlloc_v2(&a, 64);
          }},
-        {"cuMemFree", [](Scene& s) { return cuMemFree_v2(s.memory); }},
+        {"cuMemFree", [](CaptureScene& s) { return cuMemFree_v2(s.memory); }},
         {"cuMemAllocManaged",
-         [](Scene&) {
+         [](CaptureScene&) {
              Address a;
              return cuMemAllocManaged(&a, 64, 1);
          }},
         {"cuMemHostAlloc",
-         [](Scene&) {
+         [](CaptureScene&) {
              void* p;
              return cuMemHostAlloc(&p, 64, 0);
          }},
-        {"cuMemHostRegister", [](Scene& s) { return cuMemHostRegister_v2(s.host.data(), s.host.size(), 0); }},
-        {"query of a fresh event", [](Scene& s) { return cuEventQuery(s.fresh); }},
-        {"sync of another stream", [](Scene& s) { return cuStreamSynchronize(s.other); }},
+        {"cuMemHostRegister", [](CaptureScene& s) { return cuMemHostRegister_v2(s.host.data(), s.host.size(), 0); }},
+        {"query of a fresh event", [](CaptureScene& s) { return cuEventQuery(s.fresh); }},
+        {"sync of another stream", [](CaptureScene& s) { return cuStreamSynchronize(s.other); }},
     };
 }
 
@@ -49,8 +49,9 @@ TEST(SimCapture, ARelaxedCaptureSurvivesUnsafeCalls) {
 }
 
 TEST(SimCapture, WaitingForTheContextOrTheCapturingStreamKillsEveryCapture) {
-    const UnsafeCall whole = {"cuCtxSynchronize", [](Scene&) { return cuCtxSynchronize(); }};
-    const UnsafeCall itself = {"sync of the capturing stream", [](Scene& s) { return cuStreamSynchronize(s.stream); }};
+    const UnsafeCall whole = {"cuCtxSynchronize", [](CaptureScene&) { return cuCtxSynchronize(); }};
+    const UnsafeCall itself = {"sync of the capturing stream",
+                               [](CaptureScene& s) { return cuStreamSynchronize(s.stream); }};
     for (const int mode : {global, thread_local_mode, relaxed}) {
         for (const bool other_thread : {false, true}) {
             expect(whole, mode, other_thread, 900, 901);
@@ -60,7 +61,7 @@ TEST(SimCapture, WaitingForTheContextOrTheCapturingStreamKillsEveryCapture) {
 }
 
 TEST(SimCapture, AskingForACapturedEventsEndKillsTheCapture) {
-    const UnsafeCall query = {"query of a captured event", [](Scene& s) {
+    const UnsafeCall query = {"query of a captured event", [](CaptureScene& s) {
                                   REQUIRE_CODE(cuEventRecord(s.fresh, s.stream), 0);
                                   return cuEventQuery(s.fresh);
                               }};
@@ -70,17 +71,17 @@ TEST(SimCapture, AskingForACapturedEventsEndKillsTheCapture) {
 TEST(SimCapture, WhatACaptureSurvives) {
     const UnsafeCall calls[] = {
         {"cuMemGetInfo",
-         [](Scene&) {
+         [](CaptureScene&) {
              std::size_t a, b;
              return cuMemGetInfo_v2(&a, &b);
          }},
         {"cuPointerGetAttribute",
-         [](Scene& s) {
+         [](CaptureScene& s) {
              unsigned type;
              return cuPointerGetAttribute(&type, 2, s.memory);
          }},
         {"cuMemFreeAsync of no graph's pointer",
-         [](Scene& s) {
+         [](CaptureScene& s) {
              REQUIRE_CODE(cuMemFreeAsync(s.memory, s.stream), 1);
              return 0;
          }},
@@ -90,7 +91,7 @@ TEST(SimCapture, WhatACaptureSurvives) {
 
 TEST(SimCapture, PoolMemoryAllocatedInACaptureBelongsToTheGraph) {  // keeps K13's ground
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         if (fact(attribute::memory_pools) == 0) return;
         Address memory = 0;
         GraphObject* graph = nullptr;
@@ -117,7 +118,7 @@ TEST(SimCapture, PoolMemoryAllocatedInACaptureBelongsToTheGraph) {  // keeps K13
 
 TEST(SimCapture, TheLegacyStreamMeetsACaptureOfABlockingStream) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         Stream* blocking = new_stream(0);
         GraphObject* graph = nullptr;
         REQUIRE_CODE(cuStreamBeginCapture_v2(blocking, relaxed), 0);
@@ -133,7 +134,7 @@ TEST(SimCapture, TheLegacyStreamMeetsACaptureOfABlockingStream) {
 TEST(SimCapture, EndingTheCaptureOfADestroyedStreamEndsTheProcess) {
     in_own_process_faults(
         [] {
-            Scene scene = open_scene();
+            CaptureScene scene = open_scene();
             GraphObject* graph = nullptr;
             REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, relaxed), 0);
             REQUIRE_CODE(cuStreamDestroy_v2(scene.stream), 0);
@@ -144,7 +145,7 @@ TEST(SimCapture, EndingTheCaptureOfADestroyedStreamEndsTheProcess) {
 
 TEST(SimCapture, OtherStreamsJoinByEventsAndMustComeBack) {  // keeps S14's ground
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         GraphObject* graph = nullptr;
         Event* fork = new_event();
         Event* join = new_event();
@@ -170,7 +171,7 @@ TEST(SimCapture, OtherStreamsJoinByEventsAndMustComeBack) {  // keeps S14's grou
 
 TEST(SimCapture, AThreadCanExchangeItsModeToGoOnDuringACapture) {  // keeps S19's ground
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         GraphObject* graph = nullptr;
         Address memory = 0;
         int mode = relaxed;
@@ -185,7 +186,7 @@ TEST(SimCapture, AThreadCanExchangeItsModeToGoOnDuringACapture) {  // keeps S19'
 }
 
 TEST(SimCapture, AttachingManagedMemoryInACaptureIsAnError) {  // keeps K6's ground
-    const UnsafeCall attach = {"cuStreamAttachMemAsync", [](Scene& s) {
+    const UnsafeCall attach = {"cuStreamAttachMemAsync", [](CaptureScene& s) {
                                    Address managed = 0;
                                    int mode = relaxed;
                                    REQUIRE_CODE(cuThreadExchangeStreamCaptureMode(&mode), 0);

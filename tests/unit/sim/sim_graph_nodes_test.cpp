@@ -40,20 +40,20 @@ int type_of(NodeObject* node) {
     return type;
 }
 
-int read_int(Scene& scene) {
+int read_int(CaptureScene& scene) {
     int value = 0;
     REQUIRE_CODE(cuMemcpyDtoHAsync_v2(&value, scene.memory, sizeof(value), scene.stream), 0);
     REQUIRE_CODE(cuStreamSynchronize(scene.stream), 0);
     return value;
 }
 
-void write_int(Scene& scene, int value) {
+void write_int(CaptureScene& scene, int value) {
     REQUIRE_CODE(cuMemsetD32Async(scene.memory, static_cast<unsigned>(value), 4, scene.stream), 0);
 }
 
 TEST(SimGraphNodes, AnOpenCaptureShowsItsGraphAndTheNodesThatTheNextOneFollows) {  // keeps S16's ground
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         REQUIRE_THAT(show(scene.stream).status == 0);
         REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, global), 0);
         REQUIRE_THAT(show(scene.stream).dependencies.empty());
@@ -84,7 +84,7 @@ TEST(SimGraphNodes, AnOpenCaptureShowsItsGraphAndTheNodesThatTheNextOneFollows) 
 
 TEST(SimGraphNodes, ALostCapturesGraphHandleGoesWithIt) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         GraphObject* graph = nullptr;
         REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, global), 0);
         REQUIRE_CODE(launch_multiply(scene.stream, scene.memory, 4, 2), 0);
@@ -107,7 +107,7 @@ TEST(SimGraphNodes, ALostCapturesGraphHandleGoesWithIt) {
 
 TEST(SimGraphNodes, WrongQuestionsAboutACaptureAnswerOne) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         int status = 0;
         const EdgeData* edges = nullptr;
         REQUIRE_CODE(cuStreamGetCaptureInfo_v2(scene.stream, nullptr, nullptr, nullptr, nullptr, nullptr), 1);
@@ -123,7 +123,7 @@ TEST(SimGraphNodes, WrongQuestionsAboutACaptureAnswerOne) {
 
 TEST(SimGraphNodes, EveryKindOfCapturedWorkHasItsTypeAndItsEdges) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         GraphObject *graph = nullptr, *child = nullptr;
         NodeObject* added = nullptr;
         REQUIRE_CODE(cuGraphCreate(&child, 0), 0);
@@ -174,7 +174,7 @@ TEST(SimGraphNodes, EveryKindOfCapturedWorkHasItsTypeAndItsEdges) {
 
 TEST(SimGraphNodes, NodesAddedByHandFollowWhatTheyAreToldTo) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         GraphObject *graph = nullptr, *child = nullptr;
         NodeObject *first = nullptr, *second = nullptr, *inner = nullptr;
         REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, global), 0);
@@ -218,7 +218,7 @@ struct Parameters {
 };
 
 // A graph of one kernel that multiplies by two, and its node.
-GraphObject* one_kernel(Scene& scene, NodeObject*& node) {
+GraphObject* one_kernel(CaptureScene& scene, NodeObject*& node) {
     GraphObject* graph = nullptr;
     REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, global), 0);
     REQUIRE_CODE(launch_multiply(scene.stream, scene.memory, 4, 2), 0);
@@ -229,7 +229,7 @@ GraphObject* one_kernel(Scene& scene, NodeObject*& node) {
 
 TEST(SimGraphNodes, AKernelNodesParametersAreReadAndSet) {  // keeps S16's ground
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         NodeObject* node = nullptr;
         GraphObject* graph = one_kernel(scene, node);
         GraphExec *before = nullptr, *after = nullptr;
@@ -251,7 +251,7 @@ TEST(SimGraphNodes, AKernelNodesParametersAreReadAndSet) {  // keeps S16's groun
 
 TEST(SimGraphNodes, AnInstancesKernelIsPatchedForFutureLaunchesOnly) {  // keeps S16's ground
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         NodeObject* node = nullptr;
         GraphObject* graph = one_kernel(scene, node);
         GraphExec *patched = nullptr, *untouched = nullptr;
@@ -281,7 +281,7 @@ TEST(SimGraphNodes, AnInstancesKernelIsPatchedForFutureLaunchesOnly) {  // keeps
 
 TEST(SimGraphNodes, WrongParametersAreRefusedAndChangeNothing) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         NodeObject *node = nullptr, *foreign = nullptr, *empty = nullptr;
         GraphObject *graph = one_kernel(scene, node), *other = one_kernel(scene, foreign);
         GraphExec* instance = nullptr;
@@ -315,7 +315,7 @@ TEST(SimGraphNodes, WrongParametersAreRefusedAndChangeNothing) {
 
 TEST(SimGraphNodes, ANodeKeepsItsContext) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         NodeObject* node = nullptr;
         GraphObject* graph = one_kernel(scene, node);
         GraphExec* instance = nullptr;
@@ -334,7 +334,7 @@ TEST(SimGraphNodes, ANodeKeepsItsContext) {
 
 TEST(SimGraphNodes, NodesOfAChildGraphArePatchedInTheInstanceToo) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         NodeObject *node = nullptr, *child = nullptr;
         GraphObject *inner = one_kernel(scene, node), *graph = nullptr, *embedded = nullptr;
         REQUIRE_CODE(cuGraphCreate(&graph, 0), 0);

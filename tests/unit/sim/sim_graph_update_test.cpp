@@ -10,9 +10,9 @@ namespace {
 constexpr int updated = 0, failed = 1, topology_changed = 2, type_changed = 3, parameters_changed = 5,
               not_supported = 6, function_changed_too_far = 7, attributes_changed = 8;
 
-using Body = std::function<void(Scene&)>;
+using Body = std::function<void(CaptureScene&)>;
 
-GraphObject* captured(Scene& scene, const Body& body) {
+GraphObject* captured(CaptureScene& scene, const Body& body) {
     GraphObject* graph = nullptr;
     REQUIRE_CODE(cuStreamBeginCapture_v2(scene.stream, global), 0);
     body(scene);
@@ -41,11 +41,11 @@ UpdateResult expect_update(GraphExec* instance, GraphObject* graph, int expected
 }
 
 Body multiplies(int factor) {
-    return [factor](Scene& scene) { REQUIRE_CODE(launch_multiply(scene.stream, scene.memory, 4, factor), 0); };
+    return [factor](CaptureScene& scene) { REQUIRE_CODE(launch_multiply(scene.stream, scene.memory, 4, factor), 0); };
 }
 
 // What the instance makes of a one.
-int run(Scene& scene, GraphExec* instance) {
+int run(CaptureScene& scene, GraphExec* instance) {
     int value = 0;
     REQUIRE_CODE(cuMemsetD32Async(scene.memory, 1, 4, scene.stream), 0);
     REQUIRE_CODE(cuGraphLaunch(instance, scene.stream), 0);
@@ -56,7 +56,7 @@ int run(Scene& scene, GraphExec* instance) {
 
 TEST(SimGraphUpdate, ArgumentsAndFunctionsMayChange) {  // keeps S16's ground
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         GraphExec* instance = instance_of(captured(scene, multiplies(2)));
         REQUIRE_THAT(run(scene, instance) == 2);
         GraphObject* other = captured(scene, multiplies(6));
@@ -69,7 +69,7 @@ TEST(SimGraphUpdate, ArgumentsAndFunctionsMayChange) {  // keeps S16's ground
         REQUIRE_CODE(launch_wild_store(scene.stream, pinned), 0);  // loads the kernel
         REQUIRE_CODE(cuStreamSynchronize(scene.stream), 0);
         std::memset(pinned, 0, 64);
-        const auto store = [&](Scene& s) { REQUIRE_CODE(launch_wild_store(s.stream, pinned), 0); };
+        const auto store = [&](CaptureScene& s) { REQUIRE_CODE(launch_wild_store(s.stream, pinned), 0); };
         expect_update(instance, captured(scene, store), updated);
         static_cast<void>(run(scene, instance));
         std::memcpy(&stored, pinned, sizeof(stored));
@@ -79,7 +79,7 @@ TEST(SimGraphUpdate, ArgumentsAndFunctionsMayChange) {  // keeps S16's ground
 
 TEST(SimGraphUpdate, TheOriginalGraphsNodesStillNameTheInstancesNodes) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         GraphObject* graph = captured(scene, multiplies(2));
         GraphObject* other = captured(scene, multiplies(6));
         GraphExec* instance = instance_of(graph);
@@ -94,8 +94,8 @@ TEST(SimGraphUpdate, TheOriginalGraphsNodesStillNameTheInstancesNodes) {
 
 TEST(SimGraphUpdate, AnotherShapeIsRefusedAndTheInstanceStillWorks) {
     in_own_process([] {
-        Scene scene = open_scene();
-        const auto both = [](Scene& s) {
+        CaptureScene scene = open_scene();
+        const auto both = [](CaptureScene& s) {
             multiplies(2)(s);
             multiplies(3)(s);
         };
@@ -104,7 +104,7 @@ TEST(SimGraphUpdate, AnotherShapeIsRefusedAndTheInstanceStillWorks) {
         REQUIRE_THAT(answer.error_node == nullptr && answer.error_from_node == nullptr);
         REQUIRE_THAT(run(scene, instance) == 6);
         // Two exits where there was one: one of them is named.
-        const auto beside = [](Scene& s) {
+        const auto beside = [](CaptureScene& s) {
             Event* fork = new_event();
             Event* join = new_event();
             REQUIRE_CODE(cuEventRecord(fork, s.stream), 0);
@@ -150,10 +150,10 @@ TEST(SimGraphUpdate, EdgesArePairedFromTheEndsBackwards) {
 
 TEST(SimGraphUpdate, ANodeOfAnotherTypeIsNamed) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         GraphExec* instance = instance_of(captured(scene, multiplies(2)));
         GraphObject* fill =
-            captured(scene, [](Scene& s) { REQUIRE_CODE(cuMemsetD32Async(s.memory, 9, 4, s.stream), 0); });
+            captured(scene, [](CaptureScene& s) { REQUIRE_CODE(cuMemsetD32Async(s.memory, 9, 4, s.stream), 0); });
         UpdateResult answer = expect_update(instance, fill, type_changed);
         REQUIRE_THAT(answer.error_node == node_of(fill, 0));
         NodeObject* error_node = nullptr;
@@ -167,11 +167,11 @@ TEST(SimGraphUpdate, ANodeOfAnotherTypeIsNamed) {
 
 TEST(SimGraphUpdate, CopiesAndFillsKeepTheirKindsOfMemory) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         static char host[64];
         const Address more = device_memory(64);
         const auto copy = [&](Address to, const void* from, std::size_t bytes) {
-            return captured(scene, [&](Scene& s) {
+            return captured(scene, [&](CaptureScene& s) {
                 if (from) {
                     REQUIRE_CODE(cuMemcpyHtoDAsync_v2(to, from, bytes, s.stream), 0);
                 } else {
@@ -186,7 +186,7 @@ TEST(SimGraphUpdate, CopiesAndFillsKeepTheirKindsOfMemory) {
         REQUIRE_THAT(answer.error_node == node_of(between, 0));
 
         const auto rows = [&](std::size_t width, std::size_t height, unsigned char value) {
-            return captured(scene, [&](Scene& s) {
+            return captured(scene, [&](CaptureScene& s) {
                 REQUIRE_CODE(cuMemsetD2D8Async(s.memory, 64, value, width, height, s.stream), 0);
             });
         };
@@ -201,9 +201,9 @@ TEST(SimGraphUpdate, CopiesAndFillsKeepTheirKindsOfMemory) {
 
 TEST(SimGraphUpdate, APriorityIsFixedWhereTheInstanceFollowsIt) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         const auto with = [&](int priority) {
-            return captured(scene, [&](Scene& s) {
+            return captured(scene, [&](CaptureScene& s) {
                 LaunchAttribute attribute = {};
                 attribute.id = 8;
                 attribute.priority = priority;
@@ -231,13 +231,13 @@ TEST(SimGraphUpdate, APriorityIsFixedWhereTheInstanceFollowsIt) {
 
 TEST(SimGraphUpdate, AFunctionOfAnotherContextIsTooFar) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         GraphExec* instance = instance_of(captured(scene, multiplies(2)));
         Context* another = nullptr;
         REQUIRE_CODE(cuCtxCreate_v2(&another, 0, 0), 0);
-        Scene theirs = {another, new_stream(), new_stream(), new_event(), device_memory(64)};
+        CaptureScene theirs = {another, new_stream(), new_stream(), new_event(), device_memory(64)};
         Function* const kernel = multiply_kernel();
-        GraphObject* graph = captured(theirs, [&](Scene& s) {
+        GraphObject* graph = captured(theirs, [&](CaptureScene& s) {
             isthmus_sim_extent extent = {4, 1, 1};
             MultiplyPack pack = {{s.memory, 4}, 1};
             void* parameters[] = {&extent, &pack};
@@ -250,9 +250,9 @@ TEST(SimGraphUpdate, AFunctionOfAnotherContextIsTooFar) {
 
 TEST(SimGraphUpdate, GraphsWithMemoryOfTheirOwnAreNotUpdated) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         if (!pools()) return;
-        const auto allocates = [](Scene& s) {
+        const auto allocates = [](CaptureScene& s) {
             Address memory = 0;
             REQUIRE_CODE(cuMemAllocAsync(&memory, 64, s.stream), 0);
             REQUIRE_CODE(cuMemFreeAsync(memory, s.stream), 0);
@@ -264,7 +264,7 @@ TEST(SimGraphUpdate, GraphsWithMemoryOfTheirOwnAreNotUpdated) {
 
 TEST(SimGraphUpdate, ChildGraphsAreComparedAndUpdatedFromWithin) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         const auto around = [](GraphObject* inner) {
             GraphObject* graph = nullptr;
             NodeObject* node = nullptr;
@@ -279,8 +279,8 @@ TEST(SimGraphUpdate, ChildGraphsAreComparedAndUpdatedFromWithin) {
         GraphObject* empty = nullptr;
         REQUIRE_CODE(cuGraphCreate(&empty, 0), 0);
         expect_update(instance, around(empty), topology_changed);
-        GraphObject* fill =
-            around(captured(scene, [](Scene& s) { REQUIRE_CODE(cuMemsetD32Async(s.memory, 9, 4, s.stream), 0); }));
+        GraphObject* fill = around(
+            captured(scene, [](CaptureScene& s) { REQUIRE_CODE(cuMemsetD32Async(s.memory, 9, 4, s.stream), 0); }));
         const UpdateResult answer = expect_update(instance, fill, type_changed);
         REQUIRE_THAT(answer.error_node == node_of(fill, 0));
         REQUIRE_THAT(run(scene, instance) == 5);
@@ -289,7 +289,7 @@ TEST(SimGraphUpdate, ChildGraphsAreComparedAndUpdatedFromWithin) {
 
 TEST(SimGraphUpdate, WrongHandlesAnswerOneAndSaySo) {
     in_own_process([] {
-        Scene scene = open_scene();
+        CaptureScene scene = open_scene();
         GraphObject* graph = captured(scene, multiplies(2));
         GraphExec* instance = instance_of(graph);
         UpdateResult answer = {99, nullptr, nullptr};

@@ -13,7 +13,7 @@ int status_of(Stream* stream) {
 }
 
 struct Fork {
-    Scene scene = open_scene();
+    CaptureScene scene = open_scene();
     Event* fork = new_event();
     Event* join = new_event();
     GraphObject* graph = nullptr;

@@ -8,11 +8,11 @@ namespace isthmus::tools::camera {
 namespace {
 
 // Noise is the easiest picture to tell places apart in; the same on every machine.
-struct Scene {
+struct NoisePicture {
     FrameShape shape = make_frame_shape(PixelFormat::gray, 128, 96).value();
     std::vector<std::uint8_t> frame = std::vector<std::uint8_t>(shape.size_bytes);
 
-    Scene(int shift_x, int shift_y) {
+    NoisePicture(int shift_x, int shift_y) {
         for (int y = 0; y < 96; ++y) {
             for (int x = 0; x < 128; ++x) {
                 std::uint32_t hash = static_cast<std::uint32_t>(x - shift_x) * 73856093u ^
@@ -35,14 +35,14 @@ std::vector<Corner> lattice(int shift_x, int shift_y) {
 
 TEST(CornerTracker, FollowsEveryCornerOfAPictureThatMoves) {
     CornerTracker tracker(MatchRule{});
-    const Scene scene(0, 0);
+    const NoisePicture scene(0, 0);
     const std::size_t count = lattice(0, 0).size();
     tracker.follow(scene.shape, scene.frame.data(), lattice(0, 0));
     int x = 0, y = 0;
     for (const auto& [step_x, step_y] : {std::pair(5, -3), std::pair(-12, 4), std::pair(0, 0), std::pair(16, 16)}) {
         x += step_x;
         y += step_y;
-        const Scene moved(x, y);
+        const NoisePicture moved(x, y);
         const auto& corners = tracker.follow(moved.shape, moved.frame.data(), lattice(x, y));
         ASSERT_EQ(corners.size(), count);
         for (std::size_t at = 0; at < count; ++at) {
@@ -57,7 +57,7 @@ TEST(CornerTracker, FollowsEveryCornerOfAPictureThatMoves) {
 
 TEST(CornerTracker, BeginsNewTracksWhereCornersMoveFartherThanTheRadius) {
     CornerTracker tracker(MatchRule{.radius = 6});
-    const Scene scene(0, 0), moved(7, 0);
+    const NoisePicture scene(0, 0), moved(7, 0);
     tracker.follow(scene.shape, scene.frame.data(), lattice(0, 0));
     for (const TrackedCorner& corner : tracker.follow(moved.shape, moved.frame.data(), lattice(7, 0))) {
         EXPECT_EQ(corner.previous, -1);
@@ -70,7 +70,7 @@ TEST(CornerTracker, KeepsTheLastSixteenPlacesOfACorner) {
     CornerTracker tracker(MatchRule{});
     std::vector<TrackedCorner> last;
     for (int step = 0; step < 20; ++step) {
-        const Scene scene(step, 0);
+        const NoisePicture scene(step, 0);
         const Corner corner{static_cast<std::uint16_t>(40 + step), 40, 1};
         last = tracker.follow(scene.shape, scene.frame.data(), {&corner, 1});
     }
@@ -81,7 +81,7 @@ TEST(CornerTracker, KeepsTheLastSixteenPlacesOfACorner) {
 
 TEST(CornerTracker, ForgetsCornersThatAreAbsentForAFrame) {
     CornerTracker tracker(MatchRule{});
-    const Scene scene(0, 0);
+    const NoisePicture scene(0, 0);
     const Corner corner{40, 40, 1};
     tracker.follow(scene.shape, scene.frame.data(), {&corner, 1});
     EXPECT_TRUE(tracker.follow(scene.shape, scene.frame.data(), {}).empty());
