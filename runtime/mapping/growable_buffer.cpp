@@ -23,7 +23,7 @@ Error empty_growable(std::string_view what) {
             "use the buffer that it was moved to, or make a new one"};
 }
 
-// Assigned through its base, the object has another buffer than this memory is for.
+// A buffer that was released, or moved from, has no memory that could grow.
 bool belongs(const std::shared_ptr<BufferState>& state, const GrowableMemory* memory) {
     return state && memory != nullptr && !memory->ended && memory->buffer.lock() == state;
 }
