@@ -103,12 +103,7 @@ public:
         }
         return done;
     }
-    Status stream_id(StreamHandle stream, std::uint64_t& id) override {
-        id = static_cast<std::uint64_t>(stream);
-        return done;
-    }
     Status query_stream(StreamHandle) override { return done; }
-    Status synchronize_stream(StreamHandle) override { return done; }
 
     Status create_event(EventKind kind, EventHandle& out) override {
         const std::lock_guard lock(mutex_);
@@ -135,7 +130,6 @@ public:
     }
     Status wait_event(StreamHandle stream, EventHandle event) override { return captures_.waited(stream, event); }
     Status query_event(EventHandle event) override { return captures_.outside(event, "query_event"); }
-    Status synchronize_event(EventHandle event) override { return captures_.outside(event, "synchronize_event"); }
     Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) override {
         const std::lock_guard lock(mutex_);
         const auto first = events_.find(static_cast<std::uintptr_t>(begin));

@@ -2,6 +2,7 @@
 // exported name, for libraries older than cuGetProcAddress.
 #include "api.hpp"
 
+#include "composed.hpp"
 #include "errors.hpp"
 
 namespace isthmus::platform::cuda {
@@ -44,17 +45,18 @@ private:
 };
 
 Error missing(const char* function, int version, int driver_version) {
-    const std::string driver = "the CUDA driver is for CUDA " + version_text(driver_version);
+    const std::string driver = composed("the CUDA driver is for CUDA {}", version_text(driver_version));
     if (version > driver_version) {
         return Error(Code::driver_too_old,
-                     driver + " and lacks " + function + ", which came with CUDA " + version_text(version),
-                     "install a driver for CUDA " + version_text(version) +
-                         " or newer; until then everything runs on the CPU device");
+                     composed("{} and lacks {}, which came with CUDA {}", driver, function, version_text(version)),
+                     composed("install a driver for CUDA {} or newer; until then everything runs on the CPU device",
+                              version_text(version)));
     }
     return Error(Code::driver_too_old,
-                 driver + " but lacks " + function + ", which belongs to CUDA " + version_text(version),
-                 "the library is not a complete CUDA driver of its version; reinstall the driver (CUDA " +
-                     version_text(version) + " or newer), or name the right file in ISTHMUS_CUDA_LIBRARY");
+                 composed("{} but lacks {}, which belongs to CUDA {}", driver, function, version_text(version)),
+                 composed("the library is not a complete CUDA driver of its version; reinstall the driver (CUDA {} or "
+                          "newer), or name the right file in ISTHMUS_CUDA_LIBRARY",
+                          version_text(version)));
 }
 
 }  // namespace
@@ -62,7 +64,7 @@ Error missing(const char* function, int version, int driver_version) {
 Result<int> ask_version(const os::SharedLibrary& library) {
     const auto get_version = reinterpret_cast<CUresult (*)(int*)>(library.symbol("cuDriverGetVersion"));
     if (!get_version) {
-        return Error(Code::no_driver, library.path() + " is not a CUDA driver: it has no cuDriverGetVersion",
+        return Error(Code::no_driver, composed("{} is not a CUDA driver: it has no cuDriverGetVersion", library.path()),
                      "unset ISTHMUS_CUDA_LIBRARY, or let it name a libcuda.so.1");
     }
     int version = 0;
@@ -76,7 +78,7 @@ Result<int> ask_version(const os::SharedLibrary& library) {
 }
 
 std::string version_text(int cuda_version) {
-    return std::to_string(cuda_version / 1000) + "." + std::to_string(cuda_version % 1000 / 10);
+    return composed("{}.{}", cuda_version / 1000, cuda_version % 1000 / 10);
 }
 
 Result<Api> load_api(const os::SharedLibrary& library, int driver_version) {

@@ -39,14 +39,6 @@ Status CudaExecution::destroy_stream(StreamHandle stream) {
     return context_.destroy("cuStreamDestroy_v2", [&] { return context_.api().stream_destroy(stream_of(stream)); });
 }
 
-Status CudaExecution::stream_id(StreamHandle stream, std::uint64_t& id) {
-    unsigned long long answer = 0;
-    const Status status = context_.on_stream("cuStreamGetId", stream,
-                                             [&] { return context_.api().stream_get_id(stream_of(stream), &answer); });
-    if (status.ok()) id = answer;
-    return status;
-}
-
 // 0 where the device has no priorities: creating a stream then clamped what was asked for.
 Status CudaExecution::stream_priority(StreamHandle stream, int& out) {
     return context_.on_stream("cuStreamGetPriority", stream,
@@ -85,11 +77,6 @@ Status CudaExecution::query_stream(StreamHandle stream) {
                                     [&] { return context_.api().stream_query(stream_of(stream)); });
 }
 
-Status CudaExecution::synchronize_stream(StreamHandle stream) {
-    return context_.beside_captures("cuStreamSynchronize", stream,
-                                    [&] { return context_.api().stream_synchronize(stream_of(stream)); });
-}
-
 Status CudaExecution::create_event(EventKind kind, EventHandle& out) {
     CUevent event = nullptr;
     const unsigned flags = flags_of(kind);
@@ -115,10 +102,6 @@ Status CudaExecution::wait_event(StreamHandle stream, EventHandle event) {
 
 Status CudaExecution::query_event(EventHandle event) {
     return context_.anywhere("cuEventQuery", [&] { return context_.api().event_query(event_of(event)); });
-}
-
-Status CudaExecution::synchronize_event(EventHandle event) {
-    return context_.anywhere("cuEventSynchronize", [&] { return context_.api().event_synchronize(event_of(event)); });
 }
 
 Status CudaExecution::elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) {

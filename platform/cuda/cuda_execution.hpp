@@ -12,21 +12,18 @@ public:
 
     Status create_stream(int priority, StreamHandle& out) override;
     Status destroy_stream(StreamHandle stream) override;
-    Status stream_id(StreamHandle stream, std::uint64_t& id) override;
     Status stream_priority(StreamHandle stream, int& out) override;
     Status foreign_stream(void* native, ForeignStream& out) override;
     void forget_foreign_stream() noexcept override;
     void* native_stream(StreamHandle stream) noexcept override { return stream_of(stream); }
     Status call_on_host(StreamHandle stream, void (*function)(void*), void* data) override;
     Status query_stream(StreamHandle stream) override;
-    Status synchronize_stream(StreamHandle stream) override;
 
     Status create_event(EventKind kind, EventHandle& out) override;
     Status destroy_event(EventHandle event) override;
     Status record_event(EventHandle event, StreamHandle stream) override;
     Status wait_event(StreamHandle stream, EventHandle event) override;
     Status query_event(EventHandle event) override;
-    Status synchronize_event(EventHandle event) override;
     Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) override;
     Status share_event(EventHandle event, SharedHandle& out) override;
     Status open_event(const SharedHandle& handle, EventHandle& out) override;

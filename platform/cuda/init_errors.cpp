@@ -1,4 +1,5 @@
 // Why the driver could not be started, from cuInit's code and what is known of the process.
+#include "composed.hpp"
 #include "errors.hpp"
 
 #include "abi.hpp"
@@ -21,9 +22,9 @@ Error init_error(Code code, std::string message, std::string_view remedy) {
 Error no_device(const InitFacts& facts) {
     if (facts.open_files_limit < enough_open_files) {
         return init_error(Code::system_limit,
-                          "the driver shows no device, and this process may open only " +
-                              std::to_string(facts.open_files_limit) +
-                              " files: too few for the driver, which then reports \"no device\"",
+                          composed("the driver shows no device, and this process may open only {} files: too few for "
+                                   "the driver, which then reports \"no device\"",
+                                   facts.open_files_limit),
                           "raise the limit (ulimit -n 1024, LimitNOFILE= in a systemd unit)");
     }
     return init_error(Code::no_device, "the driver works but shows no device",
@@ -33,11 +34,12 @@ Error no_device(const InitFacts& facts) {
 
 Error out_of_memory(const InitFacts& facts) {
     if (facts.address_space_limit < enough_address_space) {
-        return init_error(Code::system_limit,
-                          "the driver could not reserve its address space: this process is limited to " +
-                              std::to_string(facts.address_space_limit >> 20) + " MiB (RLIMIT_AS)",
-                          "remove the limit (ulimit -v unlimited): the driver reserves far more than it uses. "
-                          "AddressSanitizer needs ASAN_OPTIONS=protect_shadow_gap=0");
+        return init_error(
+            Code::system_limit,
+            composed("the driver could not reserve its address space: this process is limited to {} MiB (RLIMIT_AS)",
+                     facts.address_space_limit >> 20),
+            "remove the limit (ulimit -v unlimited): the driver reserves far more than it uses. "
+            "AddressSanitizer needs ASAN_OPTIONS=protect_shadow_gap=0");
     }
     return init_error(Code::out_of_memory, "the driver found no memory to start with",
                       "free memory, raise the container's limit, and, under AddressSanitizer, set "
@@ -47,7 +49,7 @@ Error out_of_memory(const InitFacts& facts) {
 Error operating_system(const InitFacts& facts) {
     std::string message = "the operating system refused the driver a resource";
     if (facts.process_limit != UINT64_MAX) {
-        message += "; this user may have " + std::to_string(facts.process_limit) + " processes and threads";
+        message += composed("; this user may have {} processes and threads", facts.process_limit);
     }
     return init_error(Code::system_limit, std::move(message),
                       "raise the limit of processes (ulimit -u, TasksMax= in a systemd unit, --pids-limit of a "
@@ -68,20 +70,22 @@ Error explain_init(int cu_result, const InitFacts& facts) {
                               "fork before anything uses CUDA, or start the child with exec");
         case result::stub_library:
             return init_error(Code::driver_mismatch,
-                              library + " is the toolkit's stub, made for linking only, not a driver",
+                              composed("{} is the toolkit's stub, made for linking only, not a driver", library),
                               "take the stubs directory out of LD_LIBRARY_PATH, and install the driver");
         case result::system_driver_mismatch:
             return init_error(Code::driver_mismatch,
-                              "the kernel module and " + library + " are of different driver versions",
+                              composed("the kernel module and {} are of different driver versions", library),
                               "reboot, or reload the kernel module, after a driver update; in a container, use the "
                               "host's libcuda and not one of the image");
         case result::compat_not_supported_on_device:
-            return init_error(Code::driver_mismatch,
-                              library + " is the forward-compatibility library, which does not support this GPU",
-                              "take /usr/local/cuda/compat (cuda-compat) out of the library path, and update the "
-                              "driver instead");
+            return init_error(
+                Code::driver_mismatch,
+                composed("{} is the forward-compatibility library, which does not support this GPU", library),
+                "take /usr/local/cuda/compat (cuda-compat) out of the library path, and update the "
+                "driver instead");
         case result::call_requires_newer_driver:
-            return init_error(Code::driver_too_old, library + " needs a newer kernel driver than the machine has",
+            return init_error(Code::driver_too_old,
+                              composed("{} needs a newer kernel driver than the machine has", library),
                               "update the driver of the machine (under WSL2: the Windows driver)");
         case result::system_not_ready:
             return init_error(Code::system_error, "the system is not ready for CUDA",

@@ -1,4 +1,5 @@
 // From a library's name to opened devices: load, initialise, read facts; every way to fail is an explained Error.
+#include "composed.hpp"
 #include "cuda_driver.hpp"
 
 #include "context.hpp"
@@ -27,7 +28,7 @@ Result<os::SharedLibrary> open_library(const std::string& asked) {
     if (!named) file = "libcuda.so.1";  // the bare name: the loader's search path decides, as for everyone else
     Result<os::SharedLibrary> opened = os::SharedLibrary::open(file);
     if (opened.ok()) return opened;
-    return Error(Code::no_driver, "no CUDA driver: " + std::string(opened.error().message()),
+    return Error(Code::no_driver, composed("no CUDA driver: {}", opened.error().message()),
                  named ? "let ISTHMUS_CUDA_LIBRARY (or RuntimeOptions::cuda_library) name a libcuda.so.1 of this "
                          "architecture, or none, to take the system's"
                        : "install NVIDIA's driver (in a container: --gpus all; a Jetson: --runtime nvidia); without "
@@ -59,8 +60,7 @@ Result<std::shared_ptr<Library>> start(const std::string& file, MachineFacts& ma
 constexpr int most_devices = 4096;
 
 Error absurd_count(int count) {
-    return Error(Code::driver_error,
-                 "the CUDA driver counts " + std::to_string(count) + " devices, which no machine has",
+    return Error(Code::driver_error, composed("the CUDA driver counts {} devices, which no machine has", count),
                  "check which library libcuda.so.1 is (ISTHMUS_CUDA_LIBRARY), and install the driver again; until then "
                  "everything runs on the CPU device")
         .from_call("cuDeviceGetCount", 0);

@@ -1,6 +1,7 @@
 // Page-aligned host memory: mapped, placed by one mbind, touched, locked and then looked for, each step reported.
 #include <platform/os.hpp>
 
+#include "composed.hpp"
 #include "fact_parsers.hpp"
 #include "page_checks.hpp"
 #include "page_mapping.hpp"
@@ -37,28 +38,30 @@ int mode_of(Policy policy) {
 Error bind_error(int error, const PlacementPlan& plan) {
     std::string nodes;
     for (const int node : plan.nodes) nodes.append(nodes.empty() ? "" : ", ").append(std::to_string(node));
-    const std::string asked = "binding host memory to NUMA node " + (nodes.empty() ? std::string("local") : nodes);
+    const std::string asked =
+        composed("binding host memory to NUMA node {}", (nodes.empty() ? std::string("local") : nodes));
     switch (error) {
         case EPERM:
         case EACCES:
-            return Error(Code::not_permitted, asked + " is forbidden here (a container's seccomp filter, mostly)",
+            return Error(Code::not_permitted,
+                         composed("{} is forbidden here (a container's seccomp filter, mostly)", asked),
                          "docker: --cap-add SYS_NICE; or ask without strict")
                 .from_call("mbind", error);
         case ENOSYS:
             return Error(Code::unsupported,
-                         asked + ": this system has no NUMA calls (emulation, or a kernel without NUMA)",
+                         composed("{}: this system has no NUMA calls (emulation, or a kernel without NUMA)", asked),
                          "ask without strict")
                 .from_call("mbind", error);
         case EINVAL:
             return Error(Code::invalid_argument,
-                         asked + ": the system knows no such node with memory open to this process",
+                         composed("{}: the system knows no such node with memory open to this process", asked),
                          "name a node of /sys/devices/system/node/has_memory")
                 .from_call("mbind", error);
         case ENOMEM:
-            return Error(Code::out_of_memory, asked + ": the kernel is out of memory", "free memory")
+            return Error(Code::out_of_memory, composed("{}: the kernel is out of memory", asked), "free memory")
                 .from_call("mbind", error);
         default:
-            return Error(Code::system_error, asked + ": " + words(error), "ask without strict")
+            return Error(Code::system_error, composed("{}: {}", asked, words(error)), "ask without strict")
                 .from_call("mbind", error);
     }
 }
@@ -68,10 +71,9 @@ Error bind_error(int error, const PlacementPlan& plan) {
 Result<void> judge_places(const Whereabouts& found, bool nobody_knows, bool strict, PlacementReport& report) {
     std::string unknown;
     if (found.error != 0) {
-        unknown = "the system does not say where pages lie (move_pages: " + words(found.error) + ")";
+        unknown = composed("the system does not say where pages lie (move_pages: {})", words(found.error));
     } else if (found.absent > 0) {
-        unknown = "the system does not say where " + std::to_string(found.absent) + " of " +
-                  std::to_string(found.pages) + " pages lie";
+        unknown = composed("the system does not say where {} of {} pages lie", found.absent, found.pages);
     } else if (nobody_knows) {
         unknown = "the system does not say on which node this thread runs";
     }
@@ -87,8 +89,8 @@ Result<void> judge_places(const Whereabouts& found, bool nobody_knows, bool stri
         if (report.placed != Placed::fallback) report.placed = Placed::verified;
         return {};
     }
-    const std::string why = std::to_string(found.outside) + " of " + std::to_string(found.pages) +
-                            " pages lie elsewhere, the first on node " + std::to_string(found.outside_node);
+    const std::string why =
+        composed("{} of {} pages lie elsewhere, the first on node {}", found.outside, found.pages, found.outside_node);
     report.placed = Placed::fallback;
     add_reason(report, why);
     if (!strict) return {};
@@ -144,7 +146,7 @@ Result<void> Steps::touch() {
     if (const int error =
             touch_pages(mapping.data, mapping.bytes, calls.page_size_bytes(), calls, bound ? touchers : alone)) {
         return Error(error == ENOMEM ? Code::out_of_memory : Code::system_error,
-                     "touching " + std::to_string(mapping.bytes) + " bytes of host memory: " + words(error),
+                     composed("touching {} bytes of host memory: {}", mapping.bytes, words(error)),
                      "ask for less, or on another node")
             .from_call("madvise", error);
     }
@@ -186,11 +188,11 @@ Result<void> Steps::lock() {
     const int error = errno;
     // mlock(2): ENOMEM, EPERM (the limit is 0) and EAGAIN are the forms of a limit that is too small.
     const bool limit = error == ENOMEM || error == EPERM || error == EAGAIN;
-    std::string why = "locking " + std::to_string(mapping.bytes) + " bytes: " + words(error);
+    std::string why = composed("locking {} bytes: {}", mapping.bytes, words(error));
     if (limit) {
         const bool unlimited = machine.memlock_limit_bytes == std::numeric_limits<std::uint64_t>::max();
-        why += " (RLIMIT_MEMLOCK is " +
-               (unlimited ? std::string("unlimited") : std::to_string(machine.memlock_limit_bytes) + " bytes") + ")";
+        why += composed(" (RLIMIT_MEMLOCK is {})",
+                        (unlimited ? std::string("unlimited") : composed("{} bytes", machine.memlock_limit_bytes)));
     }
     if (placement.strict) {
         return Error(limit ? Code::system_limit : Code::system_error, why,

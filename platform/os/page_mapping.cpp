@@ -1,6 +1,8 @@
 // Anonymous memory, aligned for huge pages; what could not be had is said.
 #include "page_mapping.hpp"
 
+#include "composed.hpp"
+
 #include <sys/mman.h>
 
 #include <array>
@@ -58,10 +60,10 @@ bool map_huge(Mapping& mapping, std::size_t bytes, std::size_t huge, bool bound,
     mapping = {data, rounded, calls.page_size_bytes(), true, false, {}};
     if (calls.madvise(data, rounded, MADV_HUGEPAGE) != 0) {
         mapping.transparent_huge = false;
-        mapping.reason =
-            "huge pages were asked for, but the pool of huge pages is empty and transparent huge pages "
-            "are refused (madvise: " +
-            words(errno) + ")";
+        mapping.reason = composed(
+            "huge pages were asked for, but the pool of huge pages is empty and transparent huge pages are refused "
+            "(madvise: {})",
+            words(errno));
     }
     return true;
 }
@@ -83,9 +85,7 @@ Result<Mapping> map_pages(std::size_t bytes, const HostPlacement& placement, boo
     std::size_t rounded = 0;
     if (!round_up(bytes, page, rounded)) {
         return Error(Code::invalid_argument,
-                     std::to_string(bytes) +
-                         " bytes of host memory were asked for, more than "
-                         "an address space has",
+                     composed("{} bytes of host memory were asked for, more than an address space has", bytes),
                      "ask for less");
     }
     errno = 0;
@@ -93,7 +93,7 @@ Result<Mapping> map_pages(std::size_t bytes, const HostPlacement& placement, boo
     if (data == MAP_FAILED) {
         const int error = errno;
         return Error(error == EPERM ? Code::not_permitted : Code::out_of_memory,
-                     std::to_string(rounded) + " bytes of host memory were asked for: " + words(error),
+                     composed("{} bytes of host memory were asked for: {}", rounded, words(error)),
                      "ask for less, or raise the limit of the address space (ulimit -v)")
             .from_call("mmap", error);
     }

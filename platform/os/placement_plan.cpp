@@ -1,6 +1,8 @@
 // Chooses NUMA nodes. Nodes without CPUs are the memory of GPUs or of expanders: they are taken only by number.
 #include "placement_plan.hpp"
 
+#include "composed.hpp"
+
 #include <algorithm>
 
 namespace isthmus::platform::os {
@@ -46,21 +48,23 @@ Result<PlacementPlan> refuse(bool strict, Code code, std::string reason, std::st
 
 Result<PlacementPlan> on_node(int id, bool strict, const MachineFacts& machine,
                               const std::optional<std::vector<int>>& allowed) {
-    const std::string asked = "memory on NUMA node " + std::to_string(id) + " was asked for, but ";
+    const std::string asked = composed("memory on NUMA node {} was asked for, but ", id);
     if (machine.numa_nodes.empty()) {
-        return refuse(strict, Code::unsupported, asked + "this system states no NUMA nodes", "ask without a node");
+        return refuse(strict, Code::unsupported, composed("{}this system states no NUMA nodes", asked),
+                      "ask without a node");
     }
     const NumaNode* node = find_node(machine, id);
     if (!node) {
         return refuse(strict, Code::invalid_argument,
-                      asked + "there is no such node (nodes: " + list_of(machine.numa_nodes) + ")",
+                      composed("{}there is no such node (nodes: {})", asked, list_of(machine.numa_nodes)),
                       "name one of these nodes");
     }
     if (node->memory_bytes == 0) {
-        return refuse(strict, Code::unsupported, asked + "that node has no memory", "name a node that has memory");
+        return refuse(strict, Code::unsupported, composed("{}that node has no memory", asked),
+                      "name a node that has memory");
     }
     if (!is_allowed(allowed, id)) {
-        return refuse(strict, Code::not_permitted, asked + "the cpuset of this process forbids that node",
+        return refuse(strict, Code::not_permitted, composed("{}the cpuset of this process forbids that node", asked),
                       "widen the container's cpuset.mems (docker: --cpuset-mems), or ask without strict");
     }
     PlacementPlan plan;
@@ -73,14 +77,14 @@ Result<PlacementPlan> near_device(int near_node, bool strict, const MachineFacts
                                   const std::optional<std::vector<int>>& allowed) {
     const std::string asked = "memory near the device was asked for, but ";
     if (near_node < 0) {
-        return refuse(strict, Code::unsupported, asked + "the device states no closest node",
+        return refuse(strict, Code::unsupported, composed("{}the device states no closest node", asked),
                       "name a node (Locality::node), or ask without strict");
     }
     const NumaNode* node = find_node(machine, near_node);
     if (node && node->cpu_count == 0) {
         return refuse(strict, Code::unsupported,
-                      asked + "the node it states (" + std::to_string(near_node) +
-                          ") has no CPUs: it is the memory of a GPU or an expander",
+                      composed("{}the node it states ({}) has no CPUs: it is the memory of a GPU or an expander", asked,
+                               near_node),
                       "name that node (Locality::node) if it is meant");
     }
     return on_node(near_node, strict, machine, allowed);
@@ -104,8 +108,9 @@ Result<PlacementPlan> interleaved(bool strict, const MachineFacts& machine,
     if (!plan.nodes.empty()) return plan;
     return refuse(
         strict, machine.numa_nodes.empty() ? Code::unsupported : Code::not_permitted,
-        "interleaved memory was asked for, but no node with CPUs and memory is open to this process (nodes: " +
-            list_of(machine.numa_nodes) + ")",
+        composed(
+            "interleaved memory was asked for, but no node with CPUs and memory is open to this process (nodes: {})",
+            list_of(machine.numa_nodes)),
         "ask without strict");
 }
 

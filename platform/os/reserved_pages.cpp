@@ -1,6 +1,7 @@
 // Reserving addresses without memory, and putting memory there.
 #include <platform/reserved_pages.hpp>
 
+#include "composed.hpp"
 #include "page_mapping.hpp"
 
 #include <sys/mman.h>
@@ -15,14 +16,14 @@ namespace isthmus::platform::os {
 namespace {
 
 Error refused(std::size_t bytes, const char* what, const char* call, int error) {
-    return Error(Code::out_of_memory, std::to_string(bytes) + " bytes of host memory " + what + ": " + words(error),
+    return Error(Code::out_of_memory, composed("{} bytes of host memory {}: {}", bytes, what, words(error)),
                  "ask for less, or raise the limits of the process (ulimit -v) and of the system's overcommitment")
         .from_call(call, error);
 }
 
 Result<void> check_size(std::size_t bytes) {
     if (bytes != 0 && bytes <= static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / 2) return {};
-    return Error(Code::invalid_argument, std::to_string(bytes) + " bytes of host addresses cannot be reserved",
+    return Error(Code::invalid_argument, composed("{} bytes of host addresses cannot be reserved", bytes),
                  "check the size for zero, an overflow or a negative number");
 }
 
@@ -60,7 +61,7 @@ Result<void> ReservedPages::decommit(std::size_t offset, std::size_t bytes) {
     char* const data = static_cast<char*>(data_) + offset;
     if (::madvise(data, bytes, MADV_DONTNEED) != 0) {
         const int error = errno;
-        return Error(Code::system_error, "host memory could not be given back: " + words(error),
+        return Error(Code::system_error, composed("host memory could not be given back: {}", words(error)),
                      "unlock the memory first (munlock), or let the buffer go as a whole")
             .from_call("madvise", error);
     }
@@ -75,7 +76,7 @@ Result<MirroredPages> MirroredPages::create(std::size_t bytes) {
     const int file = ::memfd_create("isthmus-ring", MFD_CLOEXEC);
     if (file < 0) {
         const int error = errno;
-        return Error(Code::system_limit, "memory that stands at two addresses needs a file: " + words(error),
+        return Error(Code::system_limit, composed("memory that stands at two addresses needs a file: {}", words(error)),
                      "raise the limit of open files (ulimit -n)")
             .from_call("memfd_create", error);
     }

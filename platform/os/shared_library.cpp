@@ -1,6 +1,8 @@
 // Opens a shared library by name and keeps the loader's own words when that fails.
 #include <platform/os.hpp>
 
+#include "composed.hpp"
+
 #include <dlfcn.h>
 #include <link.h>
 
@@ -13,7 +15,7 @@ Result<SharedLibrary> SharedLibrary::open(const std::string& file) {
     void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         const char* said = ::dlerror();
-        return Error(Code::no_driver, "opening " + file + ": " + (said ? said : "the loader did not say why"),
+        return Error(Code::no_driver, composed("opening {}: {}", file, (said ? said : "the loader did not say why")),
                      "install the library, or name another file")
             .from_call("dlopen", 0);
     }

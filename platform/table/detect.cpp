@@ -2,6 +2,7 @@
 #include <platform/detect.hpp>
 
 #include "axes.hpp"
+#include "composed.hpp"
 
 #include <platform/capability_table.hpp>
 
@@ -23,11 +24,11 @@ constexpr int numa_config_node = 1;            // CU_DEVICE_NUMA_CONFIG_NUMA_NOD
 constexpr int code_invalid_value = 1;  // CUDA_ERROR_INVALID_VALUE: how a driver answers an id that it does not know
 
 std::string version_text(int driver_version) {
-    return std::to_string(driver_version / 1000) + "." + std::to_string(driver_version % 1000 / 10);
+    return composed("{}.{}", driver_version / 1000, driver_version % 1000 / 10);
 }
 
 std::string attribute_text(int id) {
-    return std::string(attribute_name(id)) + " (attribute " + std::to_string(id) + ")";
+    return composed("{} (attribute {})", attribute_name(id), id);
 }
 
 const AttributeFact* find(const DeviceFacts& device, int id) {
@@ -39,8 +40,8 @@ const AttributeFact* find(const DeviceFacts& device, int id) {
 Capability absent(const MachineFacts& machine, int id) {
     if (machine.driver_version == 0) return {State::no, Origin::absent, "There is no CUDA driver to ask."};
     return {State::no, Origin::absent,
-            "The driver (CUDA " + version_text(machine.driver_version) + ") does not know " + attribute_text(id) +
-                ", so the answer counts as no."};
+            composed("The driver (CUDA {}) does not know {}, so the answer counts as no.",
+                     version_text(machine.driver_version), attribute_text(id))};
 }
 
 Capability answer(const MachineFacts& machine, const DeviceFacts& device, const FeatureRow& row) {
@@ -48,13 +49,12 @@ Capability answer(const MachineFacts& machine, const DeviceFacts& device, const 
     if (fact == nullptr || fact->refused_code == code_invalid_value) return absent(machine, row.attribute);
     if (fact->refused_code != 0) {
         return {State::no, Origin::refused,
-                "The driver answered " + attribute_text(row.attribute) + " with error " +
-                    std::to_string(fact->refused_code) + ", so the answer counts as no."};
+                composed("The driver answered {} with error {}, so the answer counts as no.",
+                         attribute_text(row.attribute), fact->refused_code)};
     }
     const bool yes = fact->value > 0;
     return {yes ? State::yes : State::no, Origin::attribute,
-            attribute_text(row.attribute) + " is " + std::to_string(fact->value) + ": " +
-                std::string(yes ? row.yes : row.no) + "."};
+            composed("{} is {}: {}.", attribute_text(row.attribute), fact->value, yes ? row.yes : row.no)};
 }
 
 Capabilities cpu_device() {
@@ -113,7 +113,7 @@ void apply_probe(Capabilities& capabilities, const Probe& probe) {
     capability.origin = Origin::probe;
     capability.reason = probe.finding;
     if (probe.works) return;
-    if (probe.driver_code != 0) capability.reason += " (error " + std::to_string(probe.driver_code) + ")";
+    if (probe.driver_code != 0) capability.reason += composed(" (error {})", probe.driver_code);
     if (capability.reason.empty() || capability.reason.back() != '.') capability.reason += '.';
 
     // The axes follow their features down, never up: losing "only some atomics" must not read as "all of them".

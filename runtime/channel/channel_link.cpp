@@ -1,6 +1,7 @@
 // The system calls of a connected socket. Whatever arrives is owned before it is judged.
 #include "channel_link.hpp"
 
+#include "composed.hpp"
 #include "system_words.hpp"
 
 #include <fcntl.h>
@@ -107,7 +108,7 @@ Error channel_error(const char* call, int error, const std::string& what) {
             break;
         default: break;
     }
-    return Error(code, what + ": " + system_words(error), std::move(remedy)).from_call(call, error);
+    return Error(code, composed("{}: {}", what, system_words(error)), std::move(remedy)).from_call(call, error);
 }
 
 Result<bool> wait_for_sockets(std::span<pollfd> sockets, ChannelDeadline deadline,
@@ -143,7 +144,7 @@ Result<void> random_bytes(std::span<std::byte> bytes, const platform::os::Proces
 
 Result<ChannelLink> ChannelLink::over(FileDescriptor socket, const platform::os::ProcessCalls& calls) {
     const auto refused = [](const std::string& why) {
-        return Error(Code::invalid_argument, "a channel over a descriptor was refused: " + why,
+        return Error(Code::invalid_argument, composed("a channel over a descriptor was refused: {}", why),
                      "one end of make_channel_pair(), or a connected SOCK_SEQPACKET socket of the UNIX domain");
     };
     if (!socket) return refused("it is none");

@@ -3,6 +3,7 @@
 #include "channel_place.hpp"
 
 #include "channel_link.hpp"
+#include "composed.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -27,7 +28,7 @@ sockaddr_un address_of(const std::string& path) noexcept {
     return address;
 }
 std::string path_of(int fd) {
-    return "/proc/self/fd/" + std::to_string(fd);
+    return composed("/proc/self/fd/{}", fd);
 }
 
 void pause_1ms(const platform::os::ProcessCalls& calls) noexcept {
@@ -36,7 +37,7 @@ void pause_1ms(const platform::os::ProcessCalls& calls) noexcept {
 }
 
 Error refused(const std::string& directory, const std::string& why) {
-    return {Code::not_permitted, "the directory " + directory + " is no place for a channel: " + why,
+    return {Code::not_permitted, composed("the directory {} is no place for a channel: {}", directory, why),
             "a directory of this user's own with mode 0700, such as one in XDG_RUNTIME_DIR"};
 }
 
@@ -47,7 +48,7 @@ Result<FileDescriptor> open_directory(const std::string& directory, int flags,
     if (opened) return opened;
     const int error = errno;
     if (error == ELOOP || error == ENOTDIR) return refused(directory, "it is a symbolic link, or no directory");
-    return channel_error("open", error, "the directory " + directory + " could not be opened");
+    return channel_error("open", error, composed("the directory {} could not be opened", directory));
 }
 
 // A directory that somebody else owns is that one's to exchange the name in: only the one who listens there may.
@@ -60,8 +61,7 @@ Result<void> check_owner(const std::string& directory, uid_t owner, int socket,
         return channel_error("getsockopt(SO_PEERCRED)", errno, "the system does not say who is at the other end");
     }
     if (peer.uid == owner) return {};
-    return refused(directory, "it belongs to user " + std::to_string(owner) + ", and user " + std::to_string(peer.uid) +
-                                  " listens there");
+    return refused(directory, composed("it belongs to user {}, and user {} listens there", owner, peer.uid));
 }
 
 bool locked(int directory, const platform::os::ProcessCalls& calls) noexcept {
@@ -70,21 +70,22 @@ bool locked(int directory, const platform::os::ProcessCalls& calls) noexcept {
 
 Result<void> check_owned(int directory, const std::string& name, const platform::os::ProcessCalls& calls) {
     struct stat facts {};
-    if (calls.fstat(directory, &facts) != 0) return channel_error("fstat", errno, name + " could not be checked");
-    if (facts.st_uid != calls.geteuid()) return refused(name, "it belongs to user " + std::to_string(facts.st_uid));
+    if (calls.fstat(directory, &facts) != 0)
+        return channel_error("fstat", errno, composed("{} could not be checked", name));
+    if (facts.st_uid != calls.geteuid()) return refused(name, composed("it belongs to user {}", facts.st_uid));
     if ((facts.st_mode & 077) != 0) return refused(name, "others may enter it");
     return {};
 }
 
 Error nobody_listens(const std::string& directory) {
-    return {Code::peer_lost, "nobody listens in the directory " + directory,
+    return {Code::peer_lost, composed("nobody listens in the directory {}", directory),
             "start the other process first, and connect again"};
 }
 
 Error not_ours(const std::string& directory, const std::string& what) {
     return {Code::not_permitted,
-            "the directory " + directory + " is no place for a channel: its entry '" + place_name + "' " + what +
-                ", and was left as it is",
+            composed("the directory {} is no place for a channel: its entry '{}' {}, and was left as it is", directory,
+                     place_name, what),
             "move that entry away, or name another directory"};
 }
 
@@ -94,12 +95,14 @@ Result<bool> has_dead_name(int at, const std::string& directory, const platform:
     const FileDescriptor name(calls.openat(at, place_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!name) {
         if (errno == ENOENT) return false;
-        return channel_error("openat", errno, "the entry of a listener in " + directory + " could not be checked");
+        return channel_error("openat", errno,
+                             composed("the entry of a listener in {} could not be checked", directory));
     }
     struct stat facts {};
-    if (calls.fstat(name.get(), &facts) != 0) return channel_error("fstat", errno, directory + " could not be checked");
+    if (calls.fstat(name.get(), &facts) != 0)
+        return channel_error("fstat", errno, composed("{} could not be checked", directory));
     if (!S_ISSOCK(facts.st_mode)) return not_ours(directory, "is no socket");
-    if (facts.st_uid != calls.geteuid()) return not_ours(directory, "belongs to user " + std::to_string(facts.st_uid));
+    if (facts.st_uid != calls.geteuid()) return not_ours(directory, composed("belongs to user {}", facts.st_uid));
     const FileDescriptor socket(calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) return channel_error("socket", errno, "a listener's name could not be checked");
     const sockaddr_un address = address_of(path_of(name.get()));
@@ -108,10 +111,9 @@ Result<bool> has_dead_name(int at, const std::string& directory, const platform:
         if (error == ECONNREFUSED) return true;
         if (error == EINTR) continue;
         if (error == EAGAIN || error == EPROTOTYPE) break;  // its queue is full, or it is a socket of another kind
-        return channel_error("connect", error, "the listener's name in " + directory + " could not be checked");
+        return channel_error("connect", error, composed("the listener's name in {} could not be checked", directory));
     }
-    return Error(Code::in_use,
-                 "another program listens at '" + std::string(place_name) + "' in the directory " + directory,
+    return Error(Code::in_use, composed("another program listens at '{}' in the directory {}", place_name, directory),
                  "a directory for each listener, or end the other program");
 }
 
@@ -147,7 +149,7 @@ Result<ListenerPlace> ListenerPlace::take(const std::string& asked, const platfo
     }
     const std::string directory = without_trailing(asked);
     if (calls.mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
-        return channel_error("mkdir", errno, "the directory " + directory + " could not be made");
+        return channel_error("mkdir", errno, composed("the directory {} could not be made", directory));
     }
     Result<FileDescriptor> opened = open_directory(directory, O_RDONLY, calls);
     if (!opened) return std::move(opened).error();
@@ -156,10 +158,10 @@ Result<ListenerPlace> ListenerPlace::take(const std::string& asked, const platfo
     if (Result<void> fine = check_owned(at, directory, calls); !fine) return std::move(fine).error();
     for (int tries = 1; !locked(at, calls); ++tries) {
         if (errno != EWOULDBLOCK && errno != EINTR) {
-            return channel_error("flock", errno, "the directory " + directory + " could not be locked");
+            return channel_error("flock", errno, composed("the directory {} could not be locked", directory));
         }
         if (tries == lock_tries) {
-            return Error(Code::in_use, "another listener lives in the directory " + directory,
+            return Error(Code::in_use, composed("another listener lives in the directory {}", directory),
                          "a directory for each listener, or end the other one")
                 .from_call("flock", EWOULDBLOCK);
         }
@@ -168,19 +170,20 @@ Result<ListenerPlace> ListenerPlace::take(const std::string& asked, const platfo
     Result<bool> dead = has_dead_name(at, directory, calls);
     if (!dead) return std::move(dead).error();
     if (*dead && calls.unlinkat(at, place_name, 0) != 0 && errno != ENOENT) {
-        return channel_error("unlinkat", errno, "a dead listener's name in " + directory + " could not be removed");
+        return channel_error("unlinkat", errno,
+                             composed("a dead listener's name in {} could not be removed", directory));
     }
     place.socket_ = FileDescriptor(calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!place.socket_) return channel_error("socket", errno, "a listener could not be made");
-    const sockaddr_un address = address_of(path_of(at) + "/" + place_name);
+    const sockaddr_un address = address_of(composed("{}/{}", path_of(at), place_name));
     if (calls.bind(place.socket(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
         return channel_error("bind", errno,
-                             "a listener could not get its name in " + directory + " (is /proc mounted?)");
+                             composed("a listener could not get its name in {} (is /proc mounted?)", directory));
     }
     if (calls.listen(place.socket(), waiting_connections) != 0) {
         const int error = errno;
         place.end();
-        return channel_error("listen", error, "a listener could not be opened in " + directory);
+        return channel_error("listen", error, composed("a listener could not be opened in {}", directory));
     }
     return place;
 }
@@ -201,16 +204,17 @@ Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::n
     }
     struct stat facts {};
     if (calls.fstat(opened->get(), &facts) != 0)
-        return channel_error("fstat", errno, directory + " could not be checked");
+        return channel_error("fstat", errno, composed("{} could not be checked", directory));
     if ((facts.st_mode & 022) != 0) return refused(directory, "others may write into it");
     const uid_t owner = facts.st_uid;
     const FileDescriptor name(calls.openat(opened->get(), place_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!name) {
         if (errno == ENOENT) return nobody_listens(directory);
-        return channel_error("openat", errno, "the listener in " + directory + " could not be reached");
+        return channel_error("openat", errno, composed("the listener in {} could not be reached", directory));
     }
-    if (calls.fstat(name.get(), &facts) != 0) return channel_error("fstat", errno, directory + " could not be checked");
-    if (!S_ISSOCK(facts.st_mode)) return refused(directory, std::string("its entry '") + place_name + "' is no socket");
+    if (calls.fstat(name.get(), &facts) != 0)
+        return channel_error("fstat", errno, composed("{} could not be checked", directory));
+    if (!S_ISSOCK(facts.st_mode)) return refused(directory, composed("{}{}' is no socket", "its entry '", place_name));
     FileDescriptor socket(calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) return channel_error("socket", errno, "a channel could not be made");
     const sockaddr_un address = address_of(path_of(name.get()));
@@ -222,11 +226,11 @@ Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::n
             return nobody_listens(directory);
         }
         if (error != EAGAIN && error != EINTR) {
-            return channel_error("connect", error, "the listener in " + directory + " could not be reached");
+            return channel_error("connect", error, composed("the listener in {} could not be reached", directory));
         }
         // As many wait to be accepted as the listener has room for.
         if (std::chrono::steady_clock::now() >= deadline) {
-            return Error(Code::timed_out, "the listener in " + directory + " accepted nobody in time",
+            return Error(Code::timed_out, composed("the listener in {} accepted nobody in time", directory),
                          "ask the other process what it waits for, or give it longer (ChannelOptions::step_timeout)");
         }
         pause_1ms(calls);

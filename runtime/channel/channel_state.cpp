@@ -1,6 +1,7 @@
 // Greeting, sending, receiving: each step has one deadline, and whatever is wrong ends the channel.
 #include "channel_state.hpp"
 
+#include "composed.hpp"
 #include "process.hpp"
 
 #include <algorithm>
@@ -14,15 +15,14 @@ namespace {
 using rules::ChannelProtocol;
 
 Error lost(const std::string& what) {
-    return {Code::peer_lost, "the process at the other end is gone: " + what,
+    return {Code::peer_lost, composed("the process at the other end is gone: {}", what),
             "start it again, and connect anew; what was received before stays valid"};
 }
 
 constexpr const char* greeting_owed = "its half of the handshake";
 
 Error silent(const PeerCredentials& peer, const char* owed) {
-    return {Code::timed_out,
-            "pid " + std::to_string(peer.pid) + " was silent, and the channel is closed: it owed " + owed,
+    return {Code::timed_out, composed("pid {} was silent, and the channel is closed: it owed {}", peer.pid, owed),
             "ask the other process what it waits for, or give it longer (ChannelOptions::step_timeout)"};
 }
 
@@ -44,8 +44,8 @@ Result<void> admit(const PeerCredentials& peer, const ChannelOptions& options,
     const bool admitted = options.allow ? options.allow(peer) : peer.uid == calls.geteuid();
     if (admitted) return {};
     return Error(Code::not_permitted,
-                 "a process of user " + std::to_string(peer.uid) + " (pid " + std::to_string(peer.pid) +
-                     ") is at the other end of a channel, and is not admitted",
+                 composed("a process of user {} (pid {}) is at the other end of a channel, and is not admitted",
+                          peer.uid, peer.pid),
                  "both processes of one user, or ChannelOptions::allow for this one");
 }
 
@@ -112,8 +112,8 @@ Error ChannelState::end_silent_greeting() {
 
 Error ChannelState::end_displaced_greeting() {
     return end(Error(Code::timed_out,
-                     "pid " + std::to_string(peer().pid) +
-                         " was given up during its handshake: too many later connections wait for theirs",
+                     composed("pid {} was given up during its handshake: too many later connections wait for theirs",
+                              peer().pid),
                      "connect anew; fewer processes that connect at the same time"),
                false);
 }
@@ -163,8 +163,7 @@ Result<bool> ChannelState::pump() {
                            false);
             }
             return end(Error(Code::peer_broke_rules,
-                             "a frame from pid " + std::to_string(peer().pid) +
-                                 " was refused: " + std::string(rules::words(arrival.fault)),
+                             composed("a frame from pid {} was refused: {}", peer().pid, rules::words(arrival.fault)),
                              "the same version of the library at both ends; otherwise do not trust that process"),
                        false);
     }
@@ -218,12 +217,12 @@ Result<void> ChannelState::send(std::uint32_t kind, std::span<const std::byte> b
         if (permission == ChannelProtocol::Permission::yes) break;
         if (permission != ChannelProtocol::Permission::wait) {
             const bool too_long = permission == ChannelProtocol::Permission::too_many_bytes;
-            return Error(Code::invalid_argument,
-                         "a message of " + std::to_string(bytes.size()) + " bytes and " + std::to_string(fds.size()) +
-                             " descriptors was refused: the other end accepts " +
-                             std::to_string(too_long ? peer_quota().message_bytes : peer_quota().message_fds) +
-                             (too_long ? " bytes" : " descriptors"),
-                         "several messages, or a larger ChannelOptions::quota at the other end");
+            return Error(
+                Code::invalid_argument,
+                composed("a message of {} bytes and {} descriptors was refused: the other end accepts {}{}",
+                         bytes.size(), fds.size(), too_long ? peer_quota().message_bytes : peer_quota().message_fds,
+                         (too_long ? " bytes" : " descriptors")),
+                "several messages, or a larger ChannelOptions::quota at the other end");
         }
         if (Result<bool> came = pump(); !came) {
             return std::move(came).error();
@@ -286,7 +285,7 @@ Result<ChannelMessage> ChannelState::receive() {
     if (!*there) {
         return end(
             Error(Code::timed_out,
-                  "pid " + std::to_string(peer().pid) + " was silent, and the channel is closed: it owed a message",
+                  composed("pid {} was silent, and the channel is closed: it owed a message", peer().pid),
                   "wait_for_message() where no message is owed; otherwise a larger ChannelOptions::step_timeout"),
             false);
     }

@@ -1,6 +1,7 @@
 // RingCore: two rings of slot numbers, and sleeping until the other side has moved.
 #include <isthmus/frame_ring.hpp>
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "wait_pause.hpp"
 
@@ -116,8 +117,8 @@ Error closed() {
     return {Code::invalid_handle, "the ring of frames is closed", "open another one for further frames"};
 }
 Error nothing(const Wait& wait, const char* what) {
-    if (wait.refuse) return {Code::not_ready, std::string(what) + ", and waiting was ruled out", "allow a wait"};
-    return {Code::timed_out, std::string(what) + " before the deadline", "allow more time, or more frames in the ring"};
+    if (wait.refuse) return {Code::not_ready, composed("{}, and waiting was ruled out", what), "allow a wait"};
+    return {Code::timed_out, composed("{} before the deadline", what), "allow more time, or more frames in the ring"};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <isthmus/mailbox.hpp>
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "service_rules.hpp"
 #include "wait_pause.hpp"
@@ -18,10 +19,9 @@ namespace {
 using protocol::RingStatus;
 
 Error broken(std::string_view who) {
-    return {
-        Code::invalid_handle,
-        "the mailbox of " + std::string(who) + " holds a counter or a stamp that cannot be: something wrote over it",
-        "look for a kernel or a thread that writes beyond its memory, and make a new mailbox"};
+    return {Code::invalid_handle,
+            composed("the mailbox of {} holds a counter or a stamp that cannot be: something wrote over it", who),
+            "look for a kernel or a thread that writes beyond its memory, and make a new mailbox"};
 }
 
 }  // namespace
@@ -34,10 +34,9 @@ MailboxCore::MailboxCore(std::shared_ptr<DeviceState> device, ConcurrentScope sc
 Result<MemoryKind> MailboxCore::kind_for(const Device& device, std::uint32_t capacity) {
     constexpr std::uint32_t most = 1u << 20;
     if (capacity == 0 || capacity > most || (capacity & (capacity - 1)) != 0) {
-        return Error(
-            Code::invalid_argument,
-            "a mailbox for " + std::to_string(capacity) + " messages; it has to be a power of two, at most 2^20",
-            "take the next power of two");
+        return Error(Code::invalid_argument,
+                     composed("a mailbox for {} messages; it has to be a power of two, at most 2^20", capacity),
+                     "take the next power of two");
     }
     return rules::mailbox_memory(device.capabilities()).kind;
 }
@@ -82,16 +81,14 @@ Result<void> MailboxCore::until(Try attempt, const Wait& wait, std::string_view 
         if (!done) return std::move(done).error();
         if (*done) return {};
         if (wait.refuse) {
-            return Error(Code::not_ready, std::string(what) + " " + std::string(who_) + " and waiting was ruled out",
+            return Error(Code::not_ready, composed("{} {} and waiting was ruled out", what, who_),
                          "ask again later, or allow a wait");
         }
         if (looks == 0) begin = Clock::now();
         if (looks % looks_between_clocks != looks_between_clocks - 1) continue;
         const std::chrono::nanoseconds waited = Clock::now() - begin;
         if (waited >= timeout) {
-            return Error(Code::timed_out,
-                         std::string(what) + " " + std::string(who_) + " within " +
-                             std::to_string(timeout.count() / 1000) + " µs",
+            return Error(Code::timed_out, composed("{} {} within {} µs", what, who_, timeout.count() / 1000),
                          "give a longer timeout if it is meant to take that long, and see that its kernel runs");
         }
         if (waited >= next_watch) {

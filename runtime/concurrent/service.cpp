@@ -1,6 +1,7 @@
 // Service: launching a kernel that stays, watching it, and its end.
 #include <isthmus/service.hpp>
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "running_services.hpp"
 #include "service_rules.hpp"
@@ -15,7 +16,7 @@ namespace isthmus::inline v0 {
 
 Result<void> prepare(Device& device, const KernelInfo& kernel) {
     detail::DeviceState& state = *device.state();
-    const std::string what = "loading kernel '" + std::string(kernel.name) + "'";
+    const std::string what = composed("loading kernel '{}'", kernel.name);
     if (state.bars(rules::PublicCall::load_kernel)) return state.refusal(rules::PublicCall::load_kernel, what);
     if (state.services.any()) state.services.forget_ended();
     platform::FunctionHandle function = platform::FunctionHandle::none;
@@ -35,16 +36,15 @@ ServiceCore::ServiceCore(std::shared_ptr<DeviceState> device, const Stream& stre
 }
 
 Result<std::unique_ptr<ServiceCore>> ServiceCore::open(Device& device, MailboxCore& mailbox, const KernelInfo& kernel) {
-    const std::string what = "a service of kernel '" + std::string(kernel.name) + "'";
+    const std::string what = composed("a service of kernel '{}'", kernel.name);
     if (device.state()->bars(rules::PublicCall::start_service))
         return device.state()->refusal(rules::PublicCall::start_service, what);
     if (const AccessAnswer answer = rules::persistent_kernel(device.capabilities()); !answer) {
-        return Error(Code::unsupported,
-                     what + " cannot run on " + std::string(device.name()) + ": " + std::string(answer.reason),
+        return Error(Code::unsupported, composed("{} cannot run on {}: {}", what, device.name(), answer.reason),
                      std::string(answer.remedy));
     }
     if (mailbox.device() != device.state()) {
-        return Error(Code::wrong_device, what + " was given a mailbox of another device",
+        return Error(Code::wrong_device, composed("{} was given a mailbox of another device", what),
                      "create the mailbox on the device that the service runs on");
     }
     if (Result<void> loaded = prepare(device, kernel); !loaded) return std::move(loaded).error();
@@ -102,8 +102,10 @@ ServiceCore::~ServiceCore() {
     for (int attempt = 0; running() && !abandoned_ && attempt < tries; ++attempt) (void)stop(Wait{});
     if (!running()) return;
     mailbox_.command(ServiceCommand::abandon);
-    device_->config->say(Severity::error, "the kernel of service '" + std::string(kernel_.name) +
-                                              "' did not end and was given up: what waits for it stays until it does");
+    device_->config->say(
+        Severity::error,
+        composed("the kernel of service '{}' did not end and was given up: what waits for it stays until it does",
+                 kernel_.name));
     registered_ = 0;  // what watches it goes on
 }
 
@@ -111,7 +113,7 @@ ServiceCore::~ServiceCore() {
 Result<void> ServiceCore::watch(void* self) {
     ServiceCore& service = *static_cast<ServiceCore*>(self);
     const auto ended = [&] {
-        return Error(Code::invalid_handle, "the service '" + std::string(service.kernel_.name) + "' has ended",
+        return Error(Code::invalid_handle, composed("the service '{}' has ended", service.kernel_.name),
                      "start it again; it ends when it is stopped, or when its kernel returns");
     };
     if (service.registered_ == 0) return ended();
@@ -167,17 +169,17 @@ Result<void> ServiceCore::stop(const Wait& wait) {
         unregister();
         if (!broken) return ended;
         return Error(Code::invalid_handle,
-                     "kernel '" + std::string(kernel_.name) +
-                         "' of a service ended before it was stopped: it found a counter or a stamp in its mailbox "
-                         "that cannot be",
+                     composed("kernel '{}' of a service ended before it was stopped: it found a counter or a stamp in "
+                              "its mailbox that cannot be",
+                              kernel_.name),
                      "look for a kernel or a thread that writes beyond its memory, and make a new mailbox");
     }
     if (ended.code() != Code::timed_out) return ended;
     abandoned_ = true;
     mailbox_.command(ServiceCommand::abandon);
     return Error(Code::timed_out,
-                 "kernel '" + std::string(kernel_.name) +
-                     "' of a service has not ended though it was told to: " + std::string(ended.error().message()),
+                 composed("kernel '{}' of a service has not ended though it was told to: {}", kernel_.name,
+                          ended.error().message()),
                  "stop it again with a longer wait; a kernel that looks at its mailbox no more ends with the process");
 }
 

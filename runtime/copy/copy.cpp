@@ -3,6 +3,7 @@
 
 #include "access_rules.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "copy_checks.hpp"
 #include "current_scopes.hpp"
 #include "device_state.hpp"
@@ -171,8 +172,7 @@ Result<void> carry(StreamState& stream, const CopyJob& job) {
     DriverCopy copy;
     switch (plan.path) {
         case CopyPath::refuse:
-            return Error(Code::unsupported, "a copy was refused: " + std::string(plan.reason),
-                         std::string(plan.remedy));
+            return Error(Code::unsupported, composed("a copy was refused: {}", plan.reason), std::string(plan.remedy));
         case CopyPath::on_host: return copy_on_host(job);
         case CopyPath::bounce_up: return bounce_up(stream, job);
         case CopyPath::bounce_down: return bounce_down(stream, job);
@@ -291,10 +291,8 @@ Result<void> Stream::copy_whole(const std::shared_ptr<detail::BufferState>& to,
                                 const std::shared_ptr<detail::BufferState>& from, std::size_t element_bytes) {
     if (!to || !from) return detail::copy_of_empty_buffer("a copy");
     if (to->bytes != from->bytes) {
-        return Error(
-            Code::invalid_argument,
-            "a copy of " + std::to_string(from->bytes) + " bytes into a buffer of " + std::to_string(to->bytes),
-            "give both buffers the same size, or say what to copy where");
+        return Error(Code::invalid_argument, composed("a copy of {} bytes into a buffer of {}", from->bytes, to->bytes),
+                     "give both buffers the same size, or say what to copy where");
     }
     if (to == from) return detail::check_buffer(*state_, &to, "a copy", "the buffer");
     return copy_request({{&to, 0, 0, {}}, {&from, 0, 0, {}}, {to->bytes / element_bytes, 1, 1}, element_bytes});

@@ -2,6 +2,7 @@
 #include "copy_checks.hpp"
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "stream_state.hpp"
 
@@ -20,23 +21,23 @@ Result<void> check_fit(CopyLayout& layout, const CopyBox& box, std::size_t eleme
     switch (fit.answer) {
         case rules::Fit::Answer::fits: return {};
         case rules::Fit::Answer::row_pitch:
-            return Error(
-                Code::invalid_argument,
-                what + " has a row pitch of " + number(layout.row_pitch) + " elements for rows of " + number(box.width),
-                "give a pitch of at least the width, or 0 for rows without gaps");
+            return Error(Code::invalid_argument,
+                         composed("{} has a row pitch of {} elements for rows of {}", what, number(layout.row_pitch),
+                                  number(box.width)),
+                         "give a pitch of at least the width, or 0 for rows without gaps");
         case rules::Fit::Answer::slice_pitch:
             return Error(Code::invalid_argument,
-                         what + " has a slice pitch of " + number(layout.slice_pitch) +
-                             " elements, and a slice reaches further than that",
+                         composed("{} has a slice pitch of {} elements, and a slice reaches further than that", what,
+                                  number(layout.slice_pitch)),
                          "give a pitch of at least (height - 1) rows and a width, or 0 for slices without gaps");
         case rules::Fit::Answer::overflow:
-            return Error(Code::invalid_argument, what + " has an offset, pitch or size beyond all addresses",
+            return Error(Code::invalid_argument, composed("{} has an offset, pitch or size beyond all addresses", what),
                          "check them for an overflow or a negative number");
         case rules::Fit::Answer::outside: break;
     }
     return Error(Code::invalid_argument,
-                 what + " has " + number(elements) + " elements, and the box ends " + number(fit.end - elements) +
-                     " behind its end",
+                 composed("{} has {} elements, and the box ends {} behind its end", what, number(elements),
+                          number(fit.end - elements)),
                  "make the box or the offset smaller");
 }
 
@@ -71,16 +72,16 @@ Error overlapping() {
 }  // namespace
 
 Error copy_of_empty_buffer(std::string_view what) {
-    return {Code::invalid_handle, std::string(what) + ": the buffer is empty, moved from or already released",
+    return {Code::invalid_handle, composed("{}: the buffer is empty, moved from or already released", what),
             "pass the buffer that it was moved to"};
 }
 
 Result<void> check_buffer(StreamState& stream, const std::shared_ptr<BufferState>* buffer, const char* operation,
                           const char* what) {
     if (buffer == nullptr) return {};  // memory of the caller's
-    if (!*buffer) return copy_of_empty_buffer(std::string(operation) + " (" + what + ")");
+    if (!*buffer) return copy_of_empty_buffer(composed("{} ({})", operation, what));
     if ((*buffer)->device->books != stream.device->books) {
-        return Error(Code::wrong_device, std::string(what) + " of " + operation + " belongs to another runtime",
+        return Error(Code::wrong_device, composed("{} of {} belongs to another runtime", what, operation),
                      "use one runtime for both, or copy through memory of the program's own");
     }
     if ((*buffer)->device->bars(rules::PublicCall::copy))

@@ -1,5 +1,6 @@
 // Stream::fill: patterns of 1, 2 and 4 bytes by the driver, of 8 and 16 by columns and doubling, all else by the host.
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "copy.hpp"
 #include "copy_checks.hpp"
 #include "device_state.hpp"
@@ -31,7 +32,7 @@ struct Fill {
 
 Error no_such_pattern(std::size_t bytes, bool shaped) {
     return {Code::unsupported,
-            "the driver fills no pattern of " + std::to_string(bytes) + " bytes" + (shaped ? " in rows with gaps" : ""),
+            composed("the driver fills no pattern of {} bytes{}", bytes, (shaped ? " in rows with gaps" : "")),
             "1, 2, 4, and without gaps 8 and 16 bytes can be filled on the device; for others write a kernel, or fill "
             "one side in host memory and copy it"};
 }

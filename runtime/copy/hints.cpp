@@ -2,6 +2,7 @@
 #include "hints.hpp"
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "copy_checks.hpp"
 #include "device_state.hpp"
 #include "hint_rules.hpp"
@@ -33,7 +34,7 @@ Result<void> check_node(const DeviceState& device, const HintPlace& place) {
     const auto& nodes = device.config->machine.numa_nodes;
     const auto is_it = [&](const NumaNode& node) { return node.id == place.node; };
     if (std::any_of(nodes.begin(), nodes.end(), is_it)) return {};
-    return Error(Code::invalid_argument, "this machine has no NUMA node " + std::to_string(place.node),
+    return Error(Code::invalid_argument, composed("this machine has no NUMA node {}", place.node),
                  "ask Runtime::machine() for the nodes, or name none");
 }
 

@@ -2,6 +2,7 @@
 #include <isthmus/read_back.hpp>
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "copy.hpp"
 #include "copy_checks.hpp"
 #include "device_state.hpp"
@@ -28,10 +29,11 @@ Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
     DeviceState& device = *buffer->device;
     if (device.bars(rules::PublicCall::read_back)) return device.refusal(rules::PublicCall::read_back);
     if (wait.refuse) {
-        return Error(Code::not_ready,
-                     "the buffer's content lies in " + std::string(name(buffer->kind)) +
-                         " memory, which takes a copy to read, and waiting was ruled out",
-                     "allow a wait, or copy to the host on a stream and ask later");
+        return Error(
+            Code::not_ready,
+            composed("the buffer's content lies in {} memory, which takes a copy to read, and waiting was ruled out",
+                     name(buffer->kind)),
+            "allow a wait, or copy to the host on a stream and ask later");
     }
     if (Result<void> written = buffer->wait_for_uses(ArgumentUse::read, wait); !written) return written;
     const std::shared_ptr<StreamState> stream = device.download_stream();

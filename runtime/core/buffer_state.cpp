@@ -2,6 +2,7 @@
 #include "buffer_state.hpp"
 
 #include "access_rules.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "piece_release.hpp"
 #include "stream_state.hpp"
@@ -90,9 +91,9 @@ std::vector<std::shared_ptr<StreamState>> BufferState::end() {
     if (!after) {
         // The device may still write: giving the memory back would hand it to somebody else (R5). The books keep it
         // until the device closes.
-        device->config->say(Severity::error, "memory was given up: " + after.error().text());
+        device->config->say(Severity::error, composed("memory was given up: {}", after.error().text()));
     } else if (Result<void> freed = free_memory(*after); !freed) {
-        device->config->say(Severity::warning, "releasing a buffer: " + freed.error().text());
+        device->config->say(Severity::warning, composed("releasing a buffer: {}", freed.error().text()));
         if (users_id != 0) device->books->ledger.leave(std::exchange(users_id, 0));  // its allocator keeps it
         if (adopted) release_later(*device, adopted_block ? adopted_block : block);
     }
@@ -240,7 +241,7 @@ void BufferState::forget_ended_uses() {
 }
 
 Error BufferState::refuse_released(const char* what) const {
-    return {Code::invalid_handle, std::string(what) + ": the buffer of this part was released",
+    return {Code::invalid_handle, composed("{}: the buffer of this part was released", what),
             "release a buffer when its parts are no longer used, or let it go out of scope: they hold the memory"};
 }
 
@@ -302,7 +303,7 @@ rules::ByteSpan span_of(const BufferState& buffer, std::size_t first_byte, std::
 Result<void> BufferState::refuse_open_views(ArgumentUse use, const rules::ByteSpan& span) const {
     if (read_only && rules::writes(use)) {
         return Error(Code::not_accessible,
-                     " " + std::string(rules::deed(use)) + " memory that was adopted from a mapping for reading only",
+                     composed(" {} memory that was adopted from a mapping for reading only", rules::deed(use)),
                      "let the kernel write a buffer of its own, or map the memory for writing");
     }
     const OpenUse open = open_against(use, span);
@@ -315,13 +316,13 @@ Result<void> BufferState::refuse_open_views(ArgumentUse use, const rules::ByteSp
             "let the concurrent view go out of scope first; only a kernel that takes it as an AtomicView runs "
             "beside one";
     }
-    return Error(
-        Code::in_use,
-        " " + std::string(rules::deed(use)) + " " + rules::text(span, "a buffer") +
-            (open.span.whole() ? " that the host has open for " : ", of which the host has ") +
-            (open.span.whole() ? std::string(rules::purpose(open.use))
-                               : rules::text(open.span, "it") + " open for " + std::string(rules::purpose(open.use))),
-        remedy);
+    return Error(Code::in_use,
+                 composed(" {} {}{}{}", rules::deed(use), rules::text(span, "a buffer"),
+                          (open.span.whole() ? " that the host has open for " : ", of which the host has "),
+                          (open.span.whole()
+                               ? std::string(rules::purpose(open.use))
+                               : composed("{} open for {}", rules::text(open.span, "it"), rules::purpose(open.use)))),
+                 remedy);
 }
 
 bool BufferState::opens_at_once() const noexcept {
@@ -435,7 +436,8 @@ Result<void> BufferState::free_memory(const std::shared_ptr<StreamState>& after)
     // The addresses stay: a BufferPart may still read them; its next use is refused.
     block = {};
     if (freed) freed = host_allocator.release(std::exchange(host_block, {}), nullptr);
-    if (!freed) device->config->say(Severity::warning, "releasing one side of a buffer: " + freed.error().text());
+    if (!freed)
+        device->config->say(Severity::warning, composed("releasing one side of a buffer: {}", freed.error().text()));
     return {};
 }
 

@@ -1,6 +1,7 @@
 // Opening and closing a buffer for the CPU: whoever has it open, what must be waited for, what must be copied.
 #include "buffer_state.hpp"
 #include "access_rules.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "wait_pause.hpp"
 
@@ -16,21 +17,21 @@ namespace {
 Error already_open(const OpenUse& open, const OpenUse& wanted) {
     const bool concurrent = open.use == ArgumentUse::concurrent || wanted.use == ArgumentUse::concurrent;
     return {Code::in_use,
-            rules::text(open.span, "the buffer") + (open.span.whole() ? " is" : " are") +
-                " already open on the host for " + std::string(rules::purpose(open.use)) + ", and " +
-                (wanted.span.whole() ? "it" : rules::text(wanted.span, "it")) +
-                (wanted.span.whole() ? " was" : " were") + " to be opened for " +
-                std::string(rules::purpose(wanted.use)),
+            composed("{}{} already open on the host for {}, and {}{} to be opened for {}",
+                     rules::text(open.span, "the buffer"), (open.span.whole() ? " is" : " are"),
+                     rules::purpose(open.use), (wanted.span.whole() ? "it" : rules::text(wanted.span, "it")),
+                     (wanted.span.whole() ? " was" : " were"), rules::purpose(wanted.use)),
             concurrent ? "let the other view go out of scope first; concurrent views go together with concurrent views "
                          "only, because only they keep to atomics"
                        : "let the other view go out of scope first; any number of read views may be open together"};
 }
 
 Error too_many_open() {
-    return {Code::system_limit,
-            "the buffer is open on the host for reading " + std::to_string(rules::ViewWord::most_readers) +
-                " times already, and views are not counted any further",
-            "let views go out of scope, or let readers share one"};
+    return {
+        Code::system_limit,
+        composed("the buffer is open on the host for reading {} times already, and views are not counted any further",
+                 rules::ViewWord::most_readers),
+        "let views go out of scope, or let readers share one"};
 }
 
 // Of all of the buffer, which views that are not concurrent are counted by.
@@ -61,8 +62,8 @@ Result<void> refuse_unshared(const BufferState& buffer) {
         rules::concurrent_view(buffer.device->capabilities, buffer.kind, buffer.path, buffer.io_memory);
     if (answer) return {};
     return Error(Code::not_accessible,
-                 "the CPU may not use this " + std::string(name(buffer.kind)) + " memory of " + named(*buffer.device) +
-                     " while the device does: " + std::string(answer.reason),
+                 composed("the CPU may not use this {} memory of {} while the device does: {}", name(buffer.kind),
+                          named(*buffer.device), answer.reason),
                  std::string(answer.remedy));
 }
 
@@ -131,10 +132,9 @@ Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse asked, Wait wait, 
     const bool of_nothing = part.whole() ? buffer.bytes == 0 : part.begin == part.end;
     if (buffer.host == nullptr && !of_nothing) {
         const AccessAnswer answer = rules::host_access(buffer.device->capabilities, buffer.kind);
-        return Error(
-            Code::not_accessible,
-            "the CPU may not view " + std::string(name(buffer.kind)) + " memory: " + std::string(answer.reason),
-            "allocate_shared gives memory that both sides may use");
+        return Error(Code::not_accessible,
+                     composed("the CPU may not view {} memory: {}", name(buffer.kind), answer.reason),
+                     "allocate_shared gives memory that both sides may use");
     }
     if (rules::writes(use) && buffer.read_only) {
         return Error(Code::not_accessible,

@@ -4,6 +4,7 @@
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/parameter_name.hpp>
 
+#include "composed.hpp"
 #include "sharing_rules.hpp"
 
 #include <cstdint>
@@ -16,8 +17,7 @@ using rules::writes;
 
 // "kernel 'scale', argument 'out',": how a message about it begins.
 inline std::string argument_text(const KernelInfo& kernel, std::uint32_t argument) {
-    return "kernel '" + std::string(kernel.name) + "', argument '" + std::string(parameter_name(kernel, argument)) +
-           "',";
+    return composed("kernel '{}', argument '{}',", kernel.name, parameter_name(kernel, argument));
 }
 
 }  // namespace isthmus::inline v0::detail

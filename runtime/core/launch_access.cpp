@@ -4,6 +4,7 @@
 
 #include "access_rules.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "memory_pool_state.hpp"
 
@@ -251,15 +252,15 @@ std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const P
 }
 
 std::string described(const BufferState& buffer) {
-    return std::string(name(buffer.kind)) + " memory of " + named(*buffer.device);
+    return composed("{} memory of {}", name(buffer.kind), named(*buffer.device));
 }
 
 std::string described(const Provenance& memory) {
     if (memory.kind == MemoryKind::unknown) return "memory that nobody knows";
     if (memory.id == 0) return "ordinary host memory";
     std::string text = memory.foreign ? "foreign " : "";
-    text += std::string(name(memory.kind)) + " memory";
-    if (memory.owner) text += " of " + named(*memory.owner);
+    text += composed("{} memory", name(memory.kind));
+    if (memory.owner) text += composed(" of {}", named(*memory.owner));
     return text;
 }
 

@@ -1,6 +1,7 @@
 // Operation: departure, claims, staging, the call.
 #include "operation.hpp"
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "launch_access.hpp"
@@ -28,7 +29,7 @@ std::size_t first_lost(const DeviceState& device, const Entry* entries, std::siz
     return at;
 }
 Error refuse_lost(std::string who, const BufferState& buffer) {
-    return {Code::device_lost, std::move(who) + " uses " + described(buffer) + ", and " + std::string(owner_is_lost),
+    return {Code::device_lost, composed("{} uses {}, and {}", std::move(who), described(buffer), owner_is_lost),
             std::string(instead_of_lost)};
 }
 
@@ -208,9 +209,9 @@ Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint6
         if (Result<void> here = refuse_graph_memory(entry, capture); !here) return std::move(here).error();
         if (entry.buffer->path != LaunchPath::attach && entry.buffer->path != LaunchPath::stage) continue;
         return Error(Code::capture_error,
-                     who(entry.argument) +
-                         " is memory that the runtime hands over or copies around each launch, and "
-                         "it does not see the launches of a graph that other code captures",
+                     composed("{} is memory that the runtime hands over or copies around each launch, and it does not "
+                              "see the launches of a graph that other code captures",
+                              who(entry.argument)),
                      "use pinned or device memory there, or capture with begin_capture()");
     }
     if (!makers_.empty()) {
@@ -226,14 +227,14 @@ Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint6
 
 Result<void> Operation::refuse_graph_memory(const Entry& entry, std::uint64_t recording) const {
     if (entry.buffer->recorded_in == recording || entry.buffer->recorded_in == 0) return {};
-    return Error(
-        Code::not_accessible,
-        who(entry.argument) + " is memory of a graph, which exists while that graph runs and only for its work",
-        "copy what you need of it into a buffer within the capture");
+    return Error(Code::not_accessible,
+                 composed("{} is memory of a graph, which exists while that graph runs and only for its work",
+                          who(entry.argument)),
+                 "copy what you need of it into a buffer within the capture");
 }
 
 Error Operation::refuse_released(const Entry& entry) const {
-    return {Code::invalid_handle, who(entry.argument) + " is a part of a released buffer",
+    return {Code::invalid_handle, composed("{} is a part of a released buffer", who(entry.argument)),
             "release a buffer when its parts are no longer used"};
 }
 
@@ -252,9 +253,9 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         // The CPU device's launch of the graph opens it as a host view does, and so takes it over.
         if (entry.buffer->path != LaunchPath::attach || device_.synchronous) continue;
         return Error(Code::capture_error,
-                     who(entry.argument) +
-                         " is managed memory, which belongs to one side at a time on this machine: "
-                         "a graph cannot hand it over",
+                     composed("{} is managed memory, which belongs to one side at a time on this machine: a graph "
+                              "cannot hand it over",
+                              who(entry.argument)),
                      "use pinned memory in graphs");
     }
     OrderChecker* const checker = device_.books->order.get();

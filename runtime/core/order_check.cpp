@@ -2,6 +2,7 @@
 #include "order_check.hpp"
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "recording.hpp"
@@ -142,7 +143,7 @@ void OrderChecker::found(Attempt& attempt, const OrderUse& earlier, const OrderU
         if (!refused) refused = refusal(earlier, later, attempt.behind);
     } else if (first_time(earlier, later)) {
         const Error told = refusal(earlier, later, attempt.behind);
-        attempt.lines.push_back("not ordered: " + std::string(told.message()) + ". Try: " + std::string(told.remedy()));
+        attempt.lines.push_back(composed("not ordered: {}. Try: {}", told.message(), told.remedy()));
     }
 }
 
@@ -216,29 +217,31 @@ void OrderChecker::seen_ended_streams(std::size_t device, const OrderClock& ende
 
 std::string OrderChecker::stream_text(std::uint64_t stream) const {
     const auto found = streams_.find(stream);
-    const std::string number = "stream " + std::to_string(stream);
-    return found == streams_.end() ? number : number + " of " + named(*found->second->device);
+    const std::string number = composed("stream {}", stream);
+    return found == streams_.end() ? number : composed("{} of {}", number, named(*found->second->device));
 }
 
 std::string OrderChecker::text(const OrderUse& use) const {
     const std::string who = use.kernel != nullptr ? argument_text(*use.kernel, use.argument) : std::string(use.name);
-    const std::string where =
-        use.position == 0 ? " of the capture" : " (position " + std::to_string(use.position) + ")";
+    const std::string where = use.position == 0 ? " of the capture" : composed(" (position {})", use.position);
     const char* const deed = use.concurrent ? " uses concurrently" : use.writes ? " writes" : " reads";
-    return who + deed + " on " + stream_text(use.stream) + where;
+    return composed("{}{} on {}{}", who, deed, stream_text(use.stream), where);
 }
 
 Error OrderChecker::refusal(const OrderUse& earlier, const OrderUse& later, const OrderClock& besides) const {
     const std::uint64_t known = later.position == 0 ? 0 : book_.known(later.stream, earlier.stream, besides);
-    const std::string later_stream = "stream " + std::to_string(later.stream);
-    const std::string earlier_stream = "stream " + std::to_string(earlier.stream);
-    const std::string order = known == 0 ? "; nothing orders the two"
-                                         : "; the two are ordered only up to position " + std::to_string(known) +
-                                               ": the event, or the wait, stands before the earlier use";
-    return {Code::not_ordered, text(later) + " a buffer that " + text(earlier) + order,
-            "let " + later_stream + " wait for " + earlier_stream +
-                " in between: later.wait_stream(earlier), or an event that the earlier stream records behind its use "
-                "and the later one waits for"};
+    const std::string later_stream = composed("stream {}", later.stream);
+    const std::string earlier_stream = composed("stream {}", earlier.stream);
+    const std::string order =
+        known == 0
+            ? "; nothing orders the two"
+            : composed(
+                  "; the two are ordered only up to position {}: the event, or the wait, stands before the earlier use",
+                  known);
+    return {Code::not_ordered, composed("{} a buffer that {}{}", text(later), text(earlier), order),
+            composed("let {} wait for {} in between: later.wait_stream(earlier), or an event that the earlier stream "
+                     "records behind its use and the later one waits for",
+                     later_stream, earlier_stream)};
 }
 
 bool OrderChecker::first_time(const OrderUse& earlier, const OrderUse& later) {

@@ -2,6 +2,7 @@
 #include "piece_release.hpp"
 
 #include "access_rules.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "memory_pool_state.hpp"
 #include "process.hpp"
@@ -68,7 +69,7 @@ rules::DriverUse free_use(const Piece& piece) {
 
 // What a caller that has gone was to be told.
 void keep(DeviceState& device, Piece piece, const Error& why, std::string_view when) {
-    device.config->say(Severity::warning, "releasing memory " + std::string(when) + ": " + why.text());
+    device.config->say(Severity::warning, composed("releasing memory {}: {}", when, why.text()));
     if (piece.pool) {
         // Work still runs that it cannot be freed behind: the books keep it until the device closes (R5).
         if (piece.block.id != 0) return device.books->ledger.put_back(device.index, piece);
@@ -175,17 +176,18 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
         if (device.is_lost()) {
             keep_mappings(piece);
         } else if (!still_has(*given)) {
-            device.config->say(Severity::warning, "released memory was gone already: " + why.text());
+            device.config->say(Severity::warning, composed("released memory was gone already: {}", why.text()));
         } else {
             if (piece.adopted && piece.adopted->registered) {
                 return Error(why.code(),
-                             std::string(why.message()) +
-                                 "; the driver still has the memory registered, and nothing has changed",
+                             composed("{}; the driver still has the memory registered, and nothing has changed",
+                                      why.message()),
                              "release it again, or let the buffer go: the runtime then tries again, and tells the "
                              "memory's owner when the driver has let go")
                     .from_call(why.call(), why.driver_code());
             }
-            device.config->say(Severity::warning, "released memory is kept until the driver takes it: " + why.text());
+            device.config->say(Severity::warning,
+                               composed("released memory is kept until the driver takes it: {}", why.text()));
             device.unreturned.add(std::exchange(piece, {}));
             return {};
         }
@@ -232,7 +234,7 @@ void free_at_end(DeviceState& device, Piece piece) {
     }
     if (!given || !given->ok()) {
         const Error why = given ? device.failure(*given, "releasing memory") : given.error();
-        device.config->say(Severity::warning, "closing a device: " + why.text());
+        device.config->say(Severity::warning, composed("closing a device: {}", why.text()));
         const bool still = !given || still_has(*given);
         if (still && !device.is_lost() && piece.adopted && piece.adopted->registered) {
             device.config->say(Severity::error,
@@ -243,7 +245,7 @@ void free_at_end(DeviceState& device, Piece piece) {
         if (still) keep_mappings(piece);
     }
     if (Result<void> done = finish(device, piece); !done) {
-        device.config->say(Severity::warning, "closing a device: " + done.error().text());
+        device.config->say(Severity::warning, composed("closing a device: {}", done.error().text()));
     }
 }
 

@@ -1,6 +1,7 @@
 // Recording: what follows what in a capture of several streams, and how it ends on all of them.
 #include "recording.hpp"
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "stream_state.hpp"
 
@@ -27,9 +28,9 @@ Error unjoined_error(const std::vector<std::uint64_t>& streams) {
     }
     const bool one = streams.size() == 1;
     return {Code::capture_error,
-            std::string(one ? "stream " : "streams ") + which +
-                " joined the capture and did not come back: the stream that it began on does not wait for all of " +
-                (one ? "its" : "their") + " work",
+            composed("{}{} joined the capture and did not come back: the stream that it began on does not wait for all "
+                     "of {} work",
+                     one ? "stream " : "streams ", which, (one ? "its" : "their")),
             "before end(), record an event on each stream that joined and let the first stream wait for it "
             "(wait_stream does both)"};
 }
@@ -273,7 +274,7 @@ Result<void> StreamState::refuse_captured(const char* what) {
         if (!elsewhere) return std::move(elsewhere).error();
         if (*elsewhere == 0) return {};
     }
-    return Error(Code::capture_error, std::string(what) + " while the stream is captured",
+    return Error(Code::capture_error, composed("{} while the stream is captured", what),
                  "end the capture first; launches, copies between buffers and fills are recorded");
 }
 

@@ -4,6 +4,7 @@
 #include <isthmus/stream.hpp>
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "recording.hpp"
 #include "timed_lock.hpp"
 #include "wait_pause.hpp"
@@ -193,9 +194,8 @@ Result<std::unique_lock<std::mutex>> StreamState::lock_within(Wait& wait, const 
     const char* const given = giving_.load(std::memory_order_relaxed);
     return Error(
         wait.refuse ? Code::not_ready : Code::timed_out,
-        std::string(what) + " could not go on: another thread stands in the driver with " +
-            (given != nullptr ? "'" + std::string(given) + "'" : std::string("a call")) + " for stream " +
-            std::to_string(id),
+        composed("{} could not go on: another thread stands in the driver with {} for stream {}", what,
+                 (given != nullptr ? composed("'{}'", given) : std::string("a call")), id),
         "a queue that is full behind a kernel that hangs lets nobody in, and only ending the process frees the "
         "device; otherwise allow a longer wait, or give the stream less at once");
 }
@@ -343,13 +343,13 @@ Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t po
     if (issued - position < names_.size()) {
         operation = names_[position % names_.size()].load(std::memory_order_relaxed);
     }
-    const std::string who = std::string(operation != nullptr ? operation : "an operation") + " (position " +
-                            std::to_string(position) + " of stream " + std::to_string(id) + ")";
+    const std::string who =
+        composed("{} (position {} of stream {})", operation != nullptr ? operation : "an operation", position, id);
     if (wait.refuse) {
-        return Error(Code::not_ready, who + " is still running and waiting was ruled out",
+        return Error(Code::not_ready, composed("{} is still running and waiting was ruled out", who),
                      "ask again later, or allow a wait");
     }
-    return Error(Code::timed_out, who + " has not finished within " + std::to_string(timeout.count() / 1000) + " µs",
+    return Error(Code::timed_out, composed("{} has not finished within {} µs", who, timeout.count() / 1000),
                  "give a longer timeout if the kernel is meant to take that long; otherwise it hangs, and only "
                  "ending the process frees the device");
 }

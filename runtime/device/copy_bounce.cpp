@@ -1,6 +1,7 @@
 // CopyBounce: taking, sharing and giving back pinned pieces.
 #include "copy_bounce.hpp"
 
+#include "composed.hpp"
 #include "device_session.hpp"
 
 #include <algorithm>
@@ -142,7 +143,8 @@ void CopyBounce::close(DeviceSession& device) {
     for (const platform::Allocation& memory : abandoned_) {
         const platform::Status status = device.driver->memory().release(memory, platform::StreamHandle::none);
         if (status.ok() || device.is_lost()) continue;
-        device.config->say(Severity::warning, "closing a device: " + device.failure(status, "releasing memory").text());
+        device.config->say(Severity::warning,
+                           composed("closing a device: {}", device.failure(status, "releasing memory").text()));
     }
     abandoned_.clear();
     memory_ = {};

@@ -3,6 +3,7 @@
 
 #include <platform/detect.hpp>
 
+#include "composed.hpp"
 #include "export_finding_rules.hpp"
 #include "litmus_rules.hpp"
 
@@ -40,18 +41,20 @@ DeviceSession::DeviceSession(std::shared_ptr<const RuntimeConfig> shared, std::u
       synchronous(driver->synchronous()) {}
 
 Error DeviceSession::refusal(rules::PublicCall call, std::string_view what) const {
-    const std::string refused = std::string(what.empty() ? rules::rule_of(call).subject : what) + " was refused: ";
+    const std::string refused = composed("{} was refused: ", what.empty() ? rules::rule_of(call).subject : what);
     switch (rules::bar_of(call, circumstances())) {
         case rules::Bar::forked:
-            return {Code::forked, refused + "this runtime was opened before fork()",
+            return {Code::forked, composed("{}this runtime was opened before fork()", refused),
                     "open a Runtime in the child itself, or start the child before opening one"};
         case rules::Bar::host_function:
-            return {Code::not_permitted, refused + "the call came from a host function, where the driver takes none",
+            return {Code::not_permitted,
+                    composed("{}the call came from a host function, where the driver takes none", refused),
                     "let the host function tell another thread, which makes the call"};
         default: break;  // a call that the rule takes on a lost device may still say that it is lost
     }
     return Error(Code::device_lost,
-                 refused + named(*this) + " reported a fault from which the driver does not recover in this process",
+                 composed("{}{} reported a fault from which the driver does not recover in this process", refused,
+                          named(*this)),
                  "read what host memory holds, then end the process and start again; run the failing kernel under "
                  "compute-sanitizer")
         .from_call("latched", lost_code());
@@ -70,7 +73,7 @@ platform::Status DeviceSession::resolve(const KernelInfo& kernel, platform::Func
 
 Error DeviceSession::failure(const platform::Status& status, std::string_view what) {
     if (status.call == beside_a_service) {
-        return services.refusal(rules::DriverUse::load_code, std::string(what) + ", whose code is not loaded yet,");
+        return services.refusal(rules::DriverUse::load_code, composed("{}, whose code is not loaded yet,", what));
     }
     if (status.code == Code::device_lost) {
         int none = 0;
@@ -83,7 +86,7 @@ Error DeviceSession::failure(const platform::Status& status, std::string_view wh
 }
 
 std::string named(const DeviceSession& device) {
-    return std::string(device.driver->facts().name) + " (device " + std::to_string(device.index) + ")";
+    return composed("{} (device {})", device.driver->facts().name, device.index);
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -1,6 +1,8 @@
 // RunningServices: counting, refusing and putting off.
 #include "running_services.hpp"
 
+#include "composed.hpp"
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -20,11 +22,10 @@ Error RunningServices::refusal(rules::DriverUse use, std::string_view what) {
     std::string service = "a service";
     {
         const std::lock_guard lock(mutex_);
-        if (!services_.empty()) service = "the service '" + services_.front().name + "'";
+        if (!services_.empty()) service = composed("the service '{}'", services_.front().name);
     }
     return {Code::in_use,
-            std::string(what) + " was refused while " + service +
-                " runs, because it would wait for it: " + std::string(answer.reason),
+            composed("{} was refused while {} runs, because it would wait for it: {}", what, service, answer.reason),
             std::string(answer.remedy)};
 }
 
@@ -95,10 +96,12 @@ Result<std::uint64_t> RunningServices::begin(const std::string& name, const Dead
         const Wait left = deadline.left();
         if (left.refuse || left.timeout == std::chrono::nanoseconds(0)) {
             remove(id);  // what was put off meanwhile waits no more
-            return Error(Code::timed_out,
-                         "the service '" + name + "' was not started beside another thread that is " +
-                             std::string(call->deed) + ", and would then wait for it: " + std::string(call->reason),
-                         "start the service when no other work is under way, or allow longer waits");
+            return Error(
+                Code::timed_out,
+                composed(
+                    "the service '{}' was not started beside another thread that is {}, and would then wait for it: {}",
+                    name, call->deed, call->reason),
+                "start the service when no other work is under way, or allow longer waits");
         }
         const std::chrono::nanoseconds pause = pause_after(policy, Clock::now() - begin);
         if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, *left.timeout));

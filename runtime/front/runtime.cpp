@@ -3,6 +3,7 @@
 
 #include <platform/driver_list.hpp>
 
+#include "composed.hpp"
 #include "current_scopes.hpp"
 #include "device_state.hpp"
 #include "export_finding_rules.hpp"
@@ -48,8 +49,7 @@ void say_unused(const detail::RuntimeState& state, std::string_view what, const 
             if (!applies && finding.device == device->state()->driver->facts().uuid) reason = applies.reason;
         }
         if (used) continue;
-        state.config->say(Severity::warning,
-                          std::string(what) + finding.device.text() + " is not used: " + std::string(reason));
+        state.config->say(Severity::warning, composed("{}{} is not used: {}", what, finding.device.text(), reason));
     }
 }
 
@@ -83,7 +83,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     state->books = books;
     state->cuda_absence = std::move(opened.cuda_absence);
     if (options.use_cuda && state->cuda_absence) {
-        config->say(Severity::info, "no CUDA: " + state->cuda_absence->text());
+        config->say(Severity::info, composed("no CUDA: {}", state->cuda_absence->text()));
     }
     for (std::unique_ptr<platform::Driver>& driver : opened.drivers) {
         const std::size_t index = state->devices.size();
@@ -121,10 +121,10 @@ std::size_t Runtime::device_count() const noexcept {
 
 Result<Device*> Runtime::device(std::size_t index) noexcept {
     if (index < state_->devices.size()) return state_->devices[index].get();
-    return Error(Code::invalid_argument,
-                 "there is no device " + std::to_string(index) + "; this machine has " +
-                     std::to_string(state_->devices.size()) + ", the CPU included",
-                 "ask device_count()");
+    return Error(
+        Code::invalid_argument,
+        composed("there is no device {}; this machine has {}, the CPU included", index, state_->devices.size()),
+        "ask device_count()");
 }
 
 Result<Device*> Runtime::device(const Uuid& uuid) {
@@ -133,7 +133,7 @@ Result<Device*> Runtime::device(const Uuid& uuid) {
             if (device->state()->driver->facts().uuid == uuid) return device.get();
         }
     }
-    return Error(Code::invalid_argument, "no device of this process is " + uuid.text(),
+    return Error(Code::invalid_argument, composed("no device of this process is {}", uuid.text()),
                  "ask each device's facts(); CUDA_VISIBLE_DEVICES, or the container, may hide it");
 }
 

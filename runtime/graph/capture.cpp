@@ -2,6 +2,7 @@
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "graph_state.hpp"
 #include "stream_state.hpp"
@@ -82,7 +83,8 @@ Capture::~Capture() {
     const std::shared_ptr<detail::DeviceState> device = recording_->device;
     Result<Graph> thrown_away = end();
     if (recording_ && !device->config->forked()) detail::give_up_recording(*std::exchange(recording_, nullptr));
-    if (!thrown_away) device->config->say(Severity::warning, "a capture given up: " + thrown_away.error().text());
+    if (!thrown_away)
+        device->config->say(Severity::warning, composed("a capture given up: {}", thrown_away.error().text()));
 }
 
 }  // namespace isthmus::inline v0

@@ -2,6 +2,7 @@
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>
 
+#include "composed.hpp"
 #include "condition_kernel.hpp"
 #include "device_state.hpp"
 #include "graph_state.hpp"
@@ -45,7 +46,7 @@ Result<std::shared_ptr<detail::StreamState>> origin_of(detail::Recording* record
 Result<void> takes_part(const detail::Recording* recording, detail::StreamState& stream) {
     if (recording == nullptr) return capture_is_over();
     if (stream.recording_id() == recording->id) return {};
-    return Error(Code::capture_error, "stream " + std::to_string(stream.id) + " takes no part in this capture",
+    return Error(Code::capture_error, composed("stream {} takes no part in this capture", stream.id),
                  "let it wait for an event of the capture first: it joins by that");
 }
 
@@ -116,7 +117,7 @@ Result<void> refuse_word(const detail::StreamState& stream, const std::shared_pt
     }
     if (word->path == LaunchPath::refuse || !stream.device->reaches(word->kind)) {
         return Error(Code::not_accessible,
-                     "the device cannot read the word that decides: it is " + std::string(name(word->kind)) + " memory",
+                     composed("the device cannot read the word that decides: it is {} memory", name(word->kind)),
                      "use device, pinned or shared memory");
     }
     return {};
@@ -139,7 +140,7 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
         constexpr rules::DriverUse use = rules::DriverUse::load_code;
         loading = stream.device->services.enter(use);
         if (!loading) {
-            const std::string asked = std::string(what) + ", whose condition's code is not loaded yet,";
+            const std::string asked = composed("{}, whose condition's code is not loaded yet,", what);
             return stream.device->services.refusal(use, asked);
         }
     }
@@ -162,15 +163,15 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
     });
     if (issued) return {};
     if (status.code != Code::unsupported) return std::move(issued).error();
-    return Error(Code::unsupported, std::string(what) + " within a graph: this driver has no conditional nodes",
+    return Error(Code::unsupported, composed("{} within a graph: this driver has no conditional nodes", what),
                  "update the driver to CUDA 12.3 or newer; or launch an instance again from the host, or let kernels "
                  "return early");
 }
 
-Result<void> Capture::loop_while(const Buffer<std::int32_t>& word, const Graph& body) {
+Result<void> Capture::loop_while(const TypedBuffer<std::int32_t>& word, const Graph& body) {
     return append_conditional(word.state(), body, true);
 }
-Result<void> Capture::run_if(const Buffer<std::int32_t>& word, const Graph& body) {
+Result<void> Capture::run_if(const TypedBuffer<std::int32_t>& word, const Graph& body) {
     return append_conditional(word.state(), body, false);
 }
 
@@ -184,7 +185,7 @@ Result<detail::NodeName> Capture::launch_packed(const Stream* on, const LaunchOp
     if (Result<void> part = takes_part(recording_.get(), **stream); !part) return std::move(part).error();
     if (extent.x == 0 || extent.y == 0 || extent.z == 0) {
         return Error(Code::invalid_argument,
-                     "kernel '" + std::string(kernel.name) + "' was given an empty index space, which makes no node",
+                     composed("kernel '{}' was given an empty index space, which makes no node", kernel.name),
                      "leave it out of the graph, or give it at least one item");
     }
     Result<std::uint32_t> at = detail::launch_for_node(**stream, options, kernel, extent, pack, arguments, count);

@@ -3,6 +3,7 @@
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "graph_dot.hpp"
 #include "graph_state.hpp"
@@ -173,7 +174,8 @@ InstanceState::~InstanceState() {
     replaced.push_back(std::move(made));
     for (Made& one : replaced) {
         if (Result<void> waited = one.wait_for(); !waited) {
-            one.from->device->config->say(Severity::error, "a graph instance was given up: " + waited.error().text());
+            one.from->device->config->say(Severity::error,
+                                          composed("a graph instance was given up: {}", waited.error().text()));
             process::keep_until_exit(std::make_shared<Made>(std::move(one)));
         } else {
             one.destroy();
@@ -216,7 +218,7 @@ Result<void> open_all(const detail::GraphUses& uses, std::vector<detail::ViewSco
         Result<detail::ViewScope> scope = detail::open_for_launch(*entry.held.buffer, entry.held.use);
         if (!scope) {
             return Error(scope.error().code(),
-                         "a buffer of the graph cannot be used now: " + std::string(scope.error().message()),
+                         composed("a buffer of the graph cannot be used now: {}", scope.error().message()),
                          std::string(scope.error().remedy()));
         }
         scopes.push_back(std::move(scope).value());
@@ -269,7 +271,7 @@ detail::DotOperation drawn(const detail::DriverGraph& graph, const detail::Recor
         (void)std::snprintf(where, sizeof where, "0x%" PRIx64, static_cast<std::uint64_t>(address));
         node.arguments.push_back(
             {node.kernel ? std::string(parameter_name(*operation.kernel, use.argument)) : std::string(), use.use,
-             std::to_string(buffer.bytes) + " bytes of " + detail::described(buffer) + " at " + where});
+             composed("{} bytes of {} at {}", buffer.bytes, detail::described(buffer), where)});
     }
     return node;
 }
@@ -285,7 +287,7 @@ std::string Graph::dot() const {
     for (const detail::RecordedOperation& operation : state_->operations) {
         operations.push_back(drawn(*state_->driver, operation));
     }
-    return detail::graph_dot("graph " + std::to_string(state_->driver->id), operations);
+    return detail::graph_dot(composed("graph {}", state_->driver->id), operations);
 }
 
 Result<GraphInstance> Graph::instantiate() const {

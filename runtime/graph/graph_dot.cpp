@@ -1,6 +1,8 @@
 // graph_dot: nodes, their labels and edges.
 #include "graph_dot.hpp"
 
+#include "composed.hpp"
+
 namespace isthmus::inline v0::detail {
 namespace {
 
@@ -27,7 +29,7 @@ std::string label_of(const DotOperation& operation) {
         line.append(line.empty() ? "" : ": ").append(text_of(argument.use)).append(" ").append(argument.buffer);
         append_line(label, line);
     }
-    append_line(label, "stream " + std::to_string(operation.stream) + ", " + operation.device);
+    append_line(label, composed("stream {}, {}", operation.stream, operation.device));
     return label;
 }
 

@@ -1,6 +1,7 @@
 // GraphInstance::set_arguments: one kernel of an instance gets other arguments, as a launch would take them.
 #include <isthmus/graph.hpp>
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "graph_state.hpp"
 #include "kernel_argument.hpp"
@@ -28,7 +29,7 @@ Error node_of_another() {
 
 Error node_without_name(const KernelInfo& kernel) {
     return {Code::unsupported,
-            "kernel '" + std::string(kernel.name) + "' has a node that the driver did not name when it was recorded",
+            composed("kernel '{}' has a node that the driver did not name when it was recorded", kernel.name),
             "instantiate the graph that the node was recorded in"};
 }
 
@@ -37,25 +38,25 @@ Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& k
                               std::size_t count, const detail::Judgement& judged) {
     if (!judged.staged.empty()) {
         return Error(Code::not_accessible,
-                     detail::argument_text(kernel, judged.staged.front().argument) +
-                         " would have to be copied around the kernel, and a graph's node does not do that",
+                     composed("{} would have to be copied around the kernel, and a graph's node does not do that",
+                              detail::argument_text(kernel, judged.staged.front().argument)),
                      "pass memory that the device reaches");
     }
     for (std::uint32_t at = 0; at < count; ++at) {
         if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
         const BufferState& buffer = **arguments[at].buffer;
         if (buffer.recorded_in != 0 && buffer.recorded_in != instance.as_of->id) {
-            return Error(
-                Code::not_accessible,
-                detail::argument_text(kernel, at) + " is memory of another graph, which exists for its work only",
-                "copy what you need of it into a buffer within the capture");
+            return Error(Code::not_accessible,
+                         composed("{} is memory of another graph, which exists for its work only",
+                                  detail::argument_text(kernel, at)),
+                         "copy what you need of it into a buffer within the capture");
         }
         // The CPU device's launch of the graph opens it as a host view does, and so takes it over.
         if (buffer.path == LaunchPath::attach && !instance.device->synchronous) {
             return Error(Code::capture_error,
-                         detail::argument_text(kernel, at) +
-                             " is managed memory, which belongs to one side at a time on this machine: a graph cannot "
-                             "hand it over",
+                         composed("{} is managed memory, which belongs to one side at a time on this machine: a graph "
+                                  "cannot hand it over",
+                                  detail::argument_text(kernel, at)),
                          "use pinned memory in graphs");
         }
     }
@@ -117,7 +118,7 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     if (Result<void> well = instance.made.from->usable("setting the arguments of a graph's kernel"); !well) return well;
     if (extent.x == 0 || extent.y == 0 || extent.z == 0) {
         return Error(Code::invalid_argument,
-                     "kernel '" + std::string(kernel.name) + "' was given an empty index space, which no node can have",
+                     composed("kernel '{}' was given an empty index space, which no node can have", kernel.name),
                      "give it at least one item, and let the kernel return where there is nothing to do");
     }
     DeviceState& device = *instance.as_of->device_at(operation.device);
@@ -134,8 +135,9 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
         if (!captures.is_resolved_for_nodes(kernel)) {
             loading = device.services.try_enter(use);
             if (!loading) {
-                return device.services.refusal(use, "setting the arguments of kernel '" + std::string(kernel.name) +
-                                                        "', whose code for nodes is not loaded yet,");
+                return device.services.refusal(
+                    use, composed("setting the arguments of kernel '{}', whose code for nodes is not loaded yet,",
+                                  kernel.name));
             }
         }
         const platform::Status found = captures.resolve_for_nodes(kernel, operation.function);

@@ -1,6 +1,7 @@
 // GraphInstance::update: an instance does what another graph says, in place where the driver can, or made anew.
 #include <isthmus/graph.hpp>
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "graph_state.hpp"
 #include "stream_state.hpp"
@@ -13,15 +14,14 @@ namespace detail {
 
 std::string shape_difference(const std::vector<InstanceOperation>& ours, const std::vector<RecordedOperation>& theirs) {
     if (ours.size() != theirs.size()) {
-        return "the graphs have " + std::to_string(ours.size()) + " and " + std::to_string(theirs.size()) +
-               " operations";
+        return composed("the graphs have {} and {} operations", ours.size(), theirs.size());
     }
     for (std::size_t at = 0; at < ours.size(); ++at) {
-        const std::string which = "operation " + std::to_string(at) + " ";
+        const std::string which = composed("operation {} ", at);
         if ((ours[at].kernel == nullptr) != (theirs[at].kernel == nullptr)) {
-            return which + "is a kernel in one graph only ('" + ours[at].name + "' and '" + theirs[at].name + "')";
+            return composed("{}is a kernel in one graph only ('{}' and '{}')", which, ours[at].name, theirs[at].name);
         }
-        if (ours[at].after != theirs[at].after) return which + "follows other operations";
+        if (ours[at].after != theirs[at].after) return composed("{}follows other operations", which);
     }
     return {};
 }

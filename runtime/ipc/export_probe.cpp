@@ -3,6 +3,7 @@
 
 #include <isthmus/device.hpp>
 
+#include "composed.hpp"
 #include "export_finding_rules.hpp"
 #include "virtual_memory_state.hpp"
 
@@ -51,7 +52,7 @@ Result<ExportFinding> failed_at(ExportStep step, Error&& why, ExportFinding find
 Result<ExportFinding> probe_export(const Device& device, ExportKinds kind) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     if (!rules::feature_of(kind)) {
-        return Error(Code::invalid_argument, std::string(trying) + ": exactly one kind of handle is tried at a time",
+        return Error(Code::invalid_argument, composed("{}: exactly one kind of handle is tried at a time", trying),
                      "ExportKinds::posix_fd or ExportKinds::fabric");
     }
     if (Result<void> now = detail::may_change_memory(*owner, trying); !now) return std::move(now).error();

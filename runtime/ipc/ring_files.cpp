@@ -1,6 +1,8 @@
 // The line between two processes, and descriptors as they come from elsewhere.
 #include "ring_files.hpp"
 
+#include "composed.hpp"
+
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -22,9 +24,8 @@ Result<SharedRingDescriptor> SharedRingDescriptor::received(std::span<const std:
                                                             std::vector<FileDescriptor> fds) {
     if (bytes.size() != size_bytes || fds.size() != fd_count) {
         return Error(Code::invalid_argument,
-                     "a shared frame ring's descriptor is " + std::to_string(size_bytes) + " bytes and " +
-                         std::to_string(fd_count) + " file descriptors, not " + std::to_string(bytes.size()) + " and " +
-                         std::to_string(fds.size()),
+                     composed("a shared frame ring's descriptor is {} bytes and {} file descriptors, not {} and {}",
+                              size_bytes, fd_count, bytes.size(), fds.size()),
                      "send what SharedFrameRing::admit() gave, all of it");
     }
     Bytes own{};

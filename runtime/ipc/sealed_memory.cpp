@@ -1,6 +1,7 @@
 // Making a memfd that keeps its size, and believing nothing of one that came from elsewhere.
 #include "sealed_memory.hpp"
 
+#include "composed.hpp"
 #include "system_words.hpp"
 
 #include <fcntl.h>
@@ -31,7 +32,7 @@ Error system_failure(const char* call, int error, const std::string& what) {
                       : error == EPERM  ? Code::not_permitted
                       : error == EACCES ? Code::not_permitted
                                         : Code::system_error;
-    return Error(code, what + ": " + system_words(error),
+    return Error(code, composed("{}: {}", what, system_words(error)),
                  limit    ? "close descriptors, or raise the limit of open files (ulimit -n)"
                  : memory ? "ask for less, or release memory"
                           : "see the error of the system")
@@ -43,7 +44,7 @@ namespace {
 constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Error not_as_said(const std::string& what) {
-    return {Code::peer_broke_rules, "a descriptor from another process was refused: " + what,
+    return {Code::peer_broke_rules, composed("a descriptor from another process was refused: {}", what),
             "memory that SealedMemory::create() made, sent with its size, by the same version of the library"};
 }
 
@@ -52,7 +53,7 @@ Error not_as_said(const std::string& what) {
 Result<SealedMemory> SealedMemory::create(std::size_t bytes, const char* name, const platform::os::ProcessCalls& calls,
                                           SealedFor writers) {
     if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
-        return Error(Code::invalid_argument, std::to_string(bytes) + " bytes of shared memory were asked for",
+        return Error(Code::invalid_argument, composed("{} bytes of shared memory were asked for", bytes),
                      "at least one byte, and no more than an address space has");
     }
     // Systems may demand that a memfd can never be executed (vm.memfd_noexec); older ones do not know the flag.
@@ -62,7 +63,7 @@ Result<SealedMemory> SealedMemory::create(std::size_t bytes, const char* name, c
     FileDescriptor fd(number);
     // New pages of a memfd are zeros, and nobody else has this one yet.
     if (calls.ftruncate(fd.get(), static_cast<std::int64_t>(bytes)) != 0) {
-        return system_failure("ftruncate", errno, std::to_string(bytes) + " bytes of shared memory were asked for");
+        return system_failure("ftruncate", errno, composed("{} bytes of shared memory were asked for", bytes));
     }
     // Mapped first: the maker's mapping is the one that the seal against writing leaves alone.
     SealedMemory memory;
@@ -81,7 +82,7 @@ Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes, 
                                           SealedFor writers) {
     if (!fd) return not_as_said("it is none");
     if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
-        return not_as_said("its size is said to be " + std::to_string(bytes) + " bytes");
+        return not_as_said(composed("its size is said to be {} bytes", bytes));
     }
     // Seals first: what the rest finds can then change no more. Pipes, sockets, devices and files on disk have none.
     const int seals = calls.fcntl(fd.get(), F_GET_SEALS, 0);
@@ -104,8 +105,7 @@ Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes, 
     struct stat facts {};
     if (calls.fstat(fd.get(), &facts) != 0) return system_failure("fstat", errno, "a descriptor could not be checked");
     if (facts.st_size < 0 || static_cast<std::uint64_t>(facts.st_size) != bytes) {
-        return not_as_said("it has " + std::to_string(facts.st_size) + " bytes, and " + std::to_string(bytes) +
-                           " were said");
+        return not_as_said(composed("it has {} bytes, and {} were said", facts.st_size, bytes));
     }
     SealedMemory memory;
     const bool writable = writers == SealedFor::both;
@@ -119,7 +119,7 @@ Result<void> SealedMemory::map(FileDescriptor fd, std::size_t bytes, const platf
     const int protection = PROT_READ | (writable ? PROT_WRITE : 0);
     void* data = calls.mmap(nullptr, bytes, protection, MAP_SHARED, fd.get(), 0);
     if (data == MAP_FAILED)
-        return system_failure("mmap", errno, std::to_string(bytes) + " bytes of shared memory could not be mapped");
+        return system_failure("mmap", errno, composed("{} bytes of shared memory could not be mapped", bytes));
     fd_ = std::move(fd);
     data_ = static_cast<std::byte*>(data);
     bytes_ = bytes;

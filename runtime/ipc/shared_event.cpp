@@ -3,6 +3,7 @@
 
 #include <isthmus/device.hpp>
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "shared_event_bytes.hpp"
@@ -50,7 +51,7 @@ Error not_opened(detail::DeviceState& device, const platform::Status& status) {
                                  ? "importing an event was refused: it is one of this very process"
                                  : "importing an event was refused: the handle is none of this driver's, or its event "
                                    "is gone";
-    return Error(Code::invalid_argument, what + (" (" + std::string(why.message()) + ")"),
+    return Error(Code::invalid_argument, what + (composed(" ({})", why.message())),
                  why.driver_code() == same_process
                      ? "use the event itself, or a copy of it"
                      : "send what export_event() gave to a process on the same driver, and keep the exporter's event")
@@ -89,13 +90,13 @@ Result<Event> import_event(const Device& device, const SharedEventDescriptor& de
     if (owner->bars(rules::PublicCall::import_event)) return owner->refusal(rules::PublicCall::import_event);
     const Capability& capability = owner->capabilities.feature(Feature::ipc_events);
     if (!capability) {
-        return Error(Code::unsupported, std::string(importing) + " was refused: " + capability.reason, by_message);
+        return Error(Code::unsupported, composed("{} was refused: {}", importing, capability.reason), by_message);
     }
     const SharedEventFacts& facts = descriptor.facts();
     if (!(facts.device == owner->driver->facts().uuid)) {
         return Error(Code::wrong_device,
-                     "importing an event was refused: it is one of " + facts.device.text() + ", and this device is " +
-                         owner->driver->facts().uuid.text(),
+                     composed("importing an event was refused: it is one of {}, and this device is {}",
+                              facts.device.text(), owner->driver->facts().uuid.text()),
                      "import it with Runtime::device(descriptor.facts().device), whose streams may wait for it");
     }
     const Result<rules::DecodedEvent> decoded = rules::decode_shared_event(descriptor.bytes());

@@ -4,6 +4,7 @@
 
 #include "allocation.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "memory_source.hpp"
 #include "piece_release.hpp"
@@ -67,10 +68,11 @@ Error not_opened(DeviceState& device, const platform::Status& status) {
     constexpr int same_process = 201;
     const bool own = why.driver_code() == same_process;
     return Error(Code::invalid_argument,
-                 std::string(own ? "importing memory was refused: it is this very process's own ("
-                                 : "importing memory was refused: the handle is none of this driver's, or its exporter "
-                                   "gave the memory up (") +
-                     std::string(why.message()) + ")",
+                 composed("{}{})",
+                          own ? "importing memory was refused: it is this very process's own ("
+                              : "importing memory was refused: the handle is none of this driver's, or its exporter "
+                                "gave the memory up (",
+                          why.message()),
                  own ? "use the buffer that was exported"
                      : "send what export_memory() gave to a process on the same driver, and keep the exporter's buffer")
         .from_call(why.call(), why.driver_code());
@@ -85,9 +87,9 @@ Result<void> check_against(DeviceState& device, std::uint64_t address, const Sha
         return {};
     }
     return Error(Code::invalid_argument,
-                 "importing memory was refused: the handle is for " + std::to_string(told.bytes) + " bytes of device " +
-                     std::to_string(told.ordinal) + ", and its descriptor says " + std::to_string(facts.mapped_bytes) +
-                     " of this one",
+                 composed("importing memory was refused: the handle is for {} bytes of device {}, and its descriptor "
+                          "says {} of this one",
+                          told.bytes, told.ordinal, facts.mapped_bytes),
                  "send the bytes of one export_memory(), unchanged");
 }
 
@@ -109,10 +111,9 @@ Result<MadeExportable> make_shared_legacy(const std::shared_ptr<DeviceState>& ow
     if (Result<SharedMemoryDescriptor> tried = describe_at(*owner, state->device_address, *facts); !tried) {
         if (tried.code() != Code::unsupported) return std::move(tried).error();
         return Error(Code::unsupported,
-                     std::string(making) +
-                         " was refused: this device has neither file descriptors nor a fabric for "
-                         "it, and the driver gives no older handle (" +
-                         std::string(tried.error().message()) + ")",
+                     composed("{} was refused: this device has neither file descriptors nor a fabric for it, and the "
+                              "driver gives no older handle ({})",
+                              making, tried.error().message()),
                      "declare that CPUs see it (ExportableOptions::seen_by): shared memory of the host works on every "
                      "machine")
             .from_call(tried.error().call(), tried.error().driver_code());

@@ -7,6 +7,7 @@
 
 #include "buffer_memory.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "shared_host_memory.hpp"
 #include "shared_legacy_memory.hpp"
 #include "shared_memory_bytes.hpp"
@@ -29,8 +30,8 @@ Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(std::span<const 
     const std::size_t needed = rules::has_file(decoded->facts.rung) ? 1 : 0;
     if (fds.size() != needed || (needed == 1 && !fds[0])) {
         return Error(Code::invalid_argument,
-                     "memory that is shared by " + std::string(name(decoded->facts.rung)) + " comes with " +
-                         std::to_string(needed) + " file descriptors, not with " + std::to_string(fds.size()),
+                     composed("memory that is shared by {} comes with {} file descriptors, not with {}",
+                              name(decoded->facts.rung), needed, fds.size()),
                      "send what export_memory() gave, all of it");
     }
     Bytes own{};
@@ -99,7 +100,7 @@ Result<SharingRung> rung_for(const DeviceState& device, const ExportableOptions&
         mapped && device.capabilities.has(Feature::virtual_memory) && device.capabilities.has(Feature::export_fabric);
     const rules::RungAnswer answer = rules::choose_rung(options.seen_by, end, end, !options.other_machines);
     if (answer.rung != SharingRung::none) return answer.rung;
-    return Error(Code::unsupported, std::string(making) + " was refused: " + std::string(answer.reason),
+    return Error(Code::unsupported, composed("{} was refused: {}", making, answer.reason),
                  options.other_machines ? std::string(answer.remedy)
                                         : "declare that CPUs see it (ExportableOptions::seen_by): shared memory of the "
                                           "host works on every machine");
@@ -156,9 +157,9 @@ Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemory
     Error why = device.failure(status, importing);
     if (why.code() != Code::driver_error && why.code() != Code::invalid_argument) return why;
     return Error(Code::invalid_argument,
-                 "importing memory was refused: what came with the descriptor is no memory of this driver, or its "
-                 "exporter gave it up (" +
-                     std::string(why.message()) + ")",
+                 composed("importing memory was refused: what came with the descriptor is no memory of this driver, or "
+                          "its exporter gave it up ({})",
+                          why.message()),
                  descriptor.facts().rung == SharingRung::fabric
                      ? "give both ends the same IMEX channel (`isthmus doctor --fabric-channel N` compares them), and "
                        "let the exporter hold the memory until it was imported"
@@ -287,8 +288,8 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedM
         if (mapping.error().code() != Code::unsupported) return std::move(mapping).error();
         // Nothing tells an imported handle's size, but that another one cannot be mapped (801).
         return Error(Code::invalid_argument,
-                     "importing memory was refused: it does not have the " + std::to_string(facts.mapped_bytes) +
-                         " bytes that its descriptor says",
+                     composed("importing memory was refused: it does not have the {} bytes that its descriptor says",
+                              facts.mapped_bytes),
                      "send the file descriptor and the bytes of the same export_memory()")
             .from_call(mapping.error().call(), mapping.error().driver_code());
     }
@@ -304,11 +305,11 @@ namespace {
 
 Result<void> refuse_private(const BufferState* state, const char* what) {
     if (state == nullptr) {
-        return Error(Code::invalid_handle, std::string(what) + ": the buffer is empty, moved from or already released",
+        return Error(Code::invalid_handle, composed("{}: the buffer is empty, moved from or already released", what),
                      "use the buffer that it was moved to");
     }
     if (state->shared) return {};
-    return Error(Code::invalid_argument, std::string(what) + " was refused: the buffer is of this process alone",
+    return Error(Code::invalid_argument, composed("{} was refused: the buffer is of this process alone", what),
                  "give an ExportableBuffer, or what import_memory() made");
 }
 
@@ -345,7 +346,7 @@ Result<void> invalidate_shared(BufferBase& buffer, Wait wait) {
 Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffer) {
     if (!buffer) return detail::nothing_to_export();
     const std::string_view reason = buffer.can_export().reason;
-    return Error(Code::unsupported, "exporting this buffer was refused: " + std::string(reason),
+    return Error(Code::unsupported, composed("exporting this buffer was refused: {}", reason),
                  "make it as an ExportableBuffer, or copy it into one");
 }
 

@@ -1,6 +1,7 @@
 // Sizes follow from three numbers; a descriptor says all of them, and has to say the same.
 #include "shared_memory_bytes.hpp"
 
+#include "composed.hpp"
 #include "little_endian.hpp"
 
 #include <algorithm>
@@ -14,11 +15,12 @@ constexpr std::uint32_t version = 1;
 constexpr std::uint64_t most_granularity = std::uint64_t{1} << 40;
 
 Error damaged(const std::string& field) {
-    return {Code::invalid_argument, "the descriptor of shared memory is not one that export_memory() makes: " + field,
+    return {Code::invalid_argument,
+            composed("the descriptor of shared memory is not one that export_memory() makes: {}", field),
             "take it unchanged from export_memory() of the same version of this library"};
 }
 Error refused(Code code, const std::string& why, const char* remedy) {
-    return {code, "importing memory was refused: " + why, remedy};
+    return {code, composed("importing memory was refused: {}", why), remedy};
 }
 
 bool power_of_two(std::uint64_t number) noexcept {
@@ -31,13 +33,12 @@ Result<SharedMemoryFacts> make_shared_memory(SharingRung rung, std::uint64_t byt
                                              std::uint64_t granularity_bytes, const Uuid& device) {
     if (bytes == 0 || element_bytes == 0 || bytes % element_bytes != 0 || bytes > most_shared_bytes) {
         return Error(Code::invalid_argument,
-                     std::to_string(bytes) + " bytes of elements of " + std::to_string(element_bytes) +
-                         " bytes are nothing to be shared",
+                     composed("{} bytes of elements of {} bytes are nothing to be shared", bytes, element_bytes),
                      "one element or more, and no more bytes than a machine has");
     }
     if (!power_of_two(granularity_bytes) || granularity_bytes > most_granularity) {
         return Error(Code::invalid_argument,
-                     "a granularity of " + std::to_string(granularity_bytes) + " bytes is none that memory has",
+                     composed("a granularity of {} bytes is none that memory has", granularity_bytes),
                      "as the driver tells it: a power of two");
     }
     SharedMemoryFacts facts;
@@ -73,14 +74,12 @@ static_assert(8 + 2 * 4 + 3 * 8 + 2 * 4 + 16 + 64 == SharedMemoryDescriptor::siz
 
 Result<DecodedMemory> decode_shared_memory(std::span<const std::byte> bytes) {
     if (bytes.size() != SharedMemoryDescriptor::size_bytes) {
-        return damaged("it has " + std::to_string(bytes.size()) + " bytes instead of " +
-                       std::to_string(SharedMemoryDescriptor::size_bytes));
+        return damaged(composed("it has {} bytes instead of {}", bytes.size(), SharedMemoryDescriptor::size_bytes));
     }
     LittleEndianReader from(bytes.data());
     if (from.number(8) != magic) return damaged("its magic is another one");
     if (const std::uint64_t told = from.number(4); told != version) {
-        return damaged("its version is " + std::to_string(told) + ", and this library speaks " +
-                       std::to_string(version));
+        return damaged(composed("its version is {}, and this library speaks {}", told, version));
     }
     const std::uint64_t rung = from.number(4);
     if (rung == static_cast<std::uint64_t>(SharingRung::none) || rung >= sharing_rung_count) {
@@ -112,8 +111,8 @@ namespace {
 Result<void> elements_fit(const SharedMemoryFacts& facts, const ImportingEnd& end) {
     if (end.element_bytes == facts.element_bytes) return {};
     return refused(Code::invalid_argument,
-                   "it holds elements of " + std::to_string(facts.element_bytes) + " bytes, and elements of " +
-                       std::to_string(end.element_bytes) + " were asked for",
+                   composed("it holds elements of {} bytes, and elements of {} were asked for", facts.element_bytes,
+                            end.element_bytes),
                    "import it as the type that it was exported as");
 }
 
@@ -121,8 +120,8 @@ Result<void> elements_fit(const SharedMemoryFacts& facts, const ImportingEnd& en
 Result<void> may_import_host(const SharedMemoryFacts& facts, const ImportingEnd& end) {
     if (facts.mapped_bytes > end.most_host_bytes) {
         return refused(Code::out_of_memory,
-                       "it takes " + std::to_string(facts.mapped_bytes) + " bytes of the host, and " +
-                           std::to_string(end.most_host_bytes) + " are allowed at most",
+                       composed("it takes {} bytes of the host, and {} are allowed at most", facts.mapped_bytes,
+                                end.most_host_bytes),
                        "a greater ImportOptions::most_bytes, where its exporter is trusted with that");
     }
     return elements_fit(facts, end);
@@ -153,14 +152,14 @@ Result<void> may_import(const SharedMemoryFacts& facts, const ImportingEnd& end)
     // Across a fabric it is another machine's device.
     if (facts.rung != SharingRung::fabric && !(facts.device == end.device)) {
         return refused(Code::wrong_device,
-                       "it is memory of " + facts.device.text() + ", and this device is " + end.device.text(),
+                       composed("it is memory of {}, and this device is {}", facts.device.text(), end.device.text()),
                        "import it with Runtime::device(descriptor.facts().device)");
     }
     if (Result<void> fits = elements_fit(facts, end); !fits) return fits;
     if (!power_of_two(end.granularity_bytes) || facts.mapped_bytes % end.granularity_bytes != 0) {
         return refused(Code::unsupported,
-                       std::to_string(facts.mapped_bytes) + " bytes are no multiple of this device's granularity of " +
-                           std::to_string(end.granularity_bytes),
+                       composed("{} bytes are no multiple of this device's granularity of {}", facts.mapped_bytes,
+                                end.granularity_bytes),
                        "import it with a device of the exporter's kind");
     }
     return {};

@@ -3,6 +3,7 @@
 #include <isthmus/shared_frame_ring.hpp>
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "ring_files.hpp"
 #include "sharing_rung.hpp"
@@ -37,7 +38,7 @@ struct Reader {
 Error of_system(const char* call, const char* what) {
     const int error = errno;
     const bool limit = error == EMFILE || error == ENFILE;
-    return Error(limit ? Code::system_limit : Code::system_error, std::string(what) + ": " + std::strerror(error),
+    return Error(limit ? Code::system_limit : Code::system_error, composed("{}: {}", what, std::strerror(error)),
                  limit ? "close descriptors, or raise the limit of open files (ulimit -n)"
                        : "see the error of the system")
         .from_call(call, error);
@@ -62,8 +63,9 @@ Result<void> check_rung(const Device& device, SeenBy seen) {
     const rules::RungAnswer answer = rules::choose_rung(seen, end, end, true);
     if (answer.rung == SharingRung::host_memory) return {};
     return Error(Code::unsupported,
-                 "a shared frame ring for GPUs alone is refused: its rung would be " + std::string(name(answer.rung)) +
-                     " (" + std::string(answer.reason) + "), and rings stand on shared memory of the host only",
+                 composed("a shared frame ring for GPUs alone is refused: its rung would be {} ({}), and rings stand "
+                          "on shared memory of the host only",
+                          name(answer.rung), answer.reason),
                  "SeenBy::cpus_and_gpus: GPUs use registered shared memory in place");
 }
 
@@ -132,9 +134,9 @@ struct RingProducerCore::Parts {
         const CursorVerdict verdict = protocol::judge_cursor(cursor, reader.cursor, published);
         if (verdict != CursorVerdict::fine) {
             drop(reader, ReaderState::broke_rules,
-                 "its word `cursor` " + std::string(verdict == CursorVerdict::goes_back ? "went back" : "ran ahead") +
-                     ": " + std::to_string(cursor) + " behind " + std::to_string(reader.cursor) + ", of " +
-                     std::to_string(published) + " frames");
+                 composed("its word `cursor` {}: {} behind {}, of {} frames",
+                          verdict == CursorVerdict::goes_back ? "went back" : "ran ahead", cursor, reader.cursor,
+                          published));
             return true;
         }
         if (cursor != reader.cursor) reader.in_the_way = false;
@@ -258,8 +260,7 @@ Result<SharedRingDescriptor> RingProducerCore::admit() {
         if (!reader.live() && place == nullptr) place = &reader;
     }
     if (place == nullptr) {
-        return Error(Code::in_use,
-                     "the shared frame ring has all of its " + std::to_string(parts.readers.size()) + " readers",
+        return Error(Code::in_use, composed("the shared frame ring has all of its {} readers", parts.readers.size()),
                      "wait until one ends, or create it with more (SharedRingOptions::most_readers)");
     }
     const rules::RingShape& shape = parts.files->shape();

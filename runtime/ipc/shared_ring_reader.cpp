@@ -3,6 +3,7 @@
 #include <isthmus/shared_frame_ring.hpp>
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "ring_files.hpp"
 
@@ -23,7 +24,7 @@ using protocol::StampVerdict;
 using Follower = protocol::FrameFollower<ProcessAtomics>;
 
 Error broke_rules(const std::string& what) {
-    return {Code::peer_broke_rules, "the producer of a shared frame ring broke its rules: " + what,
+    return {Code::peer_broke_rules, composed("the producer of a shared frame ring broke its rules: {}", what),
             "end this reader and look at the producer: nothing that it writes can be believed"};
 }
 
@@ -164,20 +165,20 @@ Result<std::shared_ptr<RingReaderCore>> RingReaderCore::open(const Device& devic
     const rules::RingShape& shape = ring->shape;
     if (shape.file_bytes > options.most_bytes) {
         return Error(Code::out_of_memory,
-                     "the ring's frames take " + std::to_string(shape.file_bytes) + " bytes, and this reader maps " +
-                         std::to_string(options.most_bytes) + " at most",
+                     composed("the ring's frames take {} bytes, and this reader maps {} at most", shape.file_bytes,
+                              options.most_bytes),
                      "fewer or smaller slots, or a greater SharedReaderOptions::most_bytes");
     }
     if (options.elements != 0 && shape.elements != options.elements) {
-        return Error(Code::invalid_argument,
-                     "the ring's frames have " + std::to_string(shape.elements) + " elements, and " +
-                         std::to_string(options.elements) + " were asked for",
-                     "open it as what the producer made it");
+        return Error(
+            Code::invalid_argument,
+            composed("the ring's frames have {} elements, and {} were asked for", shape.elements, options.elements),
+            "open it as what the producer made it");
     }
     if (shape.element_bytes != element_bytes) {
         return Error(Code::invalid_argument,
-                     "the ring's frames have elements of " + std::to_string(shape.element_bytes) + " bytes, and " +
-                         std::to_string(element_bytes) + " were asked for",
+                     composed("the ring's frames have elements of {} bytes, and {} were asked for", shape.element_bytes,
+                              element_bytes),
                      "open it as what the producer made it");
     }
     std::array<FileDescriptor, SharedRingDescriptor::fd_count> fds = descriptor.take_fds();
@@ -228,10 +229,10 @@ Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& o
         const PublishedLook found = protocol::judge_published(word, seen, next, shape.kept());
         switch (found.verdict) {
             case PublishedVerdict::goes_back:
-                return broke("its word `published` went back from " + std::to_string(seen & ~protocol::ring_closed) +
-                             " to " + std::to_string(word & ~protocol::ring_closed) + ", or opened again");
+                return broke(composed("its word `published` went back from {} to {}, or opened again",
+                                      seen & ~protocol::ring_closed, word & ~protocol::ring_closed));
             case PublishedVerdict::too_great:
-                return broke("its word `published` is " + std::to_string(word) + ", which nobody publishes");
+                return broke(composed("its word `published` is {}, which nobody publishes", word));
             case PublishedVerdict::closed: over = true; [[fallthrough]];
             case PublishedVerdict::nothing: seen = word; return std::optional<Taken>();
             case PublishedVerdict::frame: break;
@@ -247,8 +248,7 @@ Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& o
         const std::uint64_t stamp = follower.stamp(files->stamp(found.frame));
         const StampVerdict verdict = protocol::judge_stamp(stamp, found.frame, shape.slots);
         if (verdict == StampVerdict::lie) {
-            return broke("its word `stamp` of slot " + std::to_string(slot) + " is " + std::to_string(stamp) +
-                         " for frame " + std::to_string(found.frame));
+            return broke(composed("its word `stamp` of slot {} is {} for frame {}", slot, stamp, found.frame));
         }
         missed += found.missed;
         next = found.frame + 1;
@@ -362,13 +362,12 @@ Result<void> RingReaderCore::Parts::finish(std::uint64_t frame, BufferState& buf
     if (verdict == StampVerdict::overtaken) {
         doubtful = true;
         return Error(Code::overtaken,
-                     "frame " + std::to_string(frame) +
-                         " of a shared ring was overwritten while it was read, by frame " +
-                         std::to_string((stamp - 1) / 2),
+                     composed("frame {} of a shared ring was overwritten while it was read, by frame {}", frame,
+                              (stamp - 1) / 2),
                      "throw away what was made of it; more slots, less work per frame, or RingPolicy::wait");
     }
-    return broke("its word `stamp` of slot " + std::to_string(frame % shape.slots) + " became " +
-                 std::to_string(stamp) + " while frame " + std::to_string(frame) + " was read");
+    return broke(
+        composed("its word `stamp` of slot {} became {} while frame {} was read", frame % shape.slots, stamp, frame));
 }
 
 }  // namespace isthmus::inline v0::detail

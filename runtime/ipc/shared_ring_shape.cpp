@@ -3,6 +3,7 @@
 
 #include <isthmus/protocol/frame_stamps.hpp>
 
+#include "composed.hpp"
 #include "little_endian.hpp"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ using Writer = LittleEndianWriter;
 using Reader = LittleEndianReader;
 
 Error damaged(const std::string& field) {
-    return {Code::invalid_argument, "the descriptor of a shared frame ring is not one that a producer makes: " + field,
+    return {Code::invalid_argument,
+            composed("the descriptor of a shared frame ring is not one that a producer makes: {}", field),
             "take it unchanged from SharedFrameRing::admit() of the same version of this library"};
 }
 
@@ -51,11 +53,12 @@ static_assert(ring_header_bytes <= ring_published_at);
 Result<RingShape> make_ring_shape(std::uint64_t elements, std::uint32_t element_bytes, const SharedRingOptions& options,
                                   std::uint64_t page_bytes) {
     const auto refused = [](std::string why, std::string remedy) {
-        return Error(Code::invalid_argument, "a shared frame ring is refused: " + std::move(why), std::move(remedy));
+        return Error(Code::invalid_argument, composed("a shared frame ring is refused: {}", std::move(why)),
+                     std::move(remedy));
     };
     if (options.slots < 2 || options.slots > most_ring_slots) {
-        return refused("it has " + std::to_string(options.slots) + " slots",
-                       "2 to " + std::to_string(most_ring_slots) + " slots: one is filled while others are read");
+        return refused(composed("it has {} slots", options.slots),
+                       composed("2 to {} slots: one is filled while others are read", most_ring_slots));
     }
     if (elements == 0 || element_bytes == 0) return refused("its frames are empty", "frames of one element or more");
     if (elements > most_ring_bytes / element_bytes) {
@@ -98,14 +101,12 @@ RingDescriptorBytes encode_ring(const RingShape& shape, const RingPlaceOfReader&
 
 Result<DecodedRing> decode_ring(std::span<const std::byte> bytes, std::uint64_t page_bytes) {
     if (bytes.size() != SharedRingDescriptor::size_bytes) {
-        return damaged("it has " + std::to_string(bytes.size()) + " bytes instead of " +
-                       std::to_string(SharedRingDescriptor::size_bytes));
+        return damaged(composed("it has {} bytes instead of {}", bytes.size(), SharedRingDescriptor::size_bytes));
     }
     Reader from(bytes.data());
     if (from.number(8) != magic) return damaged("its magic is another one");
     if (const std::uint64_t told = from.number(4); told != version) {
-        return damaged("its version is " + std::to_string(told) + ", and this library speaks " +
-                       std::to_string(version));
+        return damaged(composed("its version is {}, and this library speaks {}", told, version));
     }
     SharedRingOptions options;
     options.slots = static_cast<std::size_t>(from.number(4));

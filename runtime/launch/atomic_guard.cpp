@@ -4,6 +4,7 @@
 #include "access_rules.hpp"
 #include "atomic_rules.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "launch_access.hpp"
@@ -55,11 +56,11 @@ AtomicQuestion question_of(const AtomicWish& wish, MemoryKind kind, std::uint64_
 // "adding to signed words of 4 bytes in pinned memory of H200"
 std::string in_words(const AtomicWish& wish, int operation, const std::string& memory) {
     const std::string what =
-        operation < 0 ? "atomics" : "atomic " + std::string(name(static_cast<AtomicOperation>(operation)));
+        operation < 0 ? "atomics" : composed("atomic {}", name(static_cast<AtomicOperation>(operation)));
     const bool is_float = operation == static_cast<int>(AtomicOperation::float_add);
     std::string words = " words";
     if (!is_float) words = (wish.is_signed ? " signed" : " unsigned") + words;
-    return what + " on" + words + " of " + std::to_string(wish.width_bytes) + " bytes in " + memory;
+    return composed("{} on{} of {} bytes in {}", what, words, wish.width_bytes, memory);
 }
 
 // Which leg is missing: the word, the access of a side, or the rule.
@@ -79,9 +80,10 @@ std::string what_works(const Capabilities& device, const AtomicQuestion& questio
         other.file_mapped = false;
         other.io_memory = false;
         if (kind == question.kind || !rules::shared_atomics(device, other, operations)) continue;
-        return "ask allocate_shared for " + std::string(name(kind)) +
-               " memory (.kind = MemoryKind::" + std::string(name(kind)) +
-               "), where this is atomic, or count in a SplitCounter";
+        return composed(
+            "ask allocate_shared for {} memory (.kind = MemoryKind::{}), where this is atomic, or count in a "
+            "SplitCounter",
+            name(kind), name(kind));
     }
     return "count in a SplitCounter (one lane per side), or send messages by plain loads and stores";
 }
@@ -90,14 +92,14 @@ Error refusal(const Capabilities& device, const AtomicQuestion& question, const 
               const std::string& what, AtomicSet operations) {
     const Code code = code_of(device, question, answer);
     const bool of_memory = (code == Code::unsupported && !question.file_mapped) || code == Code::not_accessible;
-    return {code, what + ": " + std::string(answer.reason),
+    return {code, composed("{}: {}", what, answer.reason),
             of_memory ? what_works(device, question, operations) : std::string(answer.remedy)};
 }
 
 Error of_another_device(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device) {
     return {Code::wrong_device,
-            argument_text(kernel, argument) + " is counted by the threads of one device and was given to " +
-                named(device) + ", which did not make it",
+            composed("{} is counted by the threads of one device and was given to {}, which did not make it",
+                     argument_text(kernel, argument), named(device)),
             "make one for each device, and add up"};
 }
 
@@ -138,9 +140,10 @@ Result<void> check_buffer(const DeviceState& device, const KernelInfo& kernel, s
     if (is_pageable(buffer.kind) && decides.translation == Translation::hmm) question.file_mapped = is_of_file(buffer);
     const AccessAnswer answer = rules::kernel_atomics(decides, question, wish.operations, own);
     if (answer) return {};
-    return refusal(decides, question, answer,
-                   argument_text(kernel, at) + " asks for " + in_words(wish, answer.part, described(buffer)),
-                   wish.operations);
+    return refusal(
+        decides, question, answer,
+        composed("{} asks for {}", argument_text(kernel, at), in_words(wish, answer.part, described(buffer))),
+        wish.operations);
 }
 
 Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std::uint32_t at,
@@ -176,9 +179,10 @@ Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std:
         answer = rules::kernel_atomics(decides, question, wish.operations, own);
     }
     if (answer) return {};
-    return refusal(decides, question, answer,
-                   argument_text(kernel, at) + " asks for " + in_words(wish, answer.part, described(memory)),
-                   wish.operations);
+    return refusal(
+        decides, question, answer,
+        composed("{} asks for {}", argument_text(kernel, at), in_words(wish, answer.part, described(memory))),
+        wish.operations);
 }
 
 }  // namespace
@@ -218,7 +222,7 @@ Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish) {
     const AccessAnswer together = rules::concurrent_view(decides, buffer.kind, buffer.path, buffer.io_memory);
     if (!together) {
         const Code code = together.verdict == Verdict::not_verified ? Code::unverified : Code::not_accessible;
-        return Error(code, in_words(wish, -1, memory) + ": " + std::string(together.reason),
+        return Error(code, composed("{}: {}", in_words(wish, -1, memory), together.reason),
                      updates_nothing ? std::string(together.remedy) : what_works(decides, question, wish.operations));
     }
     if (is_pageable(buffer.kind) && decides.translation == Translation::hmm) question.file_mapped = is_of_file(buffer);
@@ -228,7 +232,7 @@ Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish) {
                                                 : rules::shared_atomics(decides, question, wish.operations);
     if (answer) return {};
     if (updates_nothing) {
-        return Error(code_of(decides, question, answer), in_words(wish, -1, memory) + ": " + std::string(answer.reason),
+        return Error(code_of(decides, question, answer), composed("{}: {}", in_words(wish, -1, memory), answer.reason),
                      std::string(answer.remedy));
     }
     return refusal(decides, question, answer, in_words(wish, answer.part, memory), wish.operations);

@@ -2,6 +2,7 @@
 #include <isthmus/stream.hpp>
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "launch_at_once.hpp"
@@ -75,12 +76,11 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
 }
 
 Error no_verify_in_capture(const KernelInfo& kernel) {
-    return {
-        Code::capture_error,
-        "kernel '" + std::string(kernel.name) +
-            "' was launched in verify mode while a capture is open: a captured launch does not run, so that there is "
-            "nothing to wait for",
-        "capture it in another mode, and verify the launch outside the capture"};
+    return {Code::capture_error,
+            composed("kernel '{}' was launched in verify mode while a capture is open: a captured launch does not run, "
+                     "so that there is nothing to wait for",
+                     kernel.name),
+            "capture it in another mode, and verify the launch outside the capture"};
 }
 
 // LaunchMode::verify: the launch answers for its own kernel, whoever would have met the fault later (L11).
@@ -88,10 +88,8 @@ Result<void> verify(StreamState& stream, const KernelInfo& kernel, std::uint64_t
     Result<void> waited = stream.wait_until(position, Wait{});
     if (waited) return waited;
     const Error& error = waited.error();
-    return Error(
-               error.code(),
-               "kernel '" + std::string(kernel.name) + "', verified after its launch: " + std::string(error.message()),
-               std::string(error.remedy()))
+    return Error(error.code(), composed("kernel '{}', verified after its launch: {}", kernel.name, error.message()),
+                 std::string(error.remedy()))
         .from_call(error.call(), error.driver_code());
 }
 
@@ -105,14 +103,13 @@ Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, cons
                                       const Extent& extent, void* pack, const LaunchArgument* arguments,
                                       std::size_t count, std::uint32_t* node) {
     if (stream.device->bars(rules::PublicCall::launch)) {
-        return stream.device->refusal(rules::PublicCall::launch, "launching kernel '" + std::string(kernel.name) + "'");
+        return stream.device->refusal(rules::PublicCall::launch, composed("launching kernel '{}'", kernel.name));
     }
     if (mode == LaunchMode::verify && detail::in_capture(stream)) return no_verify_in_capture(kernel);
     // Before anything is claimed; a service that starts behind this is found when the code is asked for.
     if (stream.device->services.any() && !stream.device->execution.is_resolved(kernel)) {
-        Result<void> fine =
-            stream.device->services.allow(rules::DriverUse::load_code, "launching kernel '" + std::string(kernel.name) +
-                                                                           "', whose code is not loaded yet,");
+        Result<void> fine = stream.device->services.allow(
+            rules::DriverUse::load_code, composed("launching kernel '{}', whose code is not loaded yet,", kernel.name));
         if (!fine) return std::move(fine).error();
     }
     LaunchReport report;

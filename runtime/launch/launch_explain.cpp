@@ -3,6 +3,7 @@
 
 #include "atomic_guard.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "launch_judge.hpp"
@@ -44,12 +45,12 @@ std::string sentence_of(const DeviceState& device, MemoryKind kind, LaunchPath p
         std::string text(path == LaunchPath::stage && answer.verdict != Verdict::yes ? "copied around the kernel: "
                                                                                      : "");
         text += answer.reason;
-        if (path == LaunchPath::refuse) text += ". Try: " + std::string(answer.remedy);
+        if (path == LaunchPath::refuse) text += composed(". Try: {}", answer.remedy);
         return text;
     }
     if (path != LaunchPath::pass) return std::string(device.paths[static_cast<std::size_t>(kind)].reason);
     std::string text(answer.reason);
-    if (answer.verdict == Verdict::not_verified) text += "; it is passed as it is. Try: " + std::string(answer.remedy);
+    if (answer.verdict == Verdict::not_verified) text += composed("; it is passed as it is. Try: {}", answer.remedy);
     return text;
 }
 
@@ -67,9 +68,10 @@ public:
         explained.name = parameter_name(kernel_, at);
         explained.use = kernel_.parameter[at].use;
         if (!argument.fits) {
-            refuse(Error(Code::invalid_argument,
-                         detail::argument_text(kernel_, at) + " was given a number that its type does not hold",
-                         "pass a number within the parameter's range"));
+            refuse(
+                Error(Code::invalid_argument,
+                      composed("{} was given a number that its type does not hold", detail::argument_text(kernel_, at)),
+                      "pass a number within the parameter's range"));
         }
         if (!argument.is_view) {
             explained.sentence = "a value: it travels with the launch";
@@ -80,13 +82,14 @@ public:
             explained.verdict = Verdict::not_verified;
             explained.sentence = "the buffer is empty, moved from or released";
             refuse(Error(Code::invalid_handle,
-                         detail::argument_text(kernel_, at) + " is an empty, moved-from or released buffer",
+                         composed("{} is an empty, moved-from or released buffer", detail::argument_text(kernel_, at)),
                          "pass the buffer that it was moved to"));
         } else if (argument.is_part && (*argument.buffer)->released()) {
             explained.path = LaunchPath::refuse;
             explained.verdict = Verdict::not_verified;
             explained.sentence = "the buffer of the part was released";
-            refuse(Error(Code::invalid_handle, detail::argument_text(kernel_, at) + " is a part of a released buffer",
+            refuse(Error(Code::invalid_handle,
+                         composed("{} is a part of a released buffer", detail::argument_text(kernel_, at)),
                          "release a buffer when its parts are no longer used"));
         } else {
             add_buffer(at, argument, explained);
@@ -245,9 +248,9 @@ LaunchExplanation Explainer::recorded(bool runs) {
     for (const Used& used : buffers_) {
         if (used.buffer->path != LaunchPath::attach) continue;
         refuse(Error(Code::capture_error,
-                     detail::argument_text(kernel_, used.argument) +
-                         " is managed memory, which belongs to one side at a time on this machine: a graph cannot hand "
-                         "it over",
+                     composed("{} is managed memory, which belongs to one side at a time on this machine: a graph "
+                              "cannot hand it over",
+                              detail::argument_text(kernel_, used.argument)),
                      "use pinned memory in graphs"));
     }
     out_.driver_calls = out_.refusal || !runs ? 0 : 1;
@@ -292,7 +295,7 @@ LaunchExplanation Stream::explain_described(const LaunchOptions& options, const 
     if (stream.device->bars(rules::PublicCall::launch)) {
         explained.driver_calls = 0;
         explained.refusal =
-            stream.device->refusal(rules::PublicCall::launch, "launching kernel '" + std::string(kernel.name) + "'");
+            stream.device->refusal(rules::PublicCall::launch, composed("launching kernel '{}'", kernel.name));
     }
     return explained;
 }

@@ -3,6 +3,7 @@
 
 #include "atomic_guard.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "stream_state.hpp"
@@ -76,7 +77,7 @@ bool is_gpu_memory(const Provenance& memory) {
 }
 
 std::string to_device(const DeviceState& device, const JudgedArgument& judged) {
-    return " and was given to " + named(device) + ": " + std::string(judged.answer.reason);
+    return composed(" and was given to {}: {}", named(device), judged.answer.reason);
 }
 
 JudgedArgument judge_known_raw(const DeviceState& device, const LaunchArgument& argument, LaunchMode mode,
@@ -128,15 +129,15 @@ void warn(const DeviceState& device, const KernelInfo& kernel, std::uint32_t arg
     switch (books.warnings.ask({&kernel, argument, source, device.index})) {
         case WarnOnce::Answer::first:
             books.warnings_given.fetch_add(1, std::memory_order_relaxed);
-            device.config->say(Severity::warning, "not verified: " + argument_text(kernel, argument) + " is " + what +
-                                                      ", given to " + named(device) + ": " +
-                                                      std::string(answer.reason) +
-                                                      ". Try: " + std::string(answer.remedy));
+            device.config->say(Severity::warning, composed("not verified: {} is {}, given to {}: {}. Try: {}",
+                                                           argument_text(kernel, argument), what, named(device),
+                                                           answer.reason, answer.remedy));
             break;
         case WarnOnce::Answer::first_full:
-            device.config->say(Severity::warning,
-                               "not verified: further arguments are counted and no longer named, after " +
-                                   std::to_string(WarnOnce::most_warnings) + " warnings");
+            device.config->say(
+                Severity::warning,
+                composed("not verified: further arguments are counted and no longer named, after {} warnings",
+                         WarnOnce::most_warnings));
             break;
         case WarnOnce::Answer::known:
         case WarnOnce::Answer::full: break;
@@ -227,14 +228,15 @@ JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argume
 
 Error refusal_of_buffer(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
                         const BufferState& buffer, const JudgedArgument& judged) {
-    return {judged.code, argument_text(kernel, argument) + " is " + described(buffer) + to_device(device, judged),
+    return {judged.code,
+            composed("{} is {}{}", argument_text(kernel, argument), described(buffer), to_device(device, judged)),
             std::string(judged.answer.remedy)};
 }
 
 Error refusal_of_raw(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
                      const JudgedArgument& judged) {
     const std::string what = judged.memory.kind == MemoryKind::unknown ? "a raw pointer" : described(judged.memory);
-    return {judged.code, argument_text(kernel, argument) + " is " + what + to_device(device, judged),
+    return {judged.code, composed("{} is {}{}", argument_text(kernel, argument), what, to_device(device, judged)),
             std::string(judged.answer.remedy)};
 }
 
@@ -244,9 +246,9 @@ namespace {
 Error concurrent_copy(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
                       const JudgedArgument& judged) {
     return {Code::not_accessible,
-            argument_text(kernel, argument) + " is to be used concurrently and would be copied around the kernel: " +
-                "the host and " + named(device) + " would each use a side of their own; it is copied because " +
-                std::string(judged.answer.reason),
+            composed("{} is to be used concurrently and would be copied around the kernel: the host and {} would each "
+                     "use a side of their own; it is copied because {}",
+                     argument_text(kernel, argument), named(device), judged.answer.reason),
             "pass a buffer of pinned memory, which both sides use in place"};
 }
 
@@ -267,11 +269,11 @@ Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelI
         const BufferState* buffer = argument.buffer->get();
         if (buffer == nullptr) {
             return Error(Code::invalid_handle,
-                         argument_text(kernel, at) + " is an empty, moved-from or released buffer",
+                         composed("{} is an empty, moved-from or released buffer", argument_text(kernel, at)),
                          "pass the buffer that it was moved to");
         }
         if (argument.is_part && buffer->released()) {
-            return Error(Code::invalid_handle, argument_text(kernel, at) + " is a part of a released buffer",
+            return Error(Code::invalid_handle, composed("{} is a part of a released buffer", argument_text(kernel, at)),
                          "release a buffer when its parts are no longer used");
         }
         bytes = argument.is_part ? raw_bytes(argument, parameter) : buffer->bytes;
@@ -300,7 +302,7 @@ Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const K
         const LaunchArgument& argument = arguments[at];
         if (!argument.fits) {
             return Error(Code::invalid_argument,
-                         argument_text(kernel, at) + " was given a number that its type does not hold",
+                         composed("{} was given a number that its type does not hold", argument_text(kernel, at)),
                          "pass a number within the parameter's range");
         }
         if (!argument.is_view) continue;

@@ -2,6 +2,7 @@
 #include "staged_launch.hpp"
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "piece_release.hpp"
@@ -143,8 +144,8 @@ platform::Status StagedLaunch::release(platform::StreamHandle order) {
 void StagedLaunch::release_on_stream() {
     if (!pooled_ || temporary_.bytes == 0) return;
     if (const platform::Status status = release(stream_.handle); !status.ok()) {
-        device_.config->say(Severity::warning, "releasing a staged launch's temporary: " +
-                                                   device_.failure(status, "releasing a temporary").text());
+        device_.config->say(Severity::warning, composed("releasing a staged launch's temporary: {}",
+                                                        device_.failure(status, "releasing a temporary").text()));
     }
 }
 
@@ -168,7 +169,8 @@ void StagedLaunch::give_back() {
         if (waited) break;
     }
     if (!waited && !device_.is_lost()) {
-        device_.config->say(Severity::error, "a staged launch's temporary was given up: " + waited.error().text());
+        device_.config->say(Severity::error,
+                            composed("a staged launch's temporary was given up: {}", waited.error().text()));
         return;
     }
     Piece piece;
@@ -187,9 +189,9 @@ Result<void> StagedLaunch::wait_for_upload() {
 
 Error staged_in_capture(const KernelInfo& kernel, std::uint32_t argument) {
     return {Code::capture_error,
-            argument_text(kernel, argument) +
-                " would have to be copied around the kernel, and a capture is open: a graph would copy from and to the "
-                "same host memory at every replay",
+            composed("{} would have to be copied around the kernel, and a capture is open: a graph would copy from and "
+                     "to the same host memory at every replay",
+                     argument_text(kernel, argument)),
             "copy it into a buffer of the device before the capture, or use memory that the device reaches"};
 }
 
@@ -239,7 +241,7 @@ Result<void> LaunchScopes::open(std::uint32_t at) {
                   : open_scope(*buffer, rules::claimed_use(all.use, LaunchPath::stage), Wait{}, all.span);
     if (!scope) {
         const Error& error = scope.error();
-        return Error(error.code(), argument_text(kernel_, at) + " cannot be used now: " + std::string(error.message()),
+        return Error(error.code(), composed("{} cannot be used now: {}", argument_text(kernel_, at), error.message()),
                      std::string(error.remedy()));
     }
     opened_.emplace_back(buffer.get(), all);

@@ -4,6 +4,7 @@
 #include <isthmus/device.hpp>
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "growable_memory.hpp"
 #include "virtual_memory_state.hpp"
 #include "wait_pause.hpp"
@@ -19,11 +20,11 @@ constexpr std::size_t most_growable_bytes = std::size_t{1} << 46;  // no machine
 
 Error empty_growable(std::string_view what) {
     return {Code::invalid_handle,
-            std::string(what) + ": the buffer is empty, moved from, released or another buffer's now",
+            composed("{}: the buffer is empty, moved from, released or another buffer's now", what),
             "use the buffer that it was moved to, or make a new one"};
 }
 
-// Assigned through its base, the object has another buffer than this memory is for.
+// A buffer that was released, or moved from, has no memory that could grow.
 bool belongs(const std::shared_ptr<BufferState>& state, const GrowableMemory* memory) {
     return state && memory != nullptr && !memory->ended && memory->buffer.lock() == state;
 }
@@ -74,7 +75,7 @@ Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes,
     }
     if (most_bytes == 0 || most_bytes > most_growable_bytes) {
         return Error(Code::invalid_argument,
-                     "a growable buffer of at most " + std::to_string(most_bytes) + " bytes cannot be made",
+                     composed("a growable buffer of at most {} bytes cannot be made", most_bytes),
                      "name as many elements as it may ever have: addresses cost no memory, but they end");
     }
     Result<std::shared_ptr<GrowableMemory>> reserved = reserve_growable(owner, most_bytes, options);
@@ -92,10 +93,9 @@ Result<void> resize_growable(const std::shared_ptr<BufferState>& state, Growable
         rules::growth_step(memory->steps, mapped, std::max(bytes, capacity_bytes), memory->reserved_bytes,
                            memory->granularity, memory->devices);
     if (!step) {
-        return Error(
-            Code::invalid_argument,
-            "a buffer with addresses for " + std::to_string(memory->reserved_bytes) + " bytes was to grow beyond them",
-            "make it with as many elements as it may ever have: addresses cost no memory");
+        return Error(Code::invalid_argument,
+                     composed("a buffer with addresses for {} bytes was to grow beyond them", memory->reserved_bytes),
+                     "make it with as many elements as it may ever have: addresses cost no memory");
     }
     if (*step > 0) {
         if (Result<void> can = may_change(*state->device, *memory, "growing a buffer"); !can) return can;

@@ -6,6 +6,7 @@
 #include <platform/os.hpp>
 #include <platform/reserved_pages.hpp>
 
+#include "composed.hpp"
 #include "memory_pressure.hpp"
 #include "virtual_memory_state.hpp"
 
@@ -252,7 +253,7 @@ Result<rules::GrowableAnswer> base_for(const DeviceState& device, const Growable
     const rules::CreationWish wish = creation_wish(physical_options(options));
     if (options.stripe.empty()) return rules::growable_base(device.capabilities, creation_facts(device), wish);
     const auto refused = [](const rules::MappingAnswer& answer, const DeviceState& by) {
-        return refusal(answer, "laying a growable buffer over devices, with " + named(by) + ",");
+        return refusal(answer, composed("laying a growable buffer over devices, with {},", named(by)));
     };
     for (const Device* each : options.stripe) {
         const DeviceState& owner = *each->state();
@@ -316,11 +317,10 @@ Result<DeviceStates> let_into_stripe(const std::shared_ptr<DeviceState>& device,
 Result<void> check_also(const DeviceState& device, const std::vector<const Device*>& also, const char* what) {
     for (const Device* other : also) {
         if (other == nullptr) {
-            return Error(Code::invalid_argument, "a null Device was to be let into " + std::string(what),
-                         "name devices");
+            return Error(Code::invalid_argument, composed("a null Device was to be let into {}", what), "name devices");
         }
         if (other->state()->books == device.books) continue;
-        return Error(Code::wrong_device, "a device of another runtime was to be let into " + std::string(what),
+        return Error(Code::wrong_device, composed("a device of another runtime was to be let into {}", what),
                      "name devices of the runtime that it is made in");
     }
     return {};
@@ -330,7 +330,7 @@ Result<void> check_host_reach(const std::vector<const Device*>& also) {
     for (const Device* other : also) {
         if (other->is_cpu() || other->state()->reaches(MemoryKind::host)) continue;
         return Error(Code::unsupported,
-                     std::string(other->name()) + " does not reach the host memory that the buffer would lie in",
+                     composed("{} does not reach the host memory that the buffer would lie in", other->name()),
                      "copy into memory of that device");
     }
     return {};
@@ -345,7 +345,7 @@ Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<D
     if (!answered) return answered.error();
     const rules::GrowableAnswer& base = *answered;
     if (base.base == rules::GrowableBase::refused) {
-        return Error(Code::unsupported, "a growable buffer cannot be had on this device: " + std::string(base.reason),
+        return Error(Code::unsupported, composed("a growable buffer cannot be had on this device: {}", base.reason),
                      std::string(base.remedy));
     }
     const bool mapped = base.base == rules::GrowableBase::mapped;

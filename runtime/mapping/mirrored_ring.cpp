@@ -8,6 +8,7 @@
 
 #include "buffer_memory.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "growable_memory.hpp"
 #include "ledger.hpp"
 #include "virtual_memory_state.hpp"
@@ -100,7 +101,7 @@ private:
 };
 
 Error wrong_size(std::size_t least) {
-    return {Code::invalid_argument, "a ring of " + std::to_string(least) + " bytes cannot be made",
+    return {Code::invalid_argument, composed("a ring of {} bytes cannot be made", least),
             "check the number of elements for zero, an overflow or a negative number"};
 }
 
@@ -163,7 +164,7 @@ Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::si
     const rules::GrowableAnswer base =
         rules::growable_base(owner->capabilities, creation_facts(*owner), creation_wish(physical));
     if (base.base == rules::GrowableBase::refused) {
-        return Error(Code::unsupported, "a mirrored ring cannot be had on this device: " + std::string(base.reason),
+        return Error(Code::unsupported, composed("a mirrored ring cannot be had on this device: {}", base.reason),
                      std::string(base.remedy));
     }
     const bool mapped = base.base == rules::GrowableBase::mapped;

@@ -3,6 +3,7 @@
 
 #include <isthmus/device.hpp>
 
+#include "composed.hpp"
 #include "multicast_rules.hpp"
 #include "multicast_state.hpp"
 
@@ -30,7 +31,7 @@ AccessAnswer as_answer(const rules::MappingAnswer& answer, std::string_view yes)
 }
 
 Error moved_from(std::string_view what) {
-    return {Code::invalid_handle, std::string(what) + ": the group or object was moved from or completed",
+    return {Code::invalid_handle, composed("{}: the group or object was moved from or completed", what),
             "use what it was moved to, or the object that the group completed to"};
 }
 
@@ -39,7 +40,7 @@ rules::TeamFacts facts_of(const Team& team) {
 }
 
 std::string so_many(std::size_t number, std::size_t of) {
-    return std::to_string(number) + " of " + std::to_string(of) + " devices";
+    return composed("{} of {} devices", number, of);
 }
 
 std::size_t joining_here(const DeviceState& device) {
@@ -53,7 +54,7 @@ Result<void> may_make(const DeviceState& device, const rules::TeamWish& wish) {
     if (answer) answer = rules::may_make_team(device.capabilities, wish, joining_here(device));
     if (answer) return {};
     const std::string what =
-        "a multicast group for " + std::to_string(wish.devices) + " devices, with " + detail::named(device) + ",";
+        composed("a multicast group for {} devices, with {},", wish.devices, detail::named(device));
     return detail::refusal(answer, what);
 }
 
@@ -78,7 +79,7 @@ Result<Measure> measure(DeviceState& device, const rules::TeamWish& wish) {
     found.granularity = *granularity;
     const std::optional<std::size_t> rounded = rules::round_up(wish.bytes, granularity->minimum_bytes);
     if (!rounded || *rounded > detail::most_physical_bytes) {
-        return Error(Code::invalid_argument, std::to_string(wish.bytes) + " bytes are more than any machine has",
+        return Error(Code::invalid_argument, composed("{} bytes are more than any machine has", wish.bytes),
                      "check the size for an overflow or a negative number");
     }
     found.request.bytes = *rounded;
@@ -175,7 +176,7 @@ Result<void> MulticastGroup::add(const Device& device) {
         const bool before = std::find(team.joined.begin(), team.joined.end(), device.state()) != team.joined.end();
         answer = rules::may_add(facts_of(team), before);
     }
-    if (!answer) return detail::refusal(answer, "adding " + detail::named(joining) + " to a multicast group");
+    if (!answer) return detail::refusal(answer, composed("adding {} to a multicast group", detail::named(joining)));
     const platform::Status status = joining.driver->multicast()->add_device(state_->handle);
     if (!status.ok()) return joining.failure(status, what);
     team.joined.push_back(device.state());
@@ -198,8 +199,9 @@ Result<MulticastObject> MulticastGroup::complete(std::size_t added_elsewhere) &&
         answer = rules::may_complete(facts_of(team), added_elsewhere);
     }
     if (!answer) {
-        return detail::refusal(answer, "completing a multicast group, to which " + so_many(added, team.size) +
-                                           " were added here and " + std::to_string(added_elsewhere) + " elsewhere,");
+        return detail::refusal(answer,
+                               composed("completing a multicast group, to which {} were added here and {} elsewhere,",
+                                        so_many(added, team.size), added_elsewhere));
     }
     return MulticastObject(std::move(state_));
 }
@@ -252,7 +254,8 @@ Result<void> MulticastObject::bind(std::size_t offset, const PhysicalMemory& mem
         if (each.memory->device == bound->device) taken.push_back({each.offset, each.bytes});
     }
     if (const rules::MappingAnswer answer = rules::may_bind(wish, taken); !answer) {
-        return detail::refusal(answer, "binding memory of " + detail::named(*bound->device) + " to a multicast object");
+        return detail::refusal(answer,
+                               composed("binding memory of {} to a multicast object", detail::named(*bound->device)));
     }
     DeviceState& device = *bound->device;
     team.bound.reserve(team.bound.size() + 1);
@@ -279,10 +282,9 @@ Result<void> MulticastObject::unbind(const Device& device, std::size_t offset) {
         return each.memory->device == device.state() && each.offset == offset;
     });
     if (found == team.bound.end()) {
-        return Error(
-            Code::invalid_argument,
-            "memory of " + detail::named(*device.state()) + " was not bound at offset " + std::to_string(offset),
-            "name the offset that it was bound at: what was bound as one goes as one");
+        return Error(Code::invalid_argument,
+                     composed("memory of {} was not bound at offset {}", detail::named(*device.state()), offset),
+                     "name the offset that it was bound at: what was bound as one goes as one");
     }
     DeviceState& owner = *device.state();
     const platform::Status status = owner.driver->multicast()->unbind(state_->handle, offset, found->bytes);

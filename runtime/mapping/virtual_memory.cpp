@@ -3,6 +3,7 @@
 
 #include <isthmus/device.hpp>
 
+#include "composed.hpp"
 #include "virtual_memory_state.hpp"
 
 #include <string>
@@ -23,7 +24,7 @@ Result<void> may_create(const DeviceState& device, const PhysicalOptions& option
 }
 
 Error unmapped(std::string_view what) {
-    return {Code::invalid_handle, std::string(what) + ": the mapping is empty, moved from or already unmapped",
+    return {Code::invalid_handle, composed("{}: the mapping is empty, moved from or already unmapped", what),
             "use the Mapping that it was moved to, or map the memory again"};
 }
 
@@ -31,7 +32,7 @@ Result<void> may_export_as(const std::shared_ptr<detail::PhysicalState>& memory,
     if (!memory) return Error(Code::invalid_handle, "physical memory was moved from", "use what it was moved to");
     const AccessAnswer answer = rules::may_export(memory->options.exports, kind);
     if (!answer) {
-        return Error(Code::unsupported, "exporting physical memory was refused: " + std::string(answer.reason),
+        return Error(Code::unsupported, composed("exporting physical memory was refused: {}", answer.reason),
                      std::string(answer.remedy));
     }
     if (memory->device->bars(rules::PublicCall::export_physical_memory))
@@ -49,8 +50,8 @@ Result<void> may_import(DeviceState& device, ExportKinds kind, std::size_t bytes
     if (!granularity) return std::move(granularity).error();
     if (bytes != 0 && bytes % granularity->minimum_bytes == 0) return {};
     return Error(Code::invalid_argument,
-                 "importing physical memory was refused: " + std::to_string(bytes) +
-                     " bytes are no multiple of the granularity (" + std::to_string(granularity->minimum_bytes) + ")",
+                 composed("importing physical memory was refused: {} bytes are no multiple of the granularity ({})",
+                          bytes, granularity->minimum_bytes),
                  "pass what PhysicalMemory::size_bytes() says where it is exported");
 }
 
@@ -70,7 +71,7 @@ Result<PhysicalMemory> taken_in(const std::shared_ptr<DeviceState>& device, std:
     if (!status.ok()) return device->failure(status, "asking what was imported");
     if (own && !told.place.on_host() && told.place.id != device->driver->facts().ordinal) {
         return Error(Code::wrong_device,
-                     "importing physical memory was refused: it does not lie on " + detail::named(*device),
+                     composed("importing physical memory was refused: it does not lie on {}", detail::named(*device)),
                      "import it with the device that it was created with");
     }
     return PhysicalMemory(std::move(memory));
@@ -98,7 +99,7 @@ Result<PhysicalMemory> PhysicalMemory::create(const Device& device, std::size_t 
     if (!granularity) return std::move(granularity).error();
     const std::optional<std::size_t> rounded = rules::round_up(bytes, granularity->minimum_bytes);
     if (!rounded) {
-        return Error(Code::invalid_argument, std::to_string(bytes) + " bytes are more than any machine has",
+        return Error(Code::invalid_argument, composed("{} bytes are more than any machine has", bytes),
                      "check the size for an overflow or a negative number");
     }
     Result<std::shared_ptr<detail::PhysicalState>> made =
@@ -178,8 +179,7 @@ Result<AddressReservation> AddressReservation::reserve(const Device& device, std
     const rules::MappingAnswer answer = rules::may_reserve(state->capabilities, detail::creation_facts(*state));
     if (!answer) return detail::refusal(answer, what);
     if ((alignment_bytes & (alignment_bytes - 1)) != 0) {
-        return Error(Code::invalid_argument,
-                     "an alignment of " + std::to_string(alignment_bytes) + " bytes is no power of two",
+        return Error(Code::invalid_argument, composed("an alignment of {} bytes is no power of two", alignment_bytes),
                      "ask for a power of two, or 0 for the driver's own");
     }
     Result<platform::Granularity> granularity = detail::ask_granularity(*state, {});

@@ -1,6 +1,7 @@
 // The three resources: made, undone in their order, and put off where they may not be undone now.
 #include "virtual_memory_state.hpp"
 
+#include "composed.hpp"
 #include "memory_pressure.hpp"
 #include "memory_source.hpp"
 #include "multicast_rules.hpp"
@@ -95,7 +96,7 @@ void end_when_allowed(State* state) {
 }
 
 Error refusal(const rules::MappingAnswer& answer, std::string_view what) {
-    return {answer.code, std::string(what) + " was refused: " + std::string(answer.reason), std::string(answer.remedy)};
+    return {answer.code, composed("{} was refused: {}", what, answer.reason), std::string(answer.remedy)};
 }
 
 rules::CreationFacts creation_facts(const DeviceState& device) {
@@ -170,7 +171,7 @@ Result<std::shared_ptr<PhysicalState>> PhysicalState::create(const std::shared_p
         if (Result<void> within = within_budget(*device, kind, bytes); !within) return within;
         const platform::Status status = device->driver->virtual_memory()->create(request, handle);
         if (status.ok()) return {};
-        return device->failure(status, "creating " + std::to_string(bytes) + " bytes of physical memory");
+        return device->failure(status, composed("creating {} bytes of physical memory", bytes));
     });
     if (!made) return std::move(made).error();
     return kept(new PhysicalState(device, options, request.place, asked, bytes, handle));
@@ -218,7 +219,7 @@ Result<std::shared_ptr<ReservationState>> ReservationState::reserve(const std::s
                                                                     std::size_t granularity, MemoryKind kind) {
     const std::optional<std::size_t> bytes = rules::round_up(asked, granularity);
     if (asked == 0 || !bytes || *bytes > most_physical_bytes) {
-        return Error(Code::invalid_argument, std::to_string(asked) + " bytes of addresses cannot be reserved",
+        return Error(Code::invalid_argument, composed("{} bytes of addresses cannot be reserved", asked),
                      "check the size for zero, an overflow or a negative number");
     }
     std::uint64_t base = 0;
@@ -236,8 +237,7 @@ Result<std::shared_ptr<MappingState>> ReservationState::map(std::size_t offset, 
     }
     const rules::MappedSpan wanted{offset, memory->bytes};
     if (const rules::MappingAnswer answer = rules::may_map(bytes, granularity, mapped, wanted); !answer) {
-        return refusal(answer,
-                       "mapping " + std::to_string(memory->bytes) + " bytes at offset " + std::to_string(offset));
+        return refusal(answer, composed("mapping {} bytes at offset {}", memory->bytes, offset));
     }
     const platform::Status status = device->driver->virtual_memory()->map(base + offset, memory->bytes, memory->handle);
     if (!status.ok()) return device->failure(status, "mapping physical memory");
@@ -331,8 +331,8 @@ Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace&
                   "name another device"};
     }
     if (answer) return {};
-    std::string what = "letting " + named(who) + " into mapped memory";
-    if (grantee.same_runtime && !place.on_host() && &who != &owner) what += " of " + named(owner);
+    std::string what = composed("letting {} into mapped memory", named(who));
+    if (grantee.same_runtime && !place.on_host() && &who != &owner) what += composed(" of {}", named(owner));
     return refusal(answer, what);
 }
 
@@ -342,12 +342,12 @@ Result<void> may_let_into_team(const DeviceState& who, const PhysicalState& obje
     const rules::MappingAnswer answer =
         rules::may_multimem(member, who.driver->facts().attribute(compute_major).value_or(0));
     if (answer) return {};
-    return refusal(answer, "letting " + named(who) + " into a mapped multicast object");
+    return refusal(answer, composed("letting {} into a mapped multicast object", named(who)));
 }
 
 Result<platform::PhysicalHandle> import_fd(DeviceState& device, const FileDescriptor& fd, std::string_view what) {
     if (!fd) {
-        return Error(Code::invalid_argument, std::string(what) + " was refused: there is no descriptor",
+        return Error(Code::invalid_argument, composed("{} was refused: there is no descriptor", what),
                      "pass what was exported");
     }
     platform::PhysicalHandle handle = platform::PhysicalHandle::none;
@@ -361,8 +361,8 @@ Error not_imported(DeviceState& device, const platform::Status& status, std::str
     Error why = device.failure(status, what);
     if (why.code() != Code::driver_error && why.code() != Code::invalid_argument) return why;
     return Error(Code::invalid_argument,
-                 std::string(what) + " was refused: the handle is for no memory of this driver, or its exporter gave " +
-                     "it up (" + std::string(why.message()) + ")",
+                 composed("{} was refused: the handle is for no memory of this driver, or its exporter gave it up ({})",
+                          what, why.message()),
                  "pass the handle itself, as it was exported by a process on the same driver")
         .from_call(why.call(), why.driver_code());
 }

@@ -7,6 +7,7 @@
 #include "adoption_rules.hpp"
 #include "allocation.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "memory_source.hpp"
 #include "piece_release.hpp"
@@ -41,7 +42,7 @@ struct Taking {
 };
 
 Error refused(Code code, std::string why, std::string_view remedy) {
-    return Error(code, "adopting the memory is refused: " + std::move(why), std::string(remedy));
+    return Error(code, composed("adopting the memory is refused: {}", std::move(why)), std::string(remedy));
 }
 
 Result<void> check_pointer(std::uintptr_t address, std::size_t bytes, std::size_t alignment) {
@@ -54,7 +55,7 @@ Result<void> check_pointer(std::uintptr_t address, std::size_t bytes, std::size_
     }
     if (address % alignment == 0) return {};
     return refused(Code::invalid_argument,
-                   "the pointer is not aligned to the " + std::to_string(alignment) + " bytes of its elements",
+                   composed("the pointer is not aligned to the {} bytes of its elements", alignment),
                    "adopt from an aligned address on, or as smaller elements");
 }
 

@@ -5,6 +5,7 @@
 #include "access_rules.hpp"
 #include "allocation_policy.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "memory_source.hpp"
 #include "stream_state.hpp"
@@ -37,8 +38,8 @@ std::shared_ptr<BufferState> begin(const std::shared_ptr<DeviceState>& device, s
 Result<void> check_block(const MemoryBlock& block, const BufferState& buffer, const Ledger::Origin& origin) {
     if (!block || block.bytes < buffer.bytes) {
         return Error(Code::invalid_argument,
-                     "an allocator was asked for " + std::to_string(buffer.bytes) + " bytes and answered with " +
-                         (block ? std::to_string(block.bytes) : std::string("no memory and no error")),
+                     composed("an allocator was asked for {} bytes and answered with {}", buffer.bytes,
+                              (block ? std::to_string(block.bytes) : std::string("no memory and no error"))),
                      "let the allocator answer with a block of at least that size, or with an Error");
     }
     if (block.kind == MemoryKind::graph && !origin.known) {
@@ -91,14 +92,14 @@ Result<void> fill_from(BufferState& buffer, const Allocator& allocator, Stream* 
 Result<std::size_t> bytes_of(const Amount& amount) {
     if (amount.alignment > most_alignment) {
         return Error(Code::invalid_argument,
-                     "an element alignment of " + std::to_string(amount.alignment) + " bytes; at most 256 are kept",
+                     composed("an element alignment of {} bytes; at most 256 are kept", amount.alignment),
                      "align inside the buffer");
     }
     if (amount.count > most_bytes / amount.element_bytes) {
-        return Error(Code::invalid_argument,
-                     std::to_string(amount.count) + " elements of " + std::to_string(amount.element_bytes) +
-                         " bytes are more than any machine has",
-                     "check the element count for an overflow or a negative number");
+        return Error(
+            Code::invalid_argument,
+            composed("{} elements of {} bytes are more than any machine has", amount.count, amount.element_bytes),
+            "check the element count for an overflow or a negative number");
     }
     return amount.count * amount.element_bytes;
 }

@@ -1,6 +1,8 @@
 // Statistics, limit and failure callback around an allocator.
 #include <isthmus/allocator_adaptors.hpp>
 
+#include "composed.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -90,8 +92,8 @@ Result<MemoryBlock> LimitAllocator::allocate(const AllocationRequest& request) {
     do {
         if (request.bytes > state.limit - std::min(used, state.limit)) {
             return Error(Code::out_of_memory,
-                         std::to_string(request.bytes) + " bytes were asked for; " + std::to_string(used) + " of " +
-                             std::to_string(state.limit) + " bytes of the limit are in use",
+                         composed("{} bytes were asked for; {} of {} bytes of the limit are in use", request.bytes,
+                                  used, state.limit),
                          "release memory, or raise the limit of this allocator");
         }
     } while (!state.used.compare_exchange_weak(used, used + request.bytes, std::memory_order_relaxed));

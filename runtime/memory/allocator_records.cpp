@@ -2,6 +2,8 @@
 #include <isthmus/allocator_adaptors.hpp>
 #include <isthmus/stream.hpp>
 
+#include "composed.hpp"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -70,7 +72,7 @@ Result<LoggingAllocator> LoggingAllocator::to_file(Allocator upstream, const std
     if (opened < 0) {
         const int error = errno;
         return Error(Code::system_error,
-                     "the log '" + path + "' cannot be written: " + std::system_category().message(error),
+                     composed("the log '{}' cannot be written: {}", path, std::system_category().message(error)),
                      "name a file in a folder that may be written")
             .from_call("open", error);
     }
@@ -171,8 +173,8 @@ std::vector<TrackingAllocator::Outstanding> TrackingAllocator::outstanding() con
 std::string TrackingAllocator::leak_report() const {
     std::string report;
     for (const Outstanding& one : outstanding()) {
-        report += "allocation " + std::to_string(one.number) + ": " + std::to_string(one.block.bytes) + " bytes of " +
-                  std::string(name(one.block.kind)) + " memory, identity " + std::to_string(one.block.id) + "\n";
+        report += composed("allocation {}: {} bytes of {} memory, identity {}\n", one.number, one.block.bytes,
+                           name(one.block.kind), one.block.id);
     }
     return report;
 }

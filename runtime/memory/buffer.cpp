@@ -3,6 +3,7 @@
 
 #include "access_rules.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "export_rules.hpp"
 
@@ -13,7 +14,7 @@ namespace isthmus::inline v0 {
 namespace {
 
 Error empty_buffer(std::string_view what) {
-    return {Code::invalid_handle, std::string(what) + ": the buffer is empty, moved from or already released",
+    return {Code::invalid_handle, composed("{}: the buffer is empty, moved from or already released", what),
             "use the buffer that it was moved to, or allocate a new one"};
 }
 

@@ -2,6 +2,7 @@
 #include <isthmus/buffer_part.hpp>
 
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 
 #include <string>
@@ -17,8 +18,8 @@ Result<void> make_part(const std::shared_ptr<BufferState>& buffer, std::size_t f
     const std::size_t elements = buffer->bytes / element_bytes;
     if (first > elements || count > elements - first) {
         return Error(Code::invalid_argument,
-                     "a part of " + std::to_string(count) + " elements from element " + std::to_string(first) +
-                         " on was asked for, and the buffer has " + std::to_string(elements),
+                     composed("a part of {} elements from element {} on was asked for, and the buffer has {}", count,
+                              first, elements),
                      "ask for elements of the buffer");
     }
     buffer->make_parted();
@@ -38,8 +39,7 @@ namespace {
 Result<void> may_open(const BufferState& buffer, std::size_t first_byte, std::size_t bytes, const char* what) {
     if (buffer.released()) return buffer.refuse_released(what);
     if (bytes == 0 || buffer.holds(first_byte, bytes)) return {};
-    return Error(Code::invalid_argument,
-                 std::string(what) + " of a part was refused: " + std::string(BufferState::part_beyond),
+    return Error(Code::invalid_argument, composed("{} of a part was refused: {}", what, BufferState::part_beyond),
                  std::string(BufferState::part_again));
 }
 

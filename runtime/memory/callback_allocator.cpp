@@ -2,6 +2,8 @@
 #include <isthmus/callback_allocator.hpp>
 #include <isthmus/stream.hpp>
 
+#include "composed.hpp"
+
 #include <map>
 #include <mutex>
 #include <string>
@@ -14,7 +16,7 @@ constexpr int last_code = static_cast<int>(Code::unknown_pointer);
 
 Error answered(const char* what, int code) {
     const Code typed = code > 0 && code <= last_code ? static_cast<Code>(code) : Code::driver_error;
-    return Error(typed, std::string("the user's ") + what + " callback answered " + std::to_string(code),
+    return Error(typed, composed("{}{} callback answered {}", "the user's ", what, code),
                  "its author knows what that means")
         .from_call(what, code);
 }

@@ -3,6 +3,7 @@
 
 #include "access_rules.hpp"
 #include "buffer_state.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "launch_access.hpp"
 
@@ -20,9 +21,8 @@ AccessAnswer empty_buffer() {
 Error not_switched(const Device& device, const Device& owner, Code code, std::string_view why,
                    std::string_view remedy) {
     return {code,
-            "access of " + std::string(device.name()) + " (device " + std::to_string(device.index()) +
-                ") to memory of " + std::string(owner.name()) + " (device " + std::to_string(owner.index()) +
-                ") was not switched: " + std::string(why),
+            composed("access of {} (device {}) to memory of {} (device {}) was not switched: {}", device.name(),
+                     device.index(), owner.name(), owner.index(), why),
             std::string(remedy)};
 }
 

@@ -2,6 +2,7 @@
 #include <isthmus/device.hpp>
 #include <isthmus/memory_pool.hpp>
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "memory_pool_state.hpp"
 #include "memory_source.hpp"
@@ -23,7 +24,7 @@ Result<void> ask(detail::DeviceState& device, std::string_view what, Ask ask_poo
 
 Result<void> no_pools(const detail::DeviceState& device, MemoryKind kind) {
     if (kind != MemoryKind::pool && kind != MemoryKind::managed_pool) {
-        return Error(Code::invalid_argument, "there are no pools of " + std::string(name(kind)) + " memory",
+        return Error(Code::invalid_argument, composed("there are no pools of {} memory", name(kind)),
                      "ask for MemoryKind::pool or MemoryKind::managed_pool");
     }
     if (device.synchronous) {

@@ -3,6 +3,7 @@
 
 #include <platform/os.hpp>
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "memory_budget.hpp"
 #include "stream_state.hpp"
@@ -15,7 +16,7 @@ namespace isthmus::inline v0::detail {
 namespace {
 
 std::string bytes_text(std::uint64_t bytes) {
-    return std::to_string(bytes) + " bytes";
+    return composed("{} bytes", bytes);
 }
 
 // Work that stream-ordered frees wait for. A stream that does not end in time is passed over: the driver's answer to
@@ -46,13 +47,13 @@ Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, con
     // A refusal by the budget, which calls no driver, knows what works better.
     const std::string asking =
         last.call().empty() && !last.remedy().empty() ? std::string(last.remedy()) : "release memory, ask for less";
-    return Error(Code::out_of_memory,
-                 "out of memory: " + bytes_text(bytes) + " of " + std::string(name(kind)) + " memory were requested, " +
-                     bytes_text(shared ? now.host_available : now.device_free) + " are free, " +
-                     bytes_text(amounts.cached_bytes) + " cached in pools, " +
-                     bytes_text(amounts.pending_bytes + put_off) + " released and pending; " +
-                     std::string(last.message()),
-                 asking + ", or let an out-of-memory handler make room")
+    return Error(
+               Code::out_of_memory,
+               composed("out of memory: {} of {} memory were requested, {} are free, {} cached in pools, {} released "
+                        "and pending; {}",
+                        bytes_text(bytes), name(kind), bytes_text(shared ? now.host_available : now.device_free),
+                        bytes_text(amounts.cached_bytes), bytes_text(amounts.pending_bytes + put_off), last.message()),
+               composed("{}, or let an out-of-memory handler make room", asking))
         .from_call(last.call(), last.driver_code());
 }
 
@@ -74,11 +75,12 @@ Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t byt
     const rules::BudgetAnswer answer =
         rules::memory_budget(device.capabilities, now, kind, bytes, device.config->budget);
     if (!answer) {
-        return Error(Code::out_of_memory,
-                     "out of memory: " + bytes_text(bytes) + " of " + std::string(name(kind)) +
-                         " memory were requested, " + bytes_text(answer.free_bytes) + " are free and " +
-                         bytes_text(answer.reserve_bytes) + " of them are kept back: " + std::string(answer.reason),
-                     std::string(answer.remedy));
+        return Error(
+            Code::out_of_memory,
+            composed("out of memory: {} of {} memory were requested, {} are free and {} of them are kept back: {}",
+                     bytes_text(bytes), name(kind), bytes_text(answer.free_bytes), bytes_text(answer.reserve_bytes),
+                     answer.reason),
+            std::string(answer.remedy));
     }
     if (shared && answer.verdict == rules::BudgetVerdict::fits) {
         const std::uint64_t free_bytes = answer.free_bytes - std::min(answer.free_bytes, answer.reserve_bytes);

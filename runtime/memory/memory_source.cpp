@@ -2,6 +2,7 @@
 #include "memory_source.hpp"
 
 #include "access_rules.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "memory_pool_state.hpp"
 #include "recording.hpp"
@@ -29,7 +30,7 @@ bool is_system(MemoryKind kind) noexcept {
 }
 
 std::string allocating(std::size_t bytes, MemoryKind kind) {
-    return "allocating " + std::to_string(bytes) + " bytes of " + std::string(name(kind)) + " memory";
+    return composed("allocating {} bytes of {} memory", bytes, name(kind));
 }
 
 // Whether the request's external stream is in a capture that other code began. An error where the driver does not say:
@@ -52,7 +53,7 @@ Result<void> offers(const DeviceState& device, MemoryKind kind) {
         const Capability& capability = device.capabilities.feature(feature);
         if (capability) return {};
         return Error(Code::unsupported,
-                     std::string(name(kind)) + " memory is not to be had on this device: " + capability.reason,
+                     composed("{} memory is not to be had on this device: {}", name(kind), capability.reason),
                      "use allocate_shared and let the machine's row choose");
     };
     switch (kind) {
@@ -73,14 +74,14 @@ Result<void> offers(const DeviceState& device, MemoryKind kind) {
         case MemoryKind::registered: return needs(Feature::host_register);
         default: break;
     }
-    return Error(Code::unsupported, "this version does not allocate " + std::string(name(kind)) + " memory",
+    return Error(Code::unsupported, composed("this version does not allocate {} memory", name(kind)),
                  "device, pool, managed, managed_pool, pinned, write_combined, registered, host and host_numa memory "
                  "can be allocated");
 }
 
 Error in_capture(std::string_view what) {
     return Error(Code::capture_error,
-                 std::string(what) + " was refused: a capture is open on this thread, and the call would end it",
+                 composed("{} was refused: a capture is open on this thread, and the call would end it", what),
                  "allocate before the capture begins, or use Stream::allocate, whose pool memory a capture can hold");
 }
 
@@ -101,11 +102,11 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     DeviceState& device = *device_;
     if (request.alignment > most_alignment) {
         return Error(Code::invalid_argument,
-                     "an alignment of " + std::to_string(request.alignment) + " bytes; at most 256 are kept",
+                     composed("an alignment of {} bytes; at most 256 are kept", request.alignment),
                      "align inside the memory");
     }
     if (request.bytes > most_bytes) {
-        return Error(Code::invalid_argument, std::to_string(request.bytes) + " bytes are more than any machine has",
+        return Error(Code::invalid_argument, composed("{} bytes are more than any machine has", request.bytes),
                      "check the size for an overflow or a negative number");
     }
     if (is_system(kind_)) {
@@ -126,8 +127,7 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     if (!elsewhere) return elsewhere.error();
     if (device.books->captures.here() || *elsewhere) {
         const bool ready = pool_ != nullptr || (rules::is_pooled(kind_) && device.pools.has_own(kind_));
-        if (!ready || request.stream == nullptr)
-            return in_capture("allocating " + std::string(name(kind_)) + " memory");
+        if (!ready || request.stream == nullptr) return in_capture(composed("allocating {} memory", name(kind_)));
     }
     return {};
 }

@@ -2,6 +2,7 @@
 #include "address_map.hpp"
 
 #include "address_tree.hpp"
+#include "composed.hpp"
 
 #include <mutex>
 #include <new>
@@ -20,7 +21,7 @@ std::string text(std::uint64_t base, std::uint64_t bytes) {
     std::string hex;
     for (std::uint64_t rest = base; rest != 0 || hex.empty(); rest >>= 4)
         hex.insert(0, 1, "0123456789abcdef"[rest & 15]);
-    return std::to_string(bytes) + " bytes at 0x" + hex;
+    return composed("{} bytes at 0x{}", bytes, hex);
 }
 
 Error full() {
@@ -45,7 +46,7 @@ AddressMap::~AddressMap() = default;
 Result<void> AddressMap::insert(const Record& record) {
     constexpr std::uint64_t end = std::uint64_t{1} << address_bits;
     if (record.bytes == 0 || record.id == 0 || record.base >= end || record.bytes > end - record.base) {
-        return Error(Code::invalid_argument, text(record.base, record.bytes) + " are no allocation",
+        return Error(Code::invalid_argument, composed("{} are no allocation", text(record.base, record.bytes)),
                      "check the length for zero, an overflow or a negative number");
     }
     const Range range{record.base, record.base + (record.bytes - 1)};
@@ -53,8 +54,8 @@ Result<void> AddressMap::insert(const Record& record) {
     const std::lock_guard lock(state.mutex);
     if (const Slot* met = state.tree.first_met(range); met != nullptr) {
         return Error(Code::invalid_argument,
-                     text(record.base, record.bytes) + " overlap a live allocation of " +
-                         text(met->first(), met->last() - met->first() + 1),
+                     composed("{} overlap a live allocation of {}", text(record.base, record.bytes),
+                              text(met->first(), met->last() - met->first() + 1)),
                      "forget the allocation that was freed before its addresses are used again");
     }
     void* block = state.slots.take();

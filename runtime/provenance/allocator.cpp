@@ -1,6 +1,8 @@
 // Allocator: what is the same for every source of memory.
 #include <isthmus/allocator.hpp>
 
+#include "composed.hpp"
+
 #include <bit>
 #include <string>
 
@@ -8,7 +10,7 @@ namespace isthmus::inline v0 {
 namespace {
 
 Error empty_handle(std::string_view what) {
-    return {Code::invalid_handle, std::string(what) + ": the allocator handle is empty",
+    return {Code::invalid_handle, composed("{}: the allocator handle is empty", what),
             "take one from Device::allocator(), a pool or an adaptor"};
 }
 
@@ -18,7 +20,7 @@ Result<MemoryBlock> Allocator::allocate(const AllocationRequest& request) const 
     if (!source_) return empty_handle("an allocation");
     if (!std::has_single_bit(request.alignment)) {
         return Error(Code::invalid_argument,
-                     "an alignment of " + std::to_string(request.alignment) + " bytes is not a power of two",
+                     composed("an alignment of {} bytes is not a power of two", request.alignment),
                      "ask for 1, 2, 4 … 256 bytes");
     }
     if (request.bytes == 0) return MemoryBlock{};

@@ -2,6 +2,7 @@
 // neighbours that are free join again. Why not a memory_resource of the standard library: docs/adr/0030.
 #include "host_slabs.hpp"
 
+#include "composed.hpp"
 #include "process.hpp"
 
 #include <algorithm>
@@ -69,15 +70,15 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
 }
 
 Result<Amount> amount_of(std::size_t bytes, std::size_t alignment) {
-    const std::string asked =
-        std::to_string(bytes) + " bytes of host memory, aligned to " + std::to_string(alignment) + ", were asked for: ";
-    if (bytes == 0) return Error(Code::invalid_argument, asked + "there is no piece of 0 bytes", "ask for at least 1");
+    const std::string asked = composed("{} bytes of host memory, aligned to {}, were asked for: ", bytes, alignment);
+    if (bytes == 0)
+        return Error(Code::invalid_argument, composed("{}there is no piece of 0 bytes", asked), "ask for at least 1");
     if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
-        return Error(Code::invalid_argument, asked + "an alignment is a power of two",
+        return Error(Code::invalid_argument, composed("{}an alignment is a power of two", asked),
                      "ask for alignof(T), or for 256");
     }
     if (bytes > most_bytes / 2 || alignment > most_bytes / 2) {
-        return Error(Code::invalid_argument, asked + "more than an address space has",
+        return Error(Code::invalid_argument, composed("{}more than an address space has", asked),
                      "check the size for an overflow or a negative number");
     }
     return Amount{round_up(bytes, granule), std::max(alignment, granule)};
@@ -243,10 +244,9 @@ void HostSlabs::Books::join(Slab& slab, std::uintptr_t begin, std::size_t bytes)
 Error HostSlabs::Books::refuse_release(std::uintptr_t address) const {
     for (const auto& [begin, piece] : out) {
         if (address > begin && address - begin < piece.bytes) {
-            return Error(
-                Code::invalid_argument,
-                "releasing host memory: the address is " + std::to_string(address - begin) + " bytes inside a piece",
-                "release the address that allocate() gave");
+            return Error(Code::invalid_argument,
+                         composed("releasing host memory: the address is {} bytes inside a piece", address - begin),
+                         "release the address that allocate() gave");
         }
     }
     const bool ours =

@@ -1,6 +1,7 @@
 // Ledger: entering, taking out, and telling wrong releases apart.
 #include "ledger.hpp"
 
+#include "composed.hpp"
 #include "process.hpp"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ std::string text_of(const MemoryBlock& block) {
     for (std::uint64_t rest = first_base(block); rest != 0 || hex.empty(); rest /= 16) {
         hex.insert(hex.begin(), digits[rest % 16]);
     }
-    return "releasing 0x" + hex + " (identity " + std::to_string(block.id) + ")";
+    return composed("releasing 0x{} (identity {})", hex, block.id);
 }
 
 }  // namespace
@@ -196,19 +197,19 @@ void Ledger::leave(std::uint64_t id) {
 // What is wrong with a block that is not in the books. Expects mutex_ to be held.
 Error Ledger::refusal(const MemoryBlock& block) const {
     if (handed_out(block.id)) {
-        return Error(Code::already_released, text_of(block) + ": it was released before",
+        return Error(Code::already_released, composed("{}: it was released before", text_of(block)),
                      "give each block back once; its address may be another allocation's by now");
     }
     if (block.id != 0 && block.id < first_free_id.load(std::memory_order_relaxed)) {
-        return Error(Code::wrong_device, text_of(block) + ": another runtime handed it out",
+        return Error(Code::wrong_device, composed("{}: another runtime handed it out", text_of(block)),
                      "give it back through an allocator of the runtime that it came from");
     }
     const provenance::Record known = addresses_.find(first_base(block));
     if (known && (known.flags & provenance::record_flags::foreign) == 0 && known.base != first_base(block)) {
-        return Error(Code::interior_pointer, text_of(block) + ": the address lies inside an allocation",
+        return Error(Code::interior_pointer, composed("{}: the address lies inside an allocation", text_of(block)),
                      "give back the block as the allocator returned it");
     }
-    return Error(Code::unknown_pointer, text_of(block) + ": this runtime handed out no such block",
+    return Error(Code::unknown_pointer, composed("{}: this runtime handed out no such block", text_of(block)),
                  known ? "give back the whole block: an address alone may name somebody else's memory by then"
                        : "give it back to whoever allocated it");
 }
@@ -221,14 +222,14 @@ Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
     const std::uint64_t offset = first_base(block) - first_base(entry.block);
     if (offset != 0) {
         if (offset < entry.block.bytes) {
-            return Error(Code::interior_pointer, text_of(block) + ": the address lies inside the allocation",
+            return Error(Code::interior_pointer, composed("{}: the address lies inside the allocation", text_of(block)),
                          "give back the block as the allocator returned it");
         }
-        return Error(Code::unknown_pointer, text_of(block) + ": the identity belongs to another address",
+        return Error(Code::unknown_pointer, composed("{}: the identity belongs to another address", text_of(block)),
                      "give back the block as the allocator returned it");
     }
     if (entry.device != device) {
-        return Error(Code::wrong_device, text_of(block) + ": it belongs to another device",
+        return Error(Code::wrong_device, composed("{}: it belongs to another device", text_of(block)),
                      "give it back through an allocator of the device that it came from");
     }
     unmap(entry.block);

@@ -4,6 +4,7 @@
 
 #include "access_rules.hpp"
 #include "allocation_policy.hpp"
+#include "composed.hpp"
 #include "launch_path.hpp"
 
 #include <platform/capability_table.hpp>
@@ -16,7 +17,7 @@ namespace {
 using Text = std::string_view;
 
 Error refused(Code code, Text why, Text remedy) {
-    return Error(code, "adopting the memory is refused: " + std::string(why), std::string(remedy));
+    return Error(code, composed("adopting the memory is refused: {}", why), std::string(remedy));
 }
 
 bool writes_it(Use use) {
@@ -135,7 +136,7 @@ Result<AdoptionPlan> asked_for(const Capabilities& device, const ForeignMemory& 
         return as_it_is(MemoryKind::host, LaunchPath::pass, "asked for by kind: ordinary memory, used in place");
     }
     if (kind != MemoryKind::registered) {
-        return refused(Code::unsupported, "ordinary memory cannot become " + std::string(name(kind)) + " memory",
+        return refused(Code::unsupported, composed("ordinary memory cannot become {} memory", name(kind)),
                        "leave the kind to the policy, or ask for host, registered or device memory");
     }
     if (memory.driver_mapping) return refused(Code::not_accessible, no_pages, leave_it);

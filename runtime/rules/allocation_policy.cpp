@@ -4,6 +4,7 @@
 
 #include "access_rules.hpp"
 #include "atomic_rules.hpp"
+#include "composed.hpp"
 #include "launch_path.hpp"
 
 #include <platform/capability_table.hpp>
@@ -102,8 +103,8 @@ SizeReasons reasons_for(Use use, std::size_t least) {
         }
     };
     const std::string size = size_text(least);
-    return {what() + "from " + size + " on a copy at each hand-over is cheaper than the link",
-            what() + "below " + size + " a copy costs more than the link: pinned memory is used in place"};
+    return {composed("{}from {} on a copy at each hand-over is cheaper than the link", what(), size),
+            composed("{}below {} a copy costs more than the link: pinned memory is used in place", what(), size)};
 }
 
 std::optional<std::size_t> copied_from_bytes(const platform::Row& row, Use use) {
@@ -161,7 +162,7 @@ AllocationPlan chosen(const Capabilities& device, const platform::Row& row, cons
 }
 
 Error refused(MemoryKind kind, Code code, Text reason, Text remedy) {
-    return Error(code, "a shared buffer of " + std::string(name(kind)) + " memory is refused: " + std::string(reason),
+    return Error(code, composed("a shared buffer of {} memory is refused: {}", name(kind), reason),
                  std::string(remedy));
 }
 
@@ -258,12 +259,11 @@ Result<AllocationPlan> updated(const Capabilities& device, const platform::Row& 
         }
         if (why.reason.empty()) why = answer;
     }
-    return Error(
-        Code::unsupported,
-        "a shared buffer that CPU and GPU update at the same time is refused: in no memory of this machine are "
-        "these updates atomic; in " +
-            std::string(name(best)) + " memory " + std::string(why.reason),
-        "count in a SplitCounter (one lane per side), or send messages by plain loads and stores");
+    return Error(Code::unsupported,
+                 composed("a shared buffer that CPU and GPU update at the same time is refused: in no memory of this "
+                          "machine are these updates atomic; in {} memory {}",
+                          name(best), why.reason),
+                 "count in a SplitCounter (one lane per side), or send messages by plain loads and stores");
 }
 
 // A kind that was asked for is taken as it is, or refused.
@@ -277,7 +277,7 @@ Result<AllocationPlan> updated_as_asked(const Capabilities& device, const platfo
     free.kind.reset();
     const bool elsewhere = static_cast<bool>(updated(device, row, free, word));
     return refused(*use.kind, Code::unsupported,
-                   "CPU and GPU were declared to update it at the same time, and " + std::string(answer.reason),
+                   composed("CPU and GPU were declared to update it at the same time, and {}", answer.reason),
                    elsewhere
                        ? "leave the kind to the policy, which knows memory where this is atomic"
                        : "count in a SplitCounter (one lane per side), or send messages by plain loads and stores");
@@ -287,7 +287,7 @@ Result<AllocationPlan> updated_as_asked(const Capabilities& device, const platfo
 
 std::string size_text(std::size_t bytes) {
     constexpr std::size_t KiB = 1024, MiB = 1024 * KiB;
-    return bytes % MiB == 0 ? std::to_string(bytes / MiB) + " MiB" : std::to_string(bytes / KiB) + " KiB";
+    return bytes % MiB == 0 ? composed("{} MiB", bytes / MiB) : composed("{} KiB", bytes / KiB);
 }
 
 std::optional<std::size_t> copy_pays_from_bytes(const Capabilities& device, const SharedUse& use) {

@@ -1,6 +1,7 @@
 // Findings in words, and which of them count.
 #include "export_finding_rules.hpp"
 
+#include "composed.hpp"
 #include "litmus_rules.hpp"
 
 #include <string>
@@ -15,13 +16,14 @@ std::string_view handle_text(ExportKinds kind) {
 std::string failure_text(const ExportFinding& finding) {
     const std::string handle(handle_text(finding.kind));
     switch (finding.failed) {
-        case ExportStep::create: return "memory for " + handle + " could not be created";
-        case ExportStep::export_handle: return "memory that was made for it could not be exported as " + handle;
-        case ExportStep::import_handle: return handle + " of this process could not be imported again";
-        case ExportStep::compare: return "what was imported through " + handle + " is not this device's memory";
-        case ExportStep::survive: return "the process that tried " + handle + " did not come back";
+        case ExportStep::create: return composed("memory for {} could not be created", handle);
+        case ExportStep::export_handle:
+            return composed("memory that was made for it could not be exported as {}", handle);
+        case ExportStep::import_handle: return composed("{} of this process could not be imported again", handle);
+        case ExportStep::compare: return composed("what was imported through {} is not this device's memory", handle);
+        case ExportStep::survive: return composed("the process that tried {} did not come back", handle);
     }
-    return "a try of " + handle + " failed";
+    return composed("a try of {} failed", handle);
 }
 
 }  // namespace
@@ -56,11 +58,11 @@ platform::Probe probe_of(const ExportFinding& finding) {
     probe.driver_code = finding.works ? 0 : finding.driver_code;
     if (finding.works) {
         probe.finding =
-            "Memory went out and came back through " + std::string(handle_text(finding.kind)) + " when it was tried.";
+            composed("Memory went out and came back through {} when it was tried.", handle_text(finding.kind));
         return probe;
     }
-    probe.finding = "It was tried, and " + failure_text(finding);
-    if (!finding.call.empty()) probe.finding += ": " + finding.call + " refused";
+    probe.finding = composed("It was tried, and {}", failure_text(finding));
+    if (!finding.call.empty()) probe.finding += composed(": {} refused", finding.call);
     return probe;
 }
 

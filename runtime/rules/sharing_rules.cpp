@@ -3,6 +3,7 @@
 #include "sharing_rules.hpp"
 
 #include "atomic_rules.hpp"
+#include "composed.hpp"
 
 namespace isthmus::rules {
 
@@ -38,7 +39,7 @@ void join(std::vector<SpanUse>& uses) {
 
 std::string text(const ByteSpan& span, std::string_view buffer) {
     if (span.whole()) return std::string(buffer);
-    return "bytes " + std::to_string(span.begin) + " to " + std::to_string(span.end - 1) + " of " + std::string(buffer);
+    return composed("bytes {} to {} of {}", span.begin, span.end - 1, buffer);
 }
 
 std::string_view purpose(ArgumentUse use) noexcept {

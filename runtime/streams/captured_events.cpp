@@ -1,6 +1,7 @@
 // Events of captures: how streams fork from a capture's streams and join them.
 #include "captured_events.hpp"
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "recording.hpp"
@@ -122,7 +123,7 @@ Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last) {
 
 Error no_answer_in_capture(const char* what) {
     return {Code::capture_error,
-            std::string(what) + " was refused: the event was last recorded in a capture, where nothing runs",
+            composed("{} was refused: the event was last recorded in a capture, where nothing runs", what),
             "launch the graph and wait for its stream, or record the event again outside of captures"};
 }
 

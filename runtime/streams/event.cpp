@@ -1,6 +1,7 @@
 // Event: completion, waiting and timing.
 #include <isthmus/event.hpp>
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "stream_state.hpp"
@@ -22,7 +23,7 @@ std::unique_lock<std::mutex> lock_event(EventState& event, Wait& wait) {
 
 Error being_recorded(const Wait& wait, const char* what) {
     return {wait.refuse ? Code::not_ready : Code::timed_out,
-            std::string(what) + " could not go on: another thread stands in the driver with a record of the event",
+            composed("{} could not go on: another thread stands in the driver with a record of the event", what),
             "a queue that is full behind a kernel that hangs lets nobody in; otherwise allow a longer wait"};
 }
 
@@ -37,11 +38,11 @@ Result<void> wait_for_whoever_recorded(DeviceState& device, platform::EventHandl
         return Error(Code::not_ready, "the work behind an event of several processes is still running",
                      "ask again later, or allow a wait");
     }
-    return Error(Code::timed_out,
-                 "the work behind an event of several processes has not finished within " +
-                     std::to_string(timeout.count() / 1000) + " µs",
-                 "give a longer timeout if it is meant to take that long; a process that has ended before its record "
-                 "was reached leaves the event so for good: a Channel between the two tells of its end");
+    return Error(
+        Code::timed_out,
+        composed("the work behind an event of several processes has not finished within {} µs", timeout.count() / 1000),
+        "give a longer timeout if it is meant to take that long; a process that has ended before its record "
+        "was reached leaves the event so for good: a Channel between the two tells of its end");
 }
 
 }  // namespace
@@ -141,7 +142,7 @@ Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOption
     }
     const Capability& shared = device->capabilities.feature(Feature::ipc_events);
     if (options.interprocess && !shared) {
-        return Error(Code::unsupported, "an event for other processes: " + shared.reason,
+        return Error(Code::unsupported, composed("an event for other processes: {}", shared.reason),
                      "wait for an ordinary event here, then tell the other process by a message or a word in shared "
                      "memory");
     }

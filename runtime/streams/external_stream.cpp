@@ -2,6 +2,7 @@
 #include <isthmus/device.hpp>
 #include <isthmus/stream.hpp>
 
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "recording.hpp"
 #include "stream_state.hpp"
@@ -45,7 +46,7 @@ Error not_wrapped(const DeviceState& device, const platform::Status& status) {
     const std::string name = named(device);
     if (status.code == Code::wrong_device) {
         return {
-            Code::wrong_device, "the stream belongs to another context than the primary one of " + name,
+            Code::wrong_device, composed("the stream belongs to another context than the primary one of {}", name),
             "wrap it with the device whose primary context it was made in; streams of other contexts cannot be used"};
     }
     return {Code::unsupported,

@@ -2,6 +2,7 @@
 #include <isthmus/stream.hpp>
 
 #include "captured_events.hpp"
+#include "composed.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "stream_state.hpp"
@@ -50,8 +51,9 @@ Result<void> Stream::wait(const Event& event) {
         return event.state()->device->refusal(rules::PublicCall::wait_for_event);
     if (event.options().interprocess && event.state()->device != stream.device && !device.synchronous) {
         return Error(Code::wrong_device,
-                     "a stream of " + named(device) + " may not wait for an event for other processes of " +
-                         named(*event.state()->device) + ": drivers were seen to crash in that call",
+                     composed("a stream of {} may not wait for an event for other processes of {}: drivers were seen "
+                              "to crash in that call",
+                              named(device), named(*event.state()->device)),
                      "let a stream of the event's device wait for it, record an ordinary event behind that, and wait "
                      "for this one");
     }

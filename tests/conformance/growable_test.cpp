@@ -2,10 +2,13 @@
 #include "scenario.hpp"
 
 #include <isthmus/growable_buffer.hpp>
+#include <isthmus/mirrored_ring.hpp>
+#include <isthmus/shared_memory.hpp>
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -32,6 +35,15 @@ void on_every_growing_device(Body body) {
         }
     });
 }
+
+// keeps V11, V13, K15: memory of one kind never ends up in an object of another, nor stays behind in one.
+static_assert(!std::is_assignable_v<TypedBuffer<int>&, TypedBuffer<int>&&>);
+static_assert(!std::is_assignable_v<TypedBuffer<int>&, Buffer<int>&&>);
+static_assert(!std::is_constructible_v<Buffer<int>, GrowableBuffer<int>&&>);
+static_assert(!std::is_convertible_v<GrowableBuffer<int>&, Buffer<int>&>);
+static_assert(!std::is_convertible_v<MirroredRing<int>&, Buffer<int>&>);
+static_assert(!std::is_convertible_v<ExportableBuffer<int>&, Buffer<int>&>);
+static_assert(std::is_nothrow_move_assignable_v<Buffer<int>> && std::is_move_assignable_v<GrowableBuffer<int>>);
 
 void expect_filled(Device& device, const Numbers& buffer, std::size_t first, std::size_t elements, std::int32_t value) {
     Buffer<std::int32_t> out = pinned(device, elements, -1);

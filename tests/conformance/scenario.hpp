@@ -60,7 +60,7 @@ inline Buffer<std::int32_t> shared_numbers(Device& device, std::size_t count, Me
     use.kind = kind;
     return device.allocate_shared<std::int32_t>(count, use).value();
 }
-inline void set_all(Buffer<std::int32_t>& buffer, std::int32_t value) {
+inline void set_all(TypedBuffer<std::int32_t>& buffer, std::int32_t value) {
     auto view = buffer.write_on_host().value();
     for (std::int32_t& one : view) one = value;
 }
@@ -71,12 +71,12 @@ inline Buffer<std::int32_t> pinned(Device& device, std::size_t count, std::int32
     return made;
 }
 
-inline void expect_all(const Buffer<std::int32_t>& buffer, std::int32_t value) {
+inline void expect_all(const TypedBuffer<std::int32_t>& buffer, std::int32_t value) {
     const auto view = buffer.read_on_host().value();
     for (std::size_t at = 0; at < view.size(); ++at) ASSERT_EQ(view[at], value) << "at " << at;
 }
 // Frame `number` of a ring is number, number + 1, ...
-inline bool holds_frame(const Buffer<std::int32_t>& buffer, std::int32_t number) {
+inline bool holds_frame(const TypedBuffer<std::int32_t>& buffer, std::int32_t number) {
     const auto view = buffer.read_on_host().value();
     for (std::size_t i = 0; i < view.size(); ++i) {
         if (view[i] != number + static_cast<std::int32_t>(i)) return false;

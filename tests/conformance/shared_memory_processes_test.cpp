@@ -21,7 +21,7 @@ constexpr std::size_t count = 1000;
 constexpr int rounds = 5;
 enum Kind : std::uint32_t { memory, no_memory, your_turn };
 
-std::int32_t last_of(Device& device, const Buffer<std::int32_t>& buffer) {
+std::int32_t last_of(Device& device, const TypedBuffer<std::int32_t>& buffer) {
     Buffer<std::int32_t> out = pinned(device, count, -1);
     (void)device.stream().launch(scale_into, count, out, buffer, 1).value();
     const auto seen = out.read_on_host().value();
@@ -30,7 +30,7 @@ std::int32_t last_of(Device& device, const Buffer<std::int32_t>& buffer) {
 }
 
 // Four kernels over the shared buffer: four calls, where they are counted.
-void add_four(Stream& stream, Buffer<std::int32_t>& buffer, bool uncounted) {
+void add_four(Stream& stream, TypedBuffer<std::int32_t>& buffer, bool uncounted) {
     const long before = driver_calls();
     for (int launch = 0; launch < 4; ++launch) {
         (void)stream.launch(add_one, count, buffer).value();
@@ -191,23 +191,23 @@ TEST(SharedMemoryProcesses, TheMemoryOutlivesAnExporterThatIsKilled) {
     }
 }
 
-bool all(const Buffer<std::int32_t>& buffer, std::int32_t value) {
+bool all(const TypedBuffer<std::int32_t>& buffer, std::int32_t value) {
     const auto seen = buffer.read_on_host().value();
     return std::all_of(seen.begin(), seen.end(), [value](std::int32_t each) { return each == value; });
 }
 // One more by the host, and one more by the device.
-void add_two(Device& device, Buffer<std::int32_t>& buffer) {
+void add_two(Device& device, TypedBuffer<std::int32_t>& buffer) {
     {
         auto view = buffer.read_write_on_host().value();
         for (std::int32_t& each : view) ++each;
     }
     (void)device.stream().launch(add_one, count, buffer).value();
 }
-void hand_over(Channel& line, const Buffer<std::int32_t>& buffer) {
+void hand_over(Channel& line, const TypedBuffer<std::int32_t>& buffer) {
     EXPECT_TRUE(worked(isthmus::flush_shared(buffer)));
     line.send(your_turn, {}).value();
 }
-void take_over(Channel& line, Buffer<std::int32_t>& buffer) {
+void take_over(Channel& line, TypedBuffer<std::int32_t>& buffer) {
     EXPECT_EQ(line.receive().value().kind, your_turn);
     EXPECT_TRUE(worked(isthmus::invalidate_shared(buffer)));
 }

@@ -46,7 +46,7 @@ void put(Bytes& bytes, std::size_t at, std::uint64_t value) {
     for (std::size_t byte = 0; byte < 8; ++byte) bytes[at + byte] = static_cast<std::byte>(value >> (8 * byte));
 }
 
-void expect_all(Device& device, const Buffer<std::int32_t>& buffer, std::int32_t value) {
+void expect_all(Device& device, const TypedBuffer<std::int32_t>& buffer, std::int32_t value) {
     Buffer<std::int32_t> out = pinned(device, buffer.size(), -1);
     (void)device.stream().launch(checked, scale_into, buffer.size(), out, buffer, 1).value();
     conformance::expect_all(out, value);

@@ -100,7 +100,6 @@ public:
     virtual ~Execution() = default;
     virtual Status create_stream(int priority, StreamHandle& out) = 0;  // -1 high, 0 low; never blocking
     virtual Status destroy_stream(StreamHandle stream) = 0;
-    virtual Status stream_id(StreamHandle stream, std::uint64_t& id) = 0;  // unlike the handle, never reused
     // As the driver has it; greater than asked for where the device has fewer of them.
     virtual Status stream_priority(StreamHandle, int& out) { return out = 0, Status{}; }
     // The driver's own stream: a CUstream of this device's primary context, or nullptr or CU_STREAM_LEGACY, the legacy
@@ -119,14 +118,12 @@ public:
         return function(data), Status{};
     }
     virtual Status query_stream(StreamHandle stream) = 0;  // Code::not_ready while work remains
-    virtual Status synchronize_stream(StreamHandle stream) = 0;
 
     virtual Status create_event(EventKind kind, EventHandle& out) = 0;
     virtual Status destroy_event(EventHandle event) = 0;
     virtual Status record_event(EventHandle event, StreamHandle stream) = 0;
     virtual Status wait_event(StreamHandle stream, EventHandle event) = 0;
     virtual Status query_event(EventHandle event) = 0;  // Code::not_ready while work remains
-    virtual Status synchronize_event(EventHandle event) = 0;
     virtual Status elapsed_ms(EventHandle begin, EventHandle end, float& milliseconds) = 0;
     // What another process opens an interprocess event by.
     virtual Status share_event(EventHandle, SharedHandle&) { return {Code::unsupported, 0, "share_event"}; }

@@ -96,15 +96,13 @@ TEST_F(CudaCalls, StreamCallsAreOneDriverCallEach) {
     EXPECT_TRUE(execution().record_event(event, stream).ok());
     EXPECT_TRUE(execution().wait_event(stream, event).ok());
     EXPECT_TRUE(execution().query_event(event).ok());
-    EXPECT_TRUE(execution().synchronize_event(event).ok());
-    EXPECT_TRUE(execution().synchronize_stream(stream).ok());
     EXPECT_TRUE(memory().fill(64, 0, 8, stream).ok());
     EXPECT_TRUE(memory().copy(64, 128, 8, CopyDirection::host_to_device, stream).ok());
     EXPECT_TRUE(memory().copy(64, 128, 8, CopyDirection::device_to_host, stream).ok());
     EXPECT_TRUE(memory().copy(64, 128, 8, CopyDirection::device_to_device, stream).ok());
     EXPECT_TRUE(memory().copy(64, 128, 8, CopyDirection::host_to_host, stream).ok());
     EXPECT_STREQ(fake().calls(),
-                 "cuEventRecord cuStreamWaitEvent cuEventQuery cuEventSynchronize cuStreamSynchronize "
+                 "cuEventRecord cuStreamWaitEvent cuEventQuery "
                  "cuMemsetD8Async cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemcpyAsync ");
 }
 
@@ -350,8 +348,8 @@ TEST_F(CudaCalls, ALaunchIsOneDriverCallWithTheGridOfItsExtent) {
 // keeps L8
 TEST_F(CudaCalls, AStickyCodeIsALostDeviceExplainedInTheDriversWords) {
     const StreamHandle stream = make_stream();
-    fake().fail("cuStreamSynchronize", 700);
-    const Status status = execution().synchronize_stream(stream);
+    fake().fail("cuStreamQuery", 700);
+    const Status status = execution().query_stream(stream);
     EXPECT_EQ(status.code, Code::device_lost);
     const Error error = device().explain(status, "waiting for the stream");
     EXPECT_NE(error.message().find("the driver's own words"), std::string_view::npos);

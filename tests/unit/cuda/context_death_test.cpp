@@ -84,7 +84,7 @@ TEST_F(ContextDeath, NothingIsMadeOrFreedInTheContextThatCameAfterwards) {
     expect_lost(memory().release(pinned, stream));
     expect_lost(memory().unregister_host(&made));
     expect_lost(memory().fill(64, 0, 8, stream));
-    expect_lost(execution().synchronize_stream(stream));
+    expect_lost(execution().query_stream(stream));
     expect_lost(execution().destroy_stream(stream));
     expect_lost(execution().destroy_event(EventHandle{0x50}));
     expect_lost(device().captures()->destroy(GraphHandle{0x50}));
@@ -187,7 +187,7 @@ TEST_F(ContextDeath, TheEndGivesTheReferenceBackAndUnloadsNothing) {
 TEST_F(ContextDeath, IsExplained) {
     fake().kill_context();
     ASSERT_TRUE(device().context_died());
-    const Error error = device().explain(execution().synchronize_stream(stream), "waiting");
+    const Error error = device().explain(execution().query_stream(stream), "waiting");
     EXPECT_EQ(error.code(), Code::device_lost);
     EXPECT_NE(error.message().find("other code of this process"), std::string_view::npos);
     EXPECT_NE(error.message().find("gone"), std::string_view::npos);

@@ -43,6 +43,22 @@ const char ptx[] = R"(
     ret;
 }
 )";
+// Asks until the work is done, or failed.
+Status reached(Execution& execution, StreamHandle stream) {
+    for (;;) {
+        const Status status = execution.query_stream(stream);
+        if (status.code != Code::not_ready) return status;
+        std::this_thread::yield();
+    }
+}
+Status reached(Execution& execution, EventHandle event) {
+    for (;;) {
+        const Status status = execution.query_event(event);
+        if (status.code != Code::not_ready) return status;
+        std::this_thread::yield();
+    }
+}
+
 struct Pack {
     std::uint64_t out;
     std::uint64_t size;
@@ -159,11 +175,9 @@ TEST(RoundTrip, AKernelChangesDeviceMemoryBetweenTwoCopies) {
         EXPECT_OK(driver, launch_add(*driver, device.device, 2, stream));
         EXPECT_OK(driver, memory.copy(address(host.host), device.device, bytes, CopyDirection::device_to_host, stream));
         EXPECT_OK(driver, execution.record_event(end, stream));
-        EXPECT_OK(driver, execution.synchronize_event(end));
+        EXPECT_OK(driver, reached(execution, end));
         EXPECT_TRUE(all_are(words(host.host), 42));
-        EXPECT_OK(driver, execution.query_event(end));
-        EXPECT_OK(driver, execution.synchronize_stream(stream));
-        EXPECT_OK(driver, execution.query_stream(stream));
+        EXPECT_OK(driver, reached(execution, stream));
         float milliseconds = -1;
         EXPECT_OK(driver, execution.elapsed_ms(begin, end, milliseconds));
         EXPECT_GE(milliseconds, 0);
@@ -188,7 +202,7 @@ TEST(RoundTrip, AKernelChangesPinnedAndRegisteredMemoryInPlace) {
         EXPECT_OK(driver, memory.allocate(MemoryKind::pinned, bytes, Attachment::global, stream, pinned));
         std::fill_n(words(pinned.host), count, 5u);
         EXPECT_OK(driver, launch_add(*driver, pinned.device, 7, stream));
-        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_OK(driver, reached(driver->execution(), stream));
         EXPECT_TRUE(all_are(words(pinned.host), 12));
         EXPECT_OK(driver, memory.release(pinned, stream));
         if (yes(*driver, host_register)) {
@@ -197,7 +211,7 @@ TEST(RoundTrip, AKernelChangesPinnedAndRegisteredMemoryInPlace) {
             std::uint64_t device = 0;
             EXPECT_OK(driver, memory.register_host(pages, 65536, false, device));
             EXPECT_OK(driver, launch_add(*driver, device, 2, stream));
-            EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+            EXPECT_OK(driver, reached(driver->execution(), stream));
             EXPECT_TRUE(all_are(words(pages), 3));
             EXPECT_EQ(memory.register_host(pages, 65536, false, device).code, Code::in_use);
             EXPECT_OK(driver, memory.unregister_host(pages));
@@ -226,7 +240,7 @@ TEST(RoundTrip, ManagedMemoryIsHandedOverByAttachment) {
         if (guarded) EXPECT_OK(driver, memory.attach(managed, Attachment::stream, stream));
         EXPECT_OK(driver, launch_add(*driver, managed.device, 11, stream));
         if (guarded) EXPECT_OK(driver, memory.attach(managed, Attachment::host, stream));
-        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_OK(driver, reached(driver->execution(), stream));
         EXPECT_TRUE(all_are(words(managed.host), 111));
         EXPECT_OK(driver, memory.release(managed, stream));
         EXPECT_OK(driver, driver->execution().destroy_stream(stream));
@@ -249,7 +263,7 @@ TEST(RoundTrip, PoolMemoryFollowsItsStream) {
         EXPECT_OK(driver, launch_add(*driver, pool.device, 9, stream));
         EXPECT_OK(driver, memory.copy(address(back.data()), pool.device, bytes, CopyDirection::device_to_host, stream));
         EXPECT_OK(driver, memory.release(pool, stream));
-        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_OK(driver, reached(driver->execution(), stream));
         EXPECT_TRUE(all_are(back.data(), 9));
         EXPECT_OK(driver, driver->execution().destroy_stream(stream));
     }
@@ -279,7 +293,7 @@ TEST(RoundTrip, APoolOfOurOwnGivesMemoryAndCountsIt) {
         EXPECT_OK(driver, driver->memory().copy(address(back.data()), made.device, bytes, CopyDirection::device_to_host,
                                                 stream));
         EXPECT_OK(driver, driver->memory().release(made, stream));
-        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_OK(driver, reached(driver->execution(), stream));
         EXPECT_TRUE(all_are(back.data(), 33));
         EXPECT_OK(driver, pools.trim(pool, 0));
         EXPECT_OK(driver, pools.reset_high_marks(pool));
@@ -316,7 +330,7 @@ TEST(RoundTrip, ShapedCopiesAndFillsKeepWhatLiesBetween) {
         std::vector<unsigned char> all(device.bytes);
         EXPECT_OK(driver, driver->memory().copy(address(all.data()), device.device, device.bytes,
                                                 CopyDirection::device_to_host, stream));
-        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_OK(driver, reached(driver->execution(), stream));
         for (std::size_t i = 0; i < all.size(); ++i) {
             const std::size_t x = i % pitch, row = i / pitch % slice_rows, slice = i / pitch / slice_rows;
             unsigned expected = 0xEE;
@@ -325,7 +339,7 @@ TEST(RoundTrip, ShapedCopiesAndFillsKeepWhatLiesBetween) {
             ASSERT_EQ(all[i], expected) << "byte " << x << " of row " << row << " of slice " << slice;
         }
         EXPECT_OK(driver, transfers.copy_shaped(here, there, {24, 4, 1}, stream));
-        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_OK(driver, reached(driver->execution(), stream));
         EXPECT_EQ(tight[0], 0x34);
         EXPECT_EQ(tight[24 * 3], all[pitch * 3]);
         EXPECT_OK(driver, driver->memory().release(device, stream));
@@ -352,7 +366,7 @@ TEST(RoundTrip, ACaptureSurvivesAllocationsAndQueriesAndIsReplayed) {
         EXPECT_OK(driver, memory.allocate(MemoryKind::pinned, bytes, Attachment::global, stream, pinned));
         std::fill_n(words(pinned.host), count, 1u);
         EXPECT_OK(driver, launch_add(*driver, pinned.device, 0, stream));  // loads the code
-        EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+        EXPECT_OK(driver, reached(driver->execution(), stream));
         EXPECT_OK(driver, captures.begin(stream));
         for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned}) {
             EXPECT_OK(driver, memory.allocate(kind, 4096, Attachment::global, other, meanwhile));
@@ -361,7 +375,7 @@ TEST(RoundTrip, ACaptureSurvivesAllocationsAndQueriesAndIsReplayed) {
         EXPECT_OK(driver, driver->execution().create_event(EventKind::plain, event));
         EXPECT_OK(driver, driver->execution().query_event(event));
         EXPECT_OK(driver, driver->execution().query_stream(other));
-        EXPECT_OK(driver, driver->execution().synchronize_stream(other));
+        EXPECT_OK(driver, reached(driver->execution(), other));
         EXPECT_OK(driver, launch_add(*driver, pinned.device, 5, stream));
         EXPECT_OK(driver, captures.state(stream, state));
         EXPECT_EQ(state, CaptureState::open);
@@ -371,7 +385,7 @@ TEST(RoundTrip, ACaptureSurvivesAllocationsAndQueriesAndIsReplayed) {
         EXPECT_TRUE(all_are(words(pinned.host), 1));  // captured, not run
         EXPECT_OK(driver, captures.instantiate(graph, instance));
         for (int i = 0; i < 3; ++i) EXPECT_OK(driver, captures.launch(instance, other));
-        EXPECT_OK(driver, driver->execution().synchronize_stream(other));
+        EXPECT_OK(driver, reached(driver->execution(), other));
         EXPECT_TRUE(all_are(words(pinned.host), 16));
         EXPECT_OK(driver, captures.destroy(instance));
         EXPECT_OK(driver, captures.destroy(graph));
@@ -398,12 +412,12 @@ TEST(RoundTrip, ContentGoesFromEveryDeviceToEveryOther) {
             EXPECT_OK(from, from->memory().allocate(MemoryKind::device, bytes, Attachment::global, {}, source));
             EXPECT_OK(to, to->memory().allocate(MemoryKind::device, bytes, Attachment::global, {}, target));
             EXPECT_OK(from, from->transfers()->fill_elements(source.device, 123456, 4, count, {}));
-            EXPECT_OK(from, from->execution().synchronize_stream({}));
+            EXPECT_OK(from, reached(from->execution(), StreamHandle::none));
             EXPECT_OK(to, to->transfers()->copy_between(target.device, to->facts().ordinal, source.device,
                                                         from->facts().ordinal, bytes, stream));
             EXPECT_OK(to, to->memory().copy(address(back.data()), target.device, bytes, CopyDirection::device_to_host,
                                             stream));
-            EXPECT_OK(to, to->execution().synchronize_stream(stream));
+            EXPECT_OK(to, reached(to->execution(), stream));
             EXPECT_TRUE(all_are(back.data(), 123456));
             EXPECT_OK(to, to->transfers()->can_reach(from->facts().ordinal, reach));
             if (reach) {
@@ -471,16 +485,10 @@ TEST(RoundTrip, AnyThreadMayUseAStreamAndKeepsItsContext) {
         std::fill_n(words(pinned.host), count, 0u);
         std::thread([&] {
             EXPECT_OK(driver, launch_add(*driver, pinned.device, 1, stream));
-            EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+            EXPECT_OK(driver, reached(driver->execution(), stream));
             EXPECT_EQ(current_context(), nullptr);
         }).join();
         EXPECT_TRUE(all_are(words(pinned.host), 1));
-        std::uint64_t id = 0, other_id = 0;
-        EXPECT_OK(driver, driver->execution().stream_id(stream, id));
-        EXPECT_OK(driver, driver->execution().destroy_stream(stream));
-        EXPECT_OK(driver, driver->execution().create_stream(0, stream));
-        EXPECT_OK(driver, driver->execution().stream_id(stream, other_id));
-        EXPECT_NE(id, other_id);
         EXPECT_OK(driver, driver->execution().destroy_stream(stream));
         EXPECT_OK(driver, driver->memory().release(pinned, StreamHandle::none));
     }
@@ -501,7 +509,7 @@ TEST(RoundTrip, ManyThreadsMayBeTheFirst) {
                           driver->memory().allocate(MemoryKind::pinned, bytes, Attachment::global, stream, pinned));
                 std::fill_n(words(pinned.host), count, 1u);
                 EXPECT_OK(driver, launch_add(*driver, pinned.device, 1, stream));
-                EXPECT_OK(driver, driver->execution().synchronize_stream(stream));
+                EXPECT_OK(driver, reached(driver->execution(), stream));
                 EXPECT_TRUE(all_are(words(pinned.host), 2));
                 EXPECT_OK(driver, driver->memory().release(pinned, stream));
                 EXPECT_OK(driver, driver->execution().destroy_stream(stream));
@@ -536,7 +544,7 @@ TEST(Fault, AKernelOutOfBoundsLosesTheDeviceAndIsExplained) {
     EXPECT_OK(driver, driver->memory().allocate(MemoryKind::pinned, bytes, Attachment::global, stream, pinned));
     words(pinned.host)[0] = 77;
     EXPECT_OK(driver, launch_add(*driver, 64, 1, stream));
-    const Status lost = driver->execution().synchronize_stream(stream);
+    const Status lost = reached(driver->execution(), stream);
     EXPECT_EQ(lost.code, Code::device_lost);
     EXPECT_EQ(lost.driver_code, 700);
     EXPECT_NE(driver->explain(lost, "waiting").message().find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string_view::npos);

@@ -61,7 +61,7 @@ struct Half {
     Buffer<std::int32_t> own;  // to look at what the shared memory holds
 };
 
-Result<void> expect_all(Half& half, const Buffer<std::int32_t>& buffer, std::int32_t value) {
+Result<void> expect_all(Half& half, const TypedBuffer<std::int32_t>& buffer, std::int32_t value) {
     if (Result<void> copied = half.device.copy(half.own, buffer); !copied) return copied;
     auto seen = half.own.read_on_host();
     if (!seen) return std::move(seen).error();
@@ -70,7 +70,7 @@ Result<void> expect_all(Half& half, const Buffer<std::int32_t>& buffer, std::int
     return {};
 }
 // On the host where it sees the memory, else on the device; and handed over.
-Result<void> write_all(Half& half, Buffer<std::int32_t>& buffer, std::int32_t value) {
+Result<void> write_all(Half& half, TypedBuffer<std::int32_t>& buffer, std::int32_t value) {
     if (half.seen_by == SeenBy::cpus_and_gpus) {
         auto view = buffer.write_on_host();
         if (!view) return std::move(view).error();
@@ -84,7 +84,7 @@ Result<void> hand_over(Channel& line) {
     if (Result<void> sent = line.send(your_turn, {}); !sent) return sent;
     return line.wait_received();
 }
-Result<void> take_turn(Channel& line, Buffer<std::int32_t>& buffer) {
+Result<void> take_turn(Channel& line, TypedBuffer<std::int32_t>& buffer) {
     Result<ChannelMessage> message = line.receive();
     if (!message) return std::move(message).error();
     EXPECT_EQ(message->kind, your_turn);

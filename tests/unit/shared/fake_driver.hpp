@@ -208,10 +208,6 @@ public:
         world_.streams.erase(static_cast<std::uintptr_t>(stream));
         return world_.call("destroy stream", "destroy_stream");
     }
-    platform::Status stream_id(platform::StreamHandle stream, std::uint64_t& id) override {
-        id = static_cast<std::uintptr_t>(stream);
-        return {};
-    }
     platform::Status query_stream(platform::StreamHandle stream) override {
         const platform::Status status = world_.call("query stream", "query");
         if (!status.ok()) return status;
@@ -224,7 +220,6 @@ public:
         if (work.empty()) return {};
         return {Code::not_ready, 600, "query"};
     }
-    platform::Status synchronize_stream(platform::StreamHandle) override { return world_.call("sync", "sync"); }
 
     platform::Status create_event(platform::EventKind kind, platform::EventHandle& out) override {
         static const char* const names[] = {"create event", "create event with timing", "create event for others"};
@@ -267,7 +262,6 @@ public:
         if (world_.pending.count(static_cast<std::uintptr_t>(event)) == 0) return {};
         return {Code::not_ready, 600, "query_event"};
     }
-    platform::Status synchronize_event(platform::EventHandle) override { return world_.call("sync event", "sync"); }
     platform::Status share_event(platform::EventHandle event, platform::SharedHandle& out) override {
         out[0] = static_cast<unsigned char>(static_cast<std::uintptr_t>(event) | 1);
         return world_.call("share event", "share_event");

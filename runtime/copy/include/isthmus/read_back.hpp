@@ -25,7 +25,7 @@ ISTHMUS_API Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buf
 // the graph has run; a copy there is fine), invalid_handle (an empty buffer), in_use (a host view writes it),
 // timed_out, not_ready (Wait::never(), and it would have to wait, or to copy), device_lost.
 template <class T>
-Result<std::vector<T>> read_back(const Buffer<T>& buffer, Wait wait = {}) {
+Result<std::vector<T>> read_back(const TypedBuffer<T>& buffer, Wait wait = {}) {
     static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements to copy into: use std::uint8_t");
     std::vector<T> content(buffer.size());
     if (Result<void> read = detail::read_back_bytes(buffer.state(), content.data(), wait); !read) {

@@ -1,4 +1,5 @@
-// Buffer<T>: typed memory with one owner. Made by Device::allocate, allocate_host and allocate_shared.
+// Buffer<T>: typed memory with one owner. Made by Device::allocate, allocate_host and allocate_shared. TypedBuffer<T>
+// is what it has in common with buffers that grow, wrap around or are exported.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -86,14 +87,14 @@ AccessAnswer can_export(const HostView<T>&) noexcept {
     return detail::view_export();
 }
 
+// Every kind of buffer with elements of type T: what launches, copies, fills, graphs and host views take. It cannot be
+// assigned or moved by itself, so that memory of one kind never ends up in an object of another.
 template <class T>
-class Buffer : public BufferBase {
+class TypedBuffer : public BufferBase {
     static_assert(std::is_trivially_copyable_v<T>, "a buffer's elements travel between CPU and GPU as bytes");
 
 public:
     using element_type = T;
-    Buffer() = default;
-    explicit Buffer(std::shared_ptr<detail::BufferState> state) : BufferBase(std::move(state)) {}
 
     std::size_t size() const noexcept { return size_bytes() / sizeof(T); }  // elements
 
@@ -139,6 +140,13 @@ public:
     // device works it is read_on_host().
     Result<HostView<const T>> salvage_on_host() const { return open<const T>(HostUse::salvage, {}); }
 
+protected:
+    TypedBuffer() = default;
+    explicit TypedBuffer(std::shared_ptr<detail::BufferState> state) : BufferBase(std::move(state)) {}
+    TypedBuffer(TypedBuffer&&) noexcept = default;
+    TypedBuffer& operator=(TypedBuffer&&) noexcept = default;
+    ~TypedBuffer() = default;
+
 private:
     template <class V>
     Result<BufferPart<V>> make_part(std::size_t first, std::size_t count) const {
@@ -160,6 +168,14 @@ private:
         if (!opened) return std::move(opened).error();
         return HostView<V>(std::move(opened->scope), static_cast<V*>(opened->data), size());
     }
+};
+
+// Memory of one size with one owner. Movable; of BufferBase and TypedBuffer are its members.
+template <class T>
+class Buffer : public TypedBuffer<T> {
+public:
+    Buffer() = default;
+    explicit Buffer(std::shared_ptr<detail::BufferState> state) : TypedBuffer<T>(std::move(state)) {}
 };
 
 }  // namespace isthmus::inline v0

@@ -66,11 +66,11 @@ public:
         return current_stream().launch(kernel, extent, std::forward<A>(arguments)...);
     }
     template <class T>
-    Result<void> copy(Buffer<T>& to, const Buffer<T>& from) {
+    Result<void> copy(TypedBuffer<T>& to, const TypedBuffer<T>& from) {
         return current_stream().copy(to, from);
     }
     template <class T>
-    Result<void> fill(Buffer<T>& to, const std::type_identity_t<T>& value) {
+    Result<void> fill(TypedBuffer<T>& to, const std::type_identity_t<T>& value) {
         return current_stream().fill(to, value);
     }
     Result<Event> record() { return current_stream().record(); }

@@ -148,8 +148,8 @@ public:
     // body, and update() makes a new instance. Errors as append()'s; unsupported also for a driver before CUDA 12.3,
     // and for a body that calls host functions, has loops or branches, or runs on several devices; wrong_device,
     // not_accessible (word).
-    Result<void> loop_while(const Buffer<std::int32_t>& word, const Graph& body);
-    Result<void> run_if(const Buffer<std::int32_t>& word, const Graph& body);
+    Result<void> loop_while(const TypedBuffer<std::int32_t>& word, const Graph& body);
+    Result<void> run_if(const TypedBuffer<std::int32_t>& word, const Graph& body);
     // Errors: capture_error (a stream that joined did not come back: it is named by its id; the capture was lost; or
     // this is not the thread that began it: it stays open then), invalid_handle (ended or moved from). A graph is
     // launched on streams of any device that takes part in it.

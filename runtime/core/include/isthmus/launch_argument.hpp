@@ -16,9 +16,9 @@
 
 namespace isthmus::inline v0::detail {
 
-template <class T>
-struct ArgumentElement<Buffer<T>> {
-    using type = T;
+template <class B>
+requires(std::is_base_of_v<BufferBase, B>) struct ArgumentElement<B> {
+    using type = typename B::element_type;
 };
 
 template <class T>
@@ -44,9 +44,7 @@ struct LaunchArgument {
 };
 
 template <class B>
-inline constexpr bool is_buffer = false;
-template <class T>
-inline constexpr bool is_buffer<Buffer<T>> = true;
+inline constexpr bool is_buffer = std::is_base_of_v<BufferBase, B>;
 template <class B>
 inline constexpr bool is_part = false;
 template <class T>

@@ -113,17 +113,17 @@ public:
     // invalid_handle (an empty buffer), wrong_device (another runtime's), in_use (a conflicting host view is open),
     // unsupported, capture_error, device_lost. After a driver's error part of the destination may have been written.
     template <class T>
-    Result<void> copy(Buffer<T>& to, const Buffer<T>& from) {  // all of it
+    Result<void> copy(TypedBuffer<T>& to, const TypedBuffer<T>& from) {  // all of it
         return copy_whole(to.state(), from.state(), sizeof(T));
     }
     template <class T>
-    Result<void> copy(Buffer<T>& to, std::size_t to_offset, const Buffer<T>& from, std::size_t from_offset,
+    Result<void> copy(TypedBuffer<T>& to, std::size_t to_offset, const TypedBuffer<T>& from, std::size_t from_offset,
                       std::size_t count) {
         return copy_region(to, {to_offset, 0, 0}, from, {from_offset, 0, 0}, {count, 1, 1});
     }
     // A rectangle or a box; both sides may lie in one buffer where they do not overlap.
     template <class T>
-    Result<void> copy_region(Buffer<T>& to, const CopyLayout& to_layout, const Buffer<T>& from,
+    Result<void> copy_region(TypedBuffer<T>& to, const CopyLayout& to_layout, const TypedBuffer<T>& from,
                              const CopyLayout& from_layout, const CopyBox& box) {
         return copy_request({{&to.state(), 0, 0, to_layout}, {&from.state(), 0, 0, from_layout}, box, sizeof(T)});
     }
@@ -131,17 +131,17 @@ public:
     // asynchronously: it has to live, and the source to stay as it is, until the stream has come there. Of any other
     // memory the source has been read, and the destination written, when the call returns.
     template <class T>
-    Result<void> copy_from_host(Buffer<T>& to, std::span<const std::type_identity_t<T>> from,
+    Result<void> copy_from_host(TypedBuffer<T>& to, std::span<const std::type_identity_t<T>> from,
                                 std::size_t to_offset = 0) {
         return copy_region_from_host(to, {to_offset, 0, 0}, from, {}, {from.size(), 1, 1});
     }
     template <class T>
-    Result<void> copy_to_host(std::span<std::type_identity_t<T>> to, const Buffer<T>& from,
+    Result<void> copy_to_host(std::span<std::type_identity_t<T>> to, const TypedBuffer<T>& from,
                               std::size_t from_offset = 0) {
         return copy_region_to_host(to, {}, from, {from_offset, 0, 0}, {to.size(), 1, 1});
     }
     template <class T>
-    Result<void> copy_region_from_host(Buffer<T>& to, const CopyLayout& to_layout,
+    Result<void> copy_region_from_host(TypedBuffer<T>& to, const CopyLayout& to_layout,
                                        std::span<const std::type_identity_t<T>> from, const CopyLayout& from_layout,
                                        const CopyBox& box) {
         return copy_request(
@@ -149,7 +149,7 @@ public:
     }
     template <class T>
     Result<void> copy_region_to_host(std::span<std::type_identity_t<T>> to, const CopyLayout& to_layout,
-                                     const Buffer<T>& from, const CopyLayout& from_layout, const CopyBox& box) {
+                                     const TypedBuffer<T>& from, const CopyLayout& from_layout, const CopyBox& box) {
         return copy_request(
             {detail::end_of(to.data(), to.size(), to_layout), {&from.state(), 0, 0, from_layout}, box, sizeof(T)});
     }
@@ -159,17 +159,17 @@ public:
     // Sets elements. On a device patterns of 1, 2 and 4 bytes, and those that repeat one, in any box; of 8 and 16
     // bytes where rows follow each other without gaps; others: unsupported. Host memory takes any.
     template <class T>
-    Result<void> fill(Buffer<T>& to, const std::type_identity_t<T>& value) {
+    Result<void> fill(TypedBuffer<T>& to, const std::type_identity_t<T>& value) {
         return fill_region(to, {}, {to.size(), 1, 1}, value);
     }
     template <class T>
-    Result<void> fill_region(Buffer<T>& to, const CopyLayout& layout, const CopyBox& box,
+    Result<void> fill_region(TypedBuffer<T>& to, const CopyLayout& layout, const CopyBox& box,
                              const std::type_identity_t<T>& value) {
         return fill_request({to.state(), layout, box, sizeof(T), &value});
     }
     // Sets every byte.
     template <class T>
-    Result<void> fill_bytes(Buffer<T>& to, std::uint8_t value) {
+    Result<void> fill_bytes(TypedBuffer<T>& to, std::uint8_t value) {
         return fill_request({to.state(), {}, {to.size_bytes(), 1, 1}, 1, &value});
     }
 
@@ -275,12 +275,12 @@ ISTHMUS_API Result<Stream> stream_of_destination(const std::shared_ptr<BufferSta
 // Without a stream: on the current stream of the device that made the destination (K22). With one: on that, whichever
 // device it belongs to.
 template <class T>
-Result<void> copy(Buffer<T>& to, const Buffer<T>& from) {
+Result<void> copy(TypedBuffer<T>& to, const TypedBuffer<T>& from) {
     Result<Stream> stream = detail::stream_of_destination(to.state());
     return stream ? stream->copy(to, from) : std::move(stream).error();
 }
 template <class T>
-Result<void> copy(Buffer<T>& to, const Buffer<T>& from, Stream& stream) {
+Result<void> copy(TypedBuffer<T>& to, const TypedBuffer<T>& from, Stream& stream) {
     return stream.copy(to, from);
 }
 

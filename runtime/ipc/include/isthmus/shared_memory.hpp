@@ -58,9 +58,9 @@ ISTHMUS_API Result<std::shared_ptr<BufferState>> import_shared(const Device& dev
 }  // namespace detail
 
 // A buffer of memory that was made to be exported: zero when it is made, never used again for anything else, never a
-// part of a pool. Usable wherever a Buffer of such memory is. Movable, as Buffer.
+// part of a pool. Usable wherever a TypedBuffer is taken. Movable, as Buffer.
 template <class T>
-class ExportableBuffer : public Buffer<T> {
+class ExportableBuffer : public TypedBuffer<T> {
 public:
     ExportableBuffer() = default;
     // Takes whole granules of the device's memory (2 MiB mostly), or whole pages of the host's. Errors: unsupported
@@ -84,7 +84,7 @@ public:
 
 private:
     explicit ExportableBuffer(detail::MadeExportable made)
-        : Buffer<T>(std::move(made.state)), memory_(std::move(made.memory)) {}
+        : TypedBuffer<T>(std::move(made.state)), memory_(std::move(made.memory)) {}
     std::shared_ptr<detail::SharedPiece> memory_;
 };
 
@@ -127,14 +127,5 @@ ISTHMUS_API Result<void> flush_shared(const BufferBase& buffer, Wait wait = {});
 // has of a copied buffer is old. Where the memory is used in place it does nothing but wait for what this process
 // still does with it. Errors: as above, and in_use also for what a device of this process wrote and did not flush.
 ISTHMUS_API Result<void> invalidate_shared(BufferBase& buffer, Wait wait = {});
-
-namespace detail {
-template <class T>
-inline constexpr bool is_buffer<ExportableBuffer<T>> = true;
-template <class T>
-struct ArgumentElement<ExportableBuffer<T>> {
-    using type = T;
-};
-}  // namespace detail
 
 }  // namespace isthmus::inline v0

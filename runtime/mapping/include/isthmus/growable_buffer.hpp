@@ -63,16 +63,16 @@ ISTHMUS_API GrowableFigures figures_of(const GrowableMemory* memory) noexcept;
 ISTHMUS_API std::optional<MemoryPlace> place_in(const GrowableMemory* memory, std::size_t byte) noexcept;
 }  // namespace detail
 
-// Usable wherever a Buffer is: launches in every mode, copies, fills, graphs, host views (where the host may look),
-// parts. Movable. Growing and shrinking are the owner's, as moving and releasing are: no other thread uses this object
-// or parts of it meanwhile. Work on the device, open views and graphs may: what they use stays where it is. A graph
-// goes on using the elements that it was captured with.
+// Usable wherever a TypedBuffer is taken: launches in every mode, copies, fills, graphs, host views (where the host may
+// look), parts. Movable. Growing and shrinking are the owner's, as moving and releasing are: no other thread uses this
+// object or parts of it meanwhile. Work on the device, open views and graphs may: what they use stays where it is. A
+// graph goes on using the elements that it was captured with.
 //
 // On a GPU it is memory that is mapped (MemoryKind::vmm); on the CPU device, and where a GPU without virtual memory
 // uses ordinary host memory anyway, pages at reserved host addresses (MemoryKind::host). explain() says which, and why.
 // It is not exported to other processes: what is shared does not change its size.
 template <class T>
-class GrowableBuffer : public Buffer<T> {
+class GrowableBuffer : public TypedBuffer<T> {
 public:
     GrowableBuffer() = default;
     // Empty, with addresses for `most` elements; they cost no memory. Errors: unsupported (the device neither maps
@@ -115,7 +115,7 @@ public:
 
 private:
     GrowableBuffer(detail::MadeGrowable made, std::size_t most)
-        : Buffer<T>(std::move(made.state)), memory_(std::move(made.memory)), most_(most) {}
+        : TypedBuffer<T>(std::move(made.state)), memory_(std::move(made.memory)), most_(most) {}
     Result<void> resized(std::size_t count, std::size_t capacity) {
         if (count > most_ || capacity > most_) {
             count = std::numeric_limits<std::size_t>::max() / sizeof(T);  // does not fit, and says so
@@ -128,14 +128,5 @@ private:
     std::shared_ptr<detail::GrowableMemory> memory_;
     std::size_t most_ = 0;
 };
-
-namespace detail {
-template <class T>
-inline constexpr bool is_buffer<GrowableBuffer<T>> = true;
-template <class T>
-struct ArgumentElement<GrowableBuffer<T>> {
-    using type = T;
-};
-}  // namespace detail
 
 }  // namespace isthmus::inline v0

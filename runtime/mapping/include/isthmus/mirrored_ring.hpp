@@ -43,7 +43,7 @@ ISTHMUS_API Result<std::shared_ptr<BufferState>> make_mirrored(const Device& dev
 // Buffer. On a GPU it is mapped memory, on the CPU device, and where a GPU uses ordinary host memory, a memory file
 // that is mapped twice; explain() says which.
 template <class T>
-class MirroredRing : public Buffer<T> {
+class MirroredRing : public TypedBuffer<T> {
 public:
     MirroredRing() = default;
     // At least `least` elements; capacity() says how many, because memory is mapped in granules that elements have to
@@ -63,16 +63,7 @@ public:
     }
 
 private:
-    explicit MirroredRing(std::shared_ptr<detail::BufferState> state) : Buffer<T>(std::move(state)) {}
+    explicit MirroredRing(std::shared_ptr<detail::BufferState> state) : TypedBuffer<T>(std::move(state)) {}
 };
-
-namespace detail {
-template <class T>
-inline constexpr bool is_buffer<MirroredRing<T>> = true;
-template <class T>
-struct ArgumentElement<MirroredRing<T>> {
-    using type = T;
-};
-}  // namespace detail
 
 }  // namespace isthmus::inline v0
