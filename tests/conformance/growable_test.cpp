@@ -301,11 +301,11 @@ TEST(Growable, IsABufferToCopiesAndOutlivesItsHandleThere) {
         Buffer<std::int32_t> out = pinned(device, 100, 0);
         device.stream().copy(out, copy).value();
         EXPECT_EQ(out.read_on_host().value()[99], 6);
-        Buffer<std::int32_t> plain = std::move(grown);  // what grows no more is an ordinary buffer
-        EXPECT_EQ(plain.size(), 100u);
+        Numbers moved = std::move(grown);
+        EXPECT_EQ(moved.size(), 100u);
         EXPECT_TRUE(refused_as(grown.resize(1), Code::invalid_handle));  // NOLINT(bugprone-use-after-move)
-        (void)device.stream().launch(checked, add_one, 100, plain).value();
-        EXPECT_TRUE(worked(plain.release()));
+        (void)device.stream().launch(checked, add_one, 100, moved).value();
+        EXPECT_TRUE(worked(moved.release()));
     });
 }
 

@@ -111,7 +111,7 @@ TEST(SharedEventProcesses, AStreamWaitsForWorkOfTheOtherProcess) {
 // keeps I2, I7: neither host waits for work, and recording and waiting are a driver call each
 TEST(SharedEventProcesses, BothTakeTurnsWithoutWaitingForWork) {
     constexpr int rounds = 20;
-    const auto take_turns = [](Channel& line, Buffer<std::int32_t>& data, Event& mine, const Event& theirs,
+    const auto take_turns = [](Channel& line, TypedBuffer<std::int32_t>& data, Event& mine, const Event& theirs,
                                Stream& stream, bool begins) {
         for (int round = 0; round < rounds; ++round) {
             if (!begins || round > 0) {

@@ -37,11 +37,11 @@ Result<Buffer<std::int32_t>> import(Device& device, const SharedMemoryDescriptor
     if (!arrived) return arrived.error();
     return isthmus::import_memory<std::int32_t>(device, std::move(arrived).value(), options);
 }
-bool all(const Buffer<std::int32_t>& buffer, std::int32_t value) {
+bool all(const TypedBuffer<std::int32_t>& buffer, std::int32_t value) {
     const auto seen = buffer.read_on_host().value();
     return std::all_of(seen.begin(), seen.end(), [value](std::int32_t element) { return element == value; });
 }
-void add_one(Device& device, Buffer<std::int32_t>& buffer) {
+void add_one(Device& device, TypedBuffer<std::int32_t>& buffer) {
     (void)device.stream().launch(conformance::add_one, buffer.size(), buffer).value();
 }
 

@@ -53,7 +53,8 @@ TEST(Admission, WhatNeedsNoDriverIsTakenOnALostDeviceAndWhatNeedsOneIsNot) {
 // keeps S20
 TEST(Admission, AHostFunctionIsRefusedAllButWhatNeitherWaitsNorAsksTheDriver) {
     const Circumstances inside{false, true, false};
-    for (const PublicCall taken : {PublicCall::ask_known_event, PublicCall::begin_ring_frame, PublicCall::stop_service}) {
+    for (const PublicCall taken :
+         {PublicCall::ask_known_event, PublicCall::begin_ring_frame, PublicCall::stop_service}) {
         EXPECT_EQ(bar_of(taken, inside), Bar::none) << rule_of(taken).subject;
     }
     for (const PublicCall refused : {PublicCall::allocate, PublicCall::allocate_host, PublicCall::launch,
