@@ -11,5 +11,8 @@ using isthmus_test_after_call = void (*)(const char* call);
 using isthmus_test_open_fn = int (*)(isthmus_test_after_call after_call, char* text, std::size_t size);
 using isthmus_test_steps_fn = int (*)();
 using isthmus_test_step_fn = int (*)(int step, char* text, std::size_t size);
+// 1: the step captures, or waits for everything in the device's context. The driver answers such a wait with 900, and
+// ends the captures that are open in the context, also those of another copy, which this one does not know of.
+using isthmus_test_alone_fn = int (*)(int step);
 using isthmus_test_close_fn = int (*)();
 }

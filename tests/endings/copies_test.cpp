@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -77,6 +78,7 @@ public:
         find(open_, "isthmus_test_open");
         find(steps_, "isthmus_test_steps");
         find(step_, "isthmus_test_step");
+        find(alone_, "isthmus_test_alone");
         find(close_, "isthmus_test_close");
     }
     void* address() const { return reinterpret_cast<void*>(open_); }
@@ -93,6 +95,7 @@ public:
         EXPECT_EQ(open_(look_at_current, text.data(), text.size()), 0) << text.data();
     }
     int steps() const { return steps_(); }
+    bool alone(int which) const { return alone_(which) != 0; }
     void step(int which) const {
         std::array<char, 1024> text{};
         EXPECT_EQ(step_(which, text.data(), text.size()), 0) << "step " << which << ": " << text.data();
@@ -110,6 +113,7 @@ private:
     isthmus_test_open_fn open_ = nullptr;
     isthmus_test_steps_fn steps_ = nullptr;
     isthmus_test_step_fn step_ = nullptr;
+    isthmus_test_alone_fn alone_ = nullptr;
     isthmus_test_close_fn close_ = nullptr;
 };
 
@@ -232,11 +236,16 @@ TEST_F(Copies, WorkBesideOtherCodeWhateverContextItHas) {
 
 // keeps R7: each on a thread of its own
 TEST_F(Copies, WorkAtTheSameTime) {
-    const auto play = [](Copy& copy) {
+    std::mutex capturing;  // see isthmus_test_alone_fn
+    const auto play = [&capturing](Copy& copy) {
         expected_current = nullptr;
         copy.open();
         for (int round = 0; round < 2; ++round) {
-            for (int step = 0; step < copy.steps(); ++step) copy.step(step);
+            for (int step = 0; step < copy.steps(); ++step) {
+                std::unique_lock<std::mutex> lock(capturing, std::defer_lock);
+                if (copy.alone(step)) lock.lock();
+                copy.step(step);
+            }
         }
         copy.close();
         expect_unchanged();

@@ -308,6 +308,9 @@ __attribute__((visibility("default"))) int isthmus_test_steps() {
 __attribute__((visibility("default"))) int isthmus_test_step(int step, char* text, std::size_t size) {
     return guarded(text, size, steps[step]);
 }
+__attribute__((visibility("default"))) int isthmus_test_alone(int step) {
+    return steps[step] == graphs || steps[step] == events || steps[step] == peers ? 1 : 0;
+}
 __attribute__((visibility("default"))) int isthmus_test_close() {
     world.reset();
     after_call("the end of a runtime");
