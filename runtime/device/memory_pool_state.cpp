@@ -90,7 +90,8 @@ Result<std::shared_ptr<PoolState>> DevicePools::own(DeviceSession& device, Memor
     return place;
 }
 
-void DevicePools::record_access(const DeviceSession& device, PeerTable& peers, PoolState& pool, std::size_t other, bool allowed) {
+void DevicePools::record_access(const DeviceSession& device, PeerTable& peers, PoolState& pool, std::size_t other,
+                                bool allowed) {
     const std::uint64_t bit = other < 64 ? std::uint64_t{1} << other : 0;
     if (allowed) {
         pool.allowed.fetch_or(bit, std::memory_order_release);
