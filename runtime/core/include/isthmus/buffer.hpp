@@ -170,7 +170,7 @@ private:
     }
 };
 
-// Memory of one size with one owner. Movable; of BufferBase and TypedBuffer are its members.
+// Memory of one size with one owner, movable. Its members are those of BufferBase and TypedBuffer.
 template <class T>
 class Buffer : public TypedBuffer<T> {
 public:
