@@ -6,6 +6,7 @@
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
+#include "refused_handle.hpp"
 #include "shared_event_bytes.hpp"
 
 #include <algorithm>
@@ -35,28 +36,11 @@ constexpr const char* importing = "importing an event";
 constexpr const char* by_message =
     "wait for an ordinary event here, then tell the other process by a message or a word in shared memory";
 
-// What the driver says to a handle that it does not know differs by what is wrong with it (observed on driver 580: 205
-// for no handle, 201 within one process).
-Error not_opened(detail::DeviceState& device, const platform::Status& status) {
-    Error why = device.failure(status, importing);
-    switch (why.code()) {
-        case Code::device_lost:
-        case Code::unsupported:
-        case Code::out_of_memory:
-        case Code::system_limit: return why;
-        default: break;
-    }
-    constexpr int same_process = 201;
-    const char* const what = why.driver_code() == same_process
-                                 ? "importing an event was refused: it is one of this very process"
-                                 : "importing an event was refused: the handle is none of this driver's, or its event "
-                                   "is gone";
-    return Error(Code::invalid_argument, what + (composed(" ({})", why.message())),
-                 why.driver_code() == same_process
-                     ? "use the event itself, or a copy of it"
-                     : "send what export_event() gave to a process on the same driver, and keep the exporter's event")
-        .from_call(why.call(), why.driver_code());
-}
+constexpr detail::HandleWords handle_words{
+    "importing an event was refused: it is one of this very process",
+    "importing an event was refused: the handle is none of this driver's, or its event is gone",
+    "use the event itself, or a copy of it",
+    "send what export_event() gave to a process on the same driver, and keep the exporter's event"};
 
 }  // namespace
 
@@ -103,7 +87,7 @@ Result<Event> import_event(const Device& device, const SharedEventDescriptor& de
     if (!decoded) return decoded.error();
     platform::EventHandle opened = platform::EventHandle::none;
     const platform::Status status = owner->execution.open_event(decoded->handle, opened);
-    if (!status.ok()) return not_opened(*owner, status);
+    if (!status.ok()) return detail::refused_handle(owner->failure(status, importing), handle_words);
     auto state =
         std::make_shared<detail::EventState>(owner, platform::EventKind::interprocess, owner->events.adopt(opened));
     state->imported = true;

@@ -8,6 +8,7 @@
 #include "device_state.hpp"
 #include "memory_source.hpp"
 #include "piece_release.hpp"
+#include "refused_handle.hpp"
 #include "shared_memory_bytes.hpp"
 #include "shared_piece.hpp"
 #include "virtual_memory_state.hpp"
@@ -56,27 +57,11 @@ struct Opened {
     Piece piece;
 };
 
-Error not_opened(DeviceState& device, const platform::Status& status) {
-    Error why = device.failure(status, importing);
-    switch (why.code()) {
-        case Code::device_lost:
-        case Code::unsupported:
-        case Code::out_of_memory:
-        case Code::system_limit: return why;
-        default: break;
-    }
-    constexpr int same_process = 201;
-    const bool own = why.driver_code() == same_process;
-    return Error(Code::invalid_argument,
-                 composed("{}{})",
-                          own ? "importing memory was refused: it is this very process's own ("
-                              : "importing memory was refused: the handle is none of this driver's, or its exporter "
-                                "gave the memory up (",
-                          why.message()),
-                 own ? "use the buffer that was exported"
-                     : "send what export_memory() gave to a process on the same driver, and keep the exporter's buffer")
-        .from_call(why.call(), why.driver_code());
-}
+constexpr HandleWords handle_words{
+    "importing memory was refused: it is this very process's own",
+    "importing memory was refused: the handle is none of this driver's, or its exporter gave the memory up",
+    "use the buffer that was exported",
+    "send what export_memory() gave to a process on the same driver, and keep the exporter's buffer"};
 
 // The driver tells of an opened address what it tells of its own.
 Result<void> check_against(DeviceState& device, std::uint64_t address, const SharedMemoryFacts& facts) {
@@ -134,7 +119,7 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     Opened opened(*owner);
     platform::Allocation& allocation = opened.piece.allocation;
     const platform::Status status = owner->driver->memory().open_shared(decoded->handle, allocation);
-    if (!status.ok()) return not_opened(*owner, status);
+    if (!status.ok()) return refused_handle(owner->failure(status, importing), handle_words);
     allocation.bytes = static_cast<std::size_t>(facts.mapped_bytes);
     if (Result<void> fits = check_against(*owner, allocation.device, facts); !fits) return std::move(fits).error();
     MemoryBlock block;
