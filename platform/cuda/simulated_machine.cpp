@@ -1,5 +1,4 @@
 // The facts of a simulated machine, which the simulator states in the operating system's place.
-#include "composed.hpp"
 #include "cuda_device.hpp"
 
 #include <algorithm>
@@ -63,7 +62,7 @@ void read_simulated_machine(isthmus_sim_fact_fn fact, MachineFacts& machine) {
     machine.simulated = true;
     // The parameters that decide something, or that doctor shows.
     for (const std::string_view key : {"CoherentGPUMemoryMode", "ImexChannelCount", "CreateImexChannel0"}) {
-        if (auto value = ask(fact, (composed("nvidia_params.{}", key)).c_str())) {
+        if (auto value = ask(fact, ("nvidia_params." + std::string(key)).c_str())) {
             set_param(machine, key, std::move(*value));
         }
     }
@@ -75,12 +74,12 @@ void read_simulated_machine(isthmus_sim_fact_fn fact, MachineFacts& machine) {
     if (auto value = ask(fact, "cpu_name")) machine.cpu_name = std::move(*value);
     if (const auto value = ask(fact, "numa_nodes")) machine.numa_nodes = parse_nodes(*value);
     for (NumaNode& node : machine.numa_nodes) {
-        if (auto cpus = ask(fact, (composed("numa_cpus.{}", node.id)).c_str())) node.cpus = std::move(*cpus);
+        if (auto cpus = ask(fact, ("numa_cpus." + std::to_string(node.id)).c_str())) node.cpus = std::move(*cpus);
     }
 }
 
 std::optional<PciPlace> read_simulated_pci(isthmus_sim_fact_fn fact, int ordinal) {
-    const std::optional<std::string> value = ask(fact, (composed("pci.{}", ordinal)).c_str());
+    const std::optional<std::string> value = ask(fact, ("pci." + std::to_string(ordinal)).c_str());
     if (!value) return std::nullopt;
     std::string_view rest = *value;
     PciPlace place;

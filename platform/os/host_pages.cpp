@@ -38,8 +38,7 @@ int mode_of(Policy policy) {
 Error bind_error(int error, const PlacementPlan& plan) {
     std::string nodes;
     for (const int node : plan.nodes) nodes.append(nodes.empty() ? "" : ", ").append(std::to_string(node));
-    const std::string asked =
-        composed("binding host memory to NUMA node {}", (nodes.empty() ? std::string("local") : nodes));
+    const std::string asked = composed("binding host memory to NUMA node {}", nodes.empty() ? "local" : nodes.c_str());
     switch (error) {
         case EPERM:
         case EACCES:

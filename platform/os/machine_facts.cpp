@@ -1,7 +1,6 @@
 // Asks the system about this machine: reads the files and leaves their meaning to the parsers.
 #include <platform/os.hpp>
 
-#include "composed.hpp"
 #include "fact_parsers.hpp"
 #include "text_file.hpp"
 
@@ -20,7 +19,7 @@ namespace {
 constexpr const char* nodes_directory = "/sys/devices/system/node/";
 
 std::string node_directory(int id) {
-    return composed("{}{}/", nodes_directory, (composed("node{}", id)));
+    return nodes_directory + ("node" + std::to_string(id)) + "/";
 }
 
 std::vector<NumaNode> numa_nodes() {
@@ -29,9 +28,9 @@ std::vector<NumaNode> numa_nodes() {
         const std::string directory = node_directory(id);
         NumaNode node;
         node.id = id;
-        node.cpus = one_line(read_text(composed("{}cpulist", directory)));
+        node.cpus = one_line(read_text(directory + "cpulist"));
         node.cpu_count = static_cast<int>(parse_id_list(node.cpus).size());
-        node.memory_bytes = parse_meminfo(read_text(composed("{}meminfo", directory)), "MemTotal").value_or(0);
+        node.memory_bytes = parse_meminfo(read_text(directory + "meminfo"), "MemTotal").value_or(0);
         nodes.push_back(node);
     }
     return nodes;
@@ -71,13 +70,13 @@ std::vector<CgroupTexts> own_cgroups(CgroupFiles wanted) {
     for (const CgroupDirectory& directory :
          cgroup_directories(read_text("/proc/self/cgroup"), read_text("/proc/self/mountinfo"))) {
         const bool unified = directory.unified;
-        const std::string base = composed("{}/memory.", directory.path);
+        const std::string base = directory.path + "/memory.";
         CgroupTexts texts;
         texts.unified = unified;
         texts.limit = read_text(base + (unified ? "max" : "limit_in_bytes"));
-        if (unified) texts.high = read_text(composed("{}high", base));
+        if (unified) texts.high = read_text(base + "high");
         // Version 1 has a limit among its statistics, too.
-        if (wanted == CgroupFiles::limits_and_usage || !unified) texts.stat = read_text(composed("{}stat", base));
+        if (wanted == CgroupFiles::limits_and_usage || !unified) texts.stat = read_text(base + "stat");
         if (wanted == CgroupFiles::limits_and_usage) {
             texts.usage = read_text(base + (unified ? "current" : "usage_in_bytes"));
         }
@@ -92,8 +91,8 @@ std::vector<std::string> memory_only_nodes() {
     for (const int id : parse_id_list(read_text(nodes_directory + std::string("has_memory")))) {
         const std::string directory = node_directory(id);
         // An empty line: no CPUs. Nothing at all: the file cannot be read, and nothing is known.
-        const std::string cpus = read_text(composed("{}cpulist", directory));
-        if (!cpus.empty() && parse_id_list(cpus).empty()) nodes.push_back(read_text(composed("{}meminfo", directory)));
+        const std::string cpus = read_text(directory + "cpulist");
+        if (!cpus.empty() && parse_id_list(cpus).empty()) nodes.push_back(read_text(directory + "meminfo"));
     }
     return nodes;
 }
@@ -131,7 +130,7 @@ std::optional<PciPlace> pci_place(int domain, int bus, int device) {
     char id[32];
     std::snprintf(id, sizeof id, "%04x:%02x:%02x.0", static_cast<unsigned>(domain), static_cast<unsigned>(bus),
                   static_cast<unsigned>(device));
-    const std::string directory = composed("/sys/bus/pci/devices/{}/", id);
+    const std::string directory = "/sys/bus/pci/devices/" + std::string(id) + "/";
     const auto file = [&](const char* name) { return read_text(directory + name); };
     return parse_pci_place({file("current_link_speed"), file("current_link_width"), file("max_link_speed"),
                             file("max_link_width"), file("numa_node"), file("local_cpulist")});

@@ -28,7 +28,7 @@ sockaddr_un address_of(const std::string& path) noexcept {
     return address;
 }
 std::string path_of(int fd) {
-    return composed("/proc/self/fd/{}", fd);
+    return "/proc/self/fd/" + std::to_string(fd);
 }
 
 void pause_1ms(const platform::os::ProcessCalls& calls) noexcept {

@@ -110,7 +110,7 @@ Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, std::ve
 
 void* open_at_once(BufferState& buffer, bool writes) noexcept {
     const DeviceState& device = *buffer.device;
-    if (device.barred() || device.is_lost()) return nullptr;  // what was lost with it, the long way tells
+    if (!device.usable()) return nullptr;  // what was lost with it, the long way tells
     return buffer.mutex.open_at_once(writes) ? buffer.host : nullptr;
 }
 

@@ -207,7 +207,8 @@ void release_later(DeviceState& device, const MemoryBlock& block) {
 }
 
 void return_unreturned(DeviceState& device) {
-    if (!device.unreturned.any() || device.barred() || device.books->captures.any()) return;
+    if (!device.unreturned.any() || device.bars(rules::PublicCall::release_memory) || device.books->captures.any())
+        return;
     while (std::optional<Piece> piece = device.unreturned.next()) {
         const rules::DriverUse use = free_use(*piece);
         std::optional<CallInFlight> call{std::in_place};

@@ -61,8 +61,6 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     bool is_lost() const noexcept { return lost_code() != 0; }
     // Forked child, lost device or host function: answered without a driver call (R2, R3, S20).
     bool usable() const noexcept { return !is_lost() && !config->forked() && !process::in_host_function; }
-    // … and may not even do what needs no driver.
-    bool barred() const noexcept { return config->forked() || process::in_host_function; }
     // The gate: each public call asks it once, before it takes a lock. What is barred when is data:
     // admission_rules.hpp.
     bool bars(rules::PublicCall call) const noexcept {
