@@ -1,12 +1,12 @@
 // Events of captures: how streams fork from a capture's streams and join them.
 #include "captured_events.hpp"
 
-#include "composed.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "recording.hpp"
 #include "stream_state.hpp"
 #include "uncaptured_scope.hpp"
+#include "streams_errors.hpp"
 
 #include <algorithm>
 #include <string>
@@ -15,20 +15,15 @@ namespace isthmus::inline v0::detail {
 namespace {
 
 Error over() {
-    return {Code::capture_error,
-            "the event was recorded in a capture that is over: it stands behind work that did not run then",
-            "record the event again, outside of captures"};
+    return make_error<errors::capture_is_over>();
 }
 
 Error from_outside() {
-    return {Code::capture_error,
-            "a captured stream was to wait for an event from outside of the capture, which is no part of the graph",
-            "let the first stream wait for it before the capture begins, or launch the graph behind it"};
+    return make_error<errors::event_from_outside>();
 }
 
 Error another_capture() {
-    return {Code::capture_error, "a captured stream was to wait for an event of another capture: two cannot become one",
-            "record both streams' work in one capture: let the second stream join it by waiting for an event"};
+    return make_error<errors::event_of_another_capture>();
 }
 
 void follow(CaptureBranch& branch, const std::vector<std::uint32_t>& operations) {
@@ -44,12 +39,10 @@ Result<void> give_wait(StreamState& stream, const HeldRecord& last) {
 
 Result<void> may_join(const StreamState& stream, const Recording& recording) {
     if (stream.device->books != recording.device->books) {
-        return Error(Code::wrong_device, "the capture belongs to another runtime than the stream that was to join it",
-                     "open all devices that take part in a capture with one runtime");
+        return make_error<errors::capture_of_another_runtime>();
     }
     if (stream.device->synchronous != recording.device->synchronous) {
-        return Error(Code::capture_error, "a capture takes in streams of GPUs or of CPU devices, not of both",
-                     "give the CPU's part outside of the graph, before or behind its launch");
+        return make_error<errors::capture_of_gpu_and_cpu>();
     }
     return refuse_in_parts(stream);
 }
@@ -77,8 +70,7 @@ Result<bool> record_in_capture(StreamState& stream, EventState& event) {
     if (!held) return std::move(held).error();
     if (!*held) return false;
     if (event.kind == platform::EventKind::interprocess) {
-        return Error(Code::capture_error, "an event for other processes was to be recorded in a capture",
-                     "record it behind the graph's launch");
+        return make_error<errors::interprocess_event_in_capture>();
     }
     const std::lock_guard lock(event.mutex);
     Result<FenceEvent*> next = event.next_to_record();
@@ -122,9 +114,7 @@ Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last) {
 }
 
 Error no_answer_in_capture(const char* what) {
-    return {Code::capture_error,
-            composed("{} was refused: the event was last recorded in a capture, where nothing runs", what),
-            "launch the graph and wait for its stream, or record the event again outside of captures"};
+    return make_error<errors::no_answer_in_capture>(what);
 }
 
 }  // namespace isthmus::inline v0::detail

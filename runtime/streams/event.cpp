@@ -1,11 +1,11 @@
 // Event: completion, waiting and timing.
 #include <isthmus/event.hpp>
 
-#include "composed.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "stream_state.hpp"
 #include "timed_lock.hpp"
+#include "streams_errors.hpp"
 
 #include <chrono>
 #include <mutex>
@@ -22,9 +22,7 @@ std::unique_lock<std::mutex> lock_event(EventState& event, Wait& wait) {
 }
 
 Error being_recorded(const Wait& wait, const char* what) {
-    return {wait.refuse ? Code::not_ready : Code::timed_out,
-            composed("{} could not go on: another thread stands in the driver with a record of the event", what),
-            "a queue that is full behind a kernel that hangs lets nobody in; otherwise allow a longer wait"};
+    return make_error_as<errors::event_is_being_recorded>(wait.refuse ? Code::not_ready : Code::timed_out, what);
 }
 
 // Nothing tells whose record it is, nor whether that process still runs.
@@ -35,14 +33,9 @@ Result<void> wait_for_whoever_recorded(DeviceState& device, platform::EventHandl
     if (status.ok()) return {};
     if (status.code != Code::timed_out) return device.failure(status, "waiting for an event of several processes");
     if (wait.refuse) {
-        return Error(Code::not_ready, "the work behind an event of several processes is still running",
-                     "ask again later, or allow a wait");
+        return make_error<errors::shared_event_not_ready>();
     }
-    return Error(
-        Code::timed_out,
-        composed("the work behind an event of several processes has not finished within {} µs", timeout.count() / 1000),
-        "give a longer timeout if it is meant to take that long; a process that has ended before its record "
-        "was reached leaves the event so for good: a Channel between the two tells of its end");
+    return make_error<errors::shared_event_timed_out>(timeout.count() / 1000);
 }
 
 }  // namespace
@@ -137,14 +130,11 @@ void HeldRecord::note_complete() const {
 Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOptions options) {
     if (device->bars(rules::PublicCall::create_event)) return device->refusal(rules::PublicCall::create_event);
     if (options.timing && options.interprocess) {
-        return Error(Code::invalid_argument, "an event that both measures time and is open to other processes",
-                     "make two events: the driver times none that other processes can open");
+        return make_error<errors::interprocess_timing_event>();
     }
     const Capability& shared = device->capabilities.feature(Feature::ipc_events);
     if (options.interprocess && !shared) {
-        return Error(Code::unsupported, composed("an event for other processes: {}", shared.reason),
-                     "wait for an ordinary event here, then tell the other process by a message or a word in shared "
-                     "memory");
+        return make_error<errors::no_interprocess_events>(shared.reason);
     }
     platform::EventKind kind = options.timing ? platform::EventKind::timing : platform::EventKind::plain;
     if (options.interprocess) kind = platform::EventKind::interprocess;
@@ -205,12 +195,10 @@ Result<void> Event::synchronize(Wait wait) const {
 Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
     detail::DeviceState& device = *begin.state_->device;
     if (begin.state_->device != end.state_->device) {
-        return Error(Code::wrong_device, "the two events belong to different devices",
-                     "time on one device, or use the host's clock around a synchronise");
+        return make_error<errors::elapsed_time_between_devices>();
     }
     if (!begin.options().timing || !end.options().timing) {
-        return Error(Code::invalid_argument, "elapsed time needs two events that were made with timing",
-                     "create_event({.timing = true}) or record({.timing = true})");
+        return make_error<errors::elapsed_time_without_timing>();
     }
     if (device.bars(rules::PublicCall::read_known_elapsed_time))
         return device.refusal(rules::PublicCall::read_known_elapsed_time);
@@ -223,14 +211,13 @@ Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
     const detail::HeldRecord last(*end.state_, std::move(lock));
     if (first.captured || last.captured) return detail::no_answer_in_capture("reading elapsed time");
     if (first.none() || last.none()) {
-        return Error(Code::invalid_argument, "an event that was never recorded has no time",
-                     "record both events first");
+        return make_error<errors::elapsed_time_without_record>();
     }
     if (device.bars(rules::PublicCall::read_elapsed_time)) return device.refusal(rules::PublicCall::read_elapsed_time);
     float milliseconds = 0;
     const platform::Status status = device.execution.elapsed_ms(first.handle(), last.handle(), milliseconds);
     if (status.code == Code::not_ready) {
-        return Error(Code::not_ready, "the work between the two events is still running", "synchronize the later one");
+        return make_error<errors::elapsed_time_not_ready>();
     }
     if (!status.ok()) return device.failure(status, "reading elapsed time");
     return milliseconds;

@@ -2,10 +2,10 @@
 #include <isthmus/device.hpp>
 #include <isthmus/stream.hpp>
 
-#include "composed.hpp"
 #include "device_state.hpp"
 #include "recording.hpp"
 #include "stream_state.hpp"
+#include "streams_errors.hpp"
 
 #include <memory>
 #include <mutex>
@@ -43,16 +43,11 @@ private:
 };
 
 Error not_wrapped(const DeviceState& device, const platform::Status& status) {
-    const std::string name = named(device);
     if (status.code == Code::wrong_device) {
-        return {
-            Code::wrong_device, composed("the stream belongs to another context than the primary one of {}", name),
-            "wrap it with the device whose primary context it was made in; streams of other contexts cannot be used"};
+        return make_error<errors::stream_of_another_context>(named(device));
     }
-    return {Code::unsupported,
-            device.synchronous ? "the CPU device has no streams that other code could make"
-                               : "the per-thread default stream was to be wrapped, which is another one on each thread",
-            device.synchronous ? "use its own stream()" : "make a stream, and wrap that"};
+    if (device.synchronous) return make_error<errors::no_external_cpu_stream>();
+    return make_error<errors::per_thread_default_stream>();
 }
 
 std::shared_ptr<StreamState> own_stream_of(DeviceState& device, const void* native) {

@@ -2,10 +2,10 @@
 #include <isthmus/stream.hpp>
 
 #include "captured_events.hpp"
-#include "composed.hpp"
 #include "device_state.hpp"
 #include "event_state.hpp"
 #include "stream_state.hpp"
+#include "streams_errors.hpp"
 
 #include <mutex>
 #include <string>
@@ -28,8 +28,7 @@ Result<void> Stream::record(Event& event) {
     DeviceState& device = *stream.device;
     if (device.bars(rules::PublicCall::record_event)) return device.refusal(rules::PublicCall::record_event);
     if (event.state()->device != stream.device) {
-        return Error(Code::wrong_device, "the event belongs to another device than the stream",
-                     "make the event with this stream's device, or let the other stream wait for it");
+        return make_error<errors::event_of_another_device>();
     }
     const std::lock_guard lock(stream.mutex);
     Result<bool> captured = detail::record_in_capture(stream, *event.state());
@@ -50,12 +49,7 @@ Result<void> Stream::wait(const Event& event) {
     if (event.state()->device->bars(rules::PublicCall::wait_for_event))
         return event.state()->device->refusal(rules::PublicCall::wait_for_event);
     if (event.options().interprocess && event.state()->device != stream.device && !device.synchronous) {
-        return Error(Code::wrong_device,
-                     composed("a stream of {} may not wait for an event for other processes of {}: drivers were seen "
-                              "to crash in that call",
-                              named(device), named(*event.state()->device)),
-                     "let a stream of the event's device wait for it, record an ordinary event behind that, and wait "
-                     "for this one");
+        return make_error<errors::interprocess_event_of_another_device>(named(device), named(*event.state()->device));
     }
     const detail::HeldRecord last(*event.state());
     if (last.none()) return {};  // whatever the driver's event stood for in an earlier use
@@ -139,7 +133,7 @@ Result<void*> Stream::native_handle() const {
     DeviceState& device = *state_->device;
     if (device.bars(rules::PublicCall::ask_native_stream)) return device.refusal(rules::PublicCall::ask_native_stream);
     if (device.synchronous) {
-        return Error(Code::unsupported, "the CPU device's streams are not a driver's", "use a stream of a GPU");
+        return make_error<errors::no_native_cpu_stream>();
     }
     Wait wait;
     const Result<std::unique_lock<std::mutex>> lock = state_->lock_within(wait, "asking for a driver's stream");

@@ -1,20 +1,136 @@
 // Error and the names of its codes.
 #include <isthmus/result.hpp>
 
+#include "error_entry.hpp"
+
+#include <atomic>
+#include <cstring>
 #include <exception>
+#include <new>
 
 namespace isthmus::inline v0 {
 
-struct Error::Detail {
-    Code code = Code::invalid_handle;
-    int driver_code = 0;
-    std::string call;
+namespace {
+
+struct Texts {
     std::string message;
     std::string remedy;
 };
 
-Error::Error(Code code, std::string message, std::string remedy)
-    : detail_(std::make_unique<Detail>(Detail{code, 0, {}, std::move(message), std::move(remedy)})) {}
+std::atomic<void (*)(std::string_view)> errors_watcher{nullptr};
+
+std::string_view id_of(detail::AnyErrorEntry entry) noexcept {
+    return reinterpret_cast<const char*>(entry + 1);
+}
+std::string_view message_of(detail::AnyErrorEntry entry) noexcept {
+    return id_of(entry).data() + sizeof(detail::ErrorEntry<1, 1>::id);
+}
+std::string_view remedy_of(detail::AnyErrorEntry entry) noexcept {
+    const std::string_view message = message_of(entry);
+    return message.data() + message.size() + 1;
+}
+
+// The texts of an entry's fields, one after the other: four bytes for the length, then the text.
+class FieldValues {
+public:
+    void add(const TextField& field) {
+        const std::size_t start = bytes_.size();
+        bytes_.append(sizeof(std::uint32_t), '\0');
+        field.append_to(bytes_);
+        const auto length = static_cast<std::uint32_t>(bytes_.size() - start - sizeof(std::uint32_t));
+        std::memcpy(bytes_.data() + start, &length, sizeof length);
+    }
+    std::string_view at(std::size_t place) const noexcept {
+        for (std::string_view rest = bytes_; rest.size() >= sizeof(std::uint32_t); --place) {
+            std::uint32_t length = 0;
+            std::memcpy(&length, rest.data(), sizeof length);
+            rest.remove_prefix(sizeof length);
+            if (place == 0) return rest.substr(0, length);
+            rest.remove_prefix(length);
+        }
+        return {};
+    }
+
+private:
+    std::string bytes_;
+};
+
+std::string filled(std::string_view format, const detail::ErrorFields& fields, const FieldValues& values) {
+    std::string line;
+    for (detail::FieldPlace place = detail::next_field(format); place.found(); place = detail::next_field(format)) {
+        line.append(format.substr(0, place.begin)).append(values.at(fields.place_of(place.name)));
+        format.remove_prefix(place.end);
+    }
+    return line.append(format);
+}
+
+}  // namespace
+
+struct Error::Detail {
+    Code code = Code::invalid_handle;
+    int driver_code = 0;
+    detail::AnyErrorEntry entry = nullptr;  // of the catalogue; nullptr: `texts` were given
+    std::string call;
+    FieldValues values;
+    std::atomic<const Texts*> texts{nullptr};  // of an entry made when first read
+
+    Detail() = default;
+    Detail(const Detail& other)
+        : code(other.code),
+          driver_code(other.driver_code),
+          entry(other.entry),
+          call(other.call),
+          values(other.values),
+          texts(other.entry == nullptr && other.texts.load() != nullptr ? new Texts(*other.texts.load()) : nullptr) {}
+    Detail& operator=(const Detail&) = delete;
+    ~Detail() { delete texts.load(std::memory_order_acquire); }
+
+    // nullptr: there is no memory for it.
+    const Texts* in_words() noexcept {
+        const Texts* known = texts.load(std::memory_order_acquire);
+        if (known != nullptr || entry == nullptr) return known;
+        try {
+            detail::ErrorFields fields;
+            fields.add_all_of(message_of(entry));
+            fields.add_all_of(remedy_of(entry));
+            auto made = std::make_unique<Texts>(
+                Texts{filled(message_of(entry), fields, values), filled(remedy_of(entry), fields, values)});
+            if (texts.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return made.release();
+            return known;  // another thread was first
+        } catch (const std::bad_alloc&) {
+            return nullptr;
+        }
+    }
+};
+
+namespace detail {
+
+struct ErrorMaker {
+    static Error make(AnyErrorEntry entry, Code code, std::initializer_list<TextField> fields) {
+        auto made = std::make_unique<Error::Detail>();
+        made->code = code;
+        made->entry = entry;
+        for (const TextField& field : fields) made->values.add(field);
+        return Error(std::move(made));
+    }
+};
+
+Error error_of(AnyErrorEntry entry, Code code, std::initializer_list<TextField> fields) {
+    if (const auto watcher = errors_watcher.load(std::memory_order_acquire); watcher != nullptr) watcher(id_of(entry));
+    return ErrorMaker::make(entry, code, fields);
+}
+
+void watch_errors(void (*watcher)(std::string_view id)) noexcept {
+    errors_watcher.store(watcher, std::memory_order_release);
+}
+
+}  // namespace detail
+
+Error::Error(Code code, std::string message, std::string remedy) : detail_(std::make_unique<Detail>()) {
+    detail_->code = code;
+    detail_->texts = new Texts{std::move(message), std::move(remedy)};
+}
+Error::Error(std::unique_ptr<Detail> detail) noexcept : detail_(std::move(detail)) {}
 Error::Error(const Error& other) : detail_(other.detail_ ? std::make_unique<Detail>(*other.detail_) : nullptr) {}
 Error& Error::operator=(const Error& other) {
     if (this != &other) detail_ = other.detail_ ? std::make_unique<Detail>(*other.detail_) : nullptr;
@@ -34,6 +150,9 @@ Error&& Error::from_call(std::string_view call, int driver_code) && {
 Code Error::code() const noexcept {
     return detail_ ? detail_->code : Code::invalid_handle;
 }
+std::string_view Error::id() const noexcept {
+    return detail_ && detail_->entry != nullptr ? id_of(detail_->entry) : std::string_view();
+}
 int Error::driver_code() const noexcept {
     return detail_ ? detail_->driver_code : 0;
 }
@@ -41,10 +160,14 @@ std::string_view Error::call() const noexcept {
     return detail_ ? std::string_view(detail_->call) : std::string_view();
 }
 std::string_view Error::message() const noexcept {
-    return detail_ ? std::string_view(detail_->message) : std::string_view();
+    if (!detail_) return {};
+    if (const Texts* texts = detail_->in_words(); texts != nullptr) return texts->message;
+    return detail_->entry != nullptr ? message_of(detail_->entry) : std::string_view();
 }
 std::string_view Error::remedy() const noexcept {
-    return detail_ ? std::string_view(detail_->remedy) : std::string_view();
+    if (!detail_) return {};
+    if (const Texts* texts = detail_->in_words(); texts != nullptr) return texts->remedy;
+    return detail_->entry != nullptr ? remedy_of(detail_->entry) : std::string_view();
 }
 
 std::string Error::text() const {
@@ -57,6 +180,7 @@ std::string Error::text() const {
         line.append(")");
     }
     if (!remedy().empty()) line.append(line.back() == '.' ? " Try: " : ". Try: ").append(remedy());
+    if (!id().empty()) line.append(" [").append(id()).append("]");
     return line;
 }
 

@@ -50,11 +50,18 @@ enum class Code : int {
 // "out_of_memory" for Code::out_of_memory. Static storage; "unknown" for a value outside the enumeration.
 ISTHMUS_API std::string_view name(Code code) noexcept;
 
+namespace detail {
+struct ErrorMaker;
+}
+
 // Why something failed: what was asked, which fact refused it, what works instead.
 // A value: copyable, movable, one pointer wide. Thread safety: as a std::string.
+// Errors of the library are put into words when message(), remedy() or text() is first called; where no memory is left
+// for that, message() and remedy() are the entry's own text, with the names of its fields.
 // A moved-from Error reports Code::invalid_handle and empty texts.
 class [[nodiscard]] ISTHMUS_API Error {
 public:
+    // For programs' own errors.
     Error(Code code, std::string message, std::string remedy = {});
     Error(const Error& other);
     Error& operator=(const Error& other);
@@ -67,16 +74,20 @@ public:
     Error&& from_call(std::string_view call, int driver_code) &&;
 
     Code code() const noexcept;
+    // The entry of the catalogue (docs/errors.md): "M012"; stable. Static storage; empty for a program's own error.
+    std::string_view id() const noexcept;
     int driver_code() const noexcept;        // 0 when no call was made
     std::string_view call() const noexcept;  // empty when no call was made
     std::string_view message() const noexcept;
     std::string_view remedy() const noexcept;
 
-    // All of it in one line, for logs: "not_accessible: … (cuMemAlloc_v2 → 2). Try: …"
+    // All of it in one line, for logs: "not_accessible: … (cuMemAlloc_v2 returned 2). Try: … [M012]"
     std::string text() const;
 
 private:
+    friend struct detail::ErrorMaker;
     struct Detail;
+    explicit Error(std::unique_ptr<Detail> detail) noexcept;
     std::unique_ptr<Detail> detail_;
 };
 
@@ -94,6 +105,10 @@ private:
 };
 
 namespace detail {
+// Called with the id of each error of the catalogue that is made from now on, by the thread that makes it; nullptr:
+// none. For the tests that count which entries occur.
+ISTHMUS_API void watch_errors(void (*watcher)(std::string_view id)) noexcept;
+
 // Reached by value() on a failed Result. Throws BadResult where the library was built with exceptions and
 // the caller can catch it; otherwise the program ends in std::terminate, because the caller asserted success.
 [[noreturn]] ISTHMUS_API void raise(const Error& error);

@@ -173,8 +173,14 @@ TEST(Atomics, OfASetAreAskedOneByOne) {  // keeps G3
         for (int operation = 0; operation < atomic_operation_count; ++operation) {
             for_every_kind([&](K kind) {
                 const AtomicQuestion q{kind, static_cast<Op>(operation)};
-                EXPECT_EQ(static_cast<bool>(shared_atomics(known, q, static_cast<AtomicSet>(1u << operation))),
+                const auto alone = static_cast<AtomicSet>(1u << operation);
+                EXPECT_EQ(static_cast<bool>(shared_atomics(known, q, alone)),
                           static_cast<bool>(shared_atomic(known, q)));
+                for (const bool own : {false, true}) {  // g++ 13 at -O3 compiled this wrongly (-fno-unswitch-loops)
+                    EXPECT_EQ(static_cast<bool>(kernel_atomics(known, q, alone, own)),
+                              static_cast<bool>(kernel_atomic(known, q, own)))
+                        << machine << ' ' << name(kind);
+                }
             });
         }
     }

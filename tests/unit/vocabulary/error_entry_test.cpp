@@ -1,0 +1,109 @@
+// Errors of the catalogue: their fields, their texts, and when these are made.
+#include <error_entry.hpp>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace isthmus;
+
+constexpr auto too_large = error_entry("T001", Code::invalid_argument,
+                                       "{bytes:number} bytes of {kind} memory; at most {most:number} are there",
+                                       "ask for {most:number} bytes or less of {kind} memory");
+constexpr auto plain = error_entry("T002", Code::in_use, "a view is open", "");
+constexpr auto braces = error_entry("T004", Code::in_use, "{.timing = true} or {} or {", "{what}: record({.timing})");
+constexpr auto answered = error_entry("T003", Code::ok, "{call} failed", "look at {file}");
+
+TEST(ErrorEntry, NamesItsFieldsOnceInTheirOrder) {
+    constexpr detail::ErrorFields fields = too_large.fields();
+    static_assert(fields.count == 3);
+    static_assert(fields.field[0].name == "bytes" && fields.field[0].is_number);
+    static_assert(fields.field[1].name == "kind" && !fields.field[1].is_number);
+    static_assert(fields.field[2].name == "most" && fields.field[2].is_number);
+    static_assert(plain.fields().count == 0);
+    // Values of other types, or of another number, do not compile.
+    static_assert(detail::fit<too_large, unsigned long, const char*, int>());
+    static_assert(!detail::fit<too_large, unsigned long, const char*>());
+    static_assert(!detail::fit<too_large, const char*, const char*, int>());
+    static_assert(!detail::fit<too_large, unsigned long, int, int>());
+}
+
+TEST(ErrorEntry, BecomesAnErrorWithItsIdCodeAndTexts) {
+    const Error error = make_error<too_large>(std::size_t{4096}, std::string("pinned"), -1);
+    EXPECT_EQ(error.id(), "T001");
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_EQ(error.message(), "4096 bytes of pinned memory; at most -1 are there");
+    EXPECT_EQ(error.remedy(), "ask for -1 bytes or less of pinned memory");
+    EXPECT_EQ(error.text(),
+              "invalid_argument: 4096 bytes of pinned memory; at most -1 are there. Try: ask for -1 bytes or less of "
+              "pinned memory [T001]");
+    EXPECT_EQ(make_error<plain>().text(), "in_use: a view is open [T002]");
+}
+
+TEST(ErrorEntry, LeavesBracesThatNameNoFieldAsTheyAre) {
+    const Error error = make_error<braces>("try");
+    EXPECT_EQ(error.message(), "{.timing = true} or {} or {");
+    EXPECT_EQ(error.remedy(), "try: record({.timing})");
+}
+
+TEST(ErrorEntry, TakesTheCodeOfAnAnswer) {
+    const Error error = make_error_as<answered>(Code::not_permitted, "mbind", "{braces} and \n lines");
+    EXPECT_EQ(error.code(), Code::not_permitted);
+    EXPECT_EQ(error.message(), "mbind failed");
+    EXPECT_EQ(error.remedy(), "look at {braces} and \n lines") << "text in a field is text, not a format";
+}
+
+TEST(ErrorEntry, KeepsItsValuesAndNotTheirMemory) {
+    std::string kind = "a kind whose name is longer than what a string holds by itself";
+    const Error error = make_error<too_large>(1, kind, 2);
+    const Error before = error;  // not read yet
+    kind.assign(kind.size(), 'x');
+    EXPECT_NE(error.message().find("a kind whose name"), std::string_view::npos);
+    EXPECT_EQ(before.text(), error.text());
+    const Error after = error;  // read
+    EXPECT_EQ(after.text(), error.text());
+    EXPECT_NE(after.message().data(), error.message().data());
+}
+
+TEST(ErrorEntry, IsPutIntoWordsOnceByManyThreads) {
+    for (int round = 0; round < 50; ++round) {
+        const Error error = make_error<too_large>(7, "managed", 8);
+        std::vector<const char*> seen(4);
+        {
+            std::vector<std::jthread> threads;
+            for (const char*& each : seen) threads.emplace_back([&] { each = error.message().data(); });
+        }
+        for (const char* each : seen) EXPECT_EQ(each, error.message().data());
+    }
+}
+
+TEST(ErrorEntry, IsToldToAWatcher) {
+    static thread_local std::vector<std::string> ids;
+    ids.clear();
+    detail::watch_errors([](std::string_view id) { ids.emplace_back(id); });
+    const Error first = make_error<plain>();
+    const Error copy = first;
+    const Error own(Code::in_use, "a program's own");
+    detail::watch_errors(nullptr);
+    const Error later = make_error<plain>();
+    EXPECT_EQ(ids, std::vector<std::string>{"T002"});
+    EXPECT_EQ(own.id(), "");
+    EXPECT_EQ(later.id(), "T002");
+}
+
+TEST(ErrorEntry, OfAMovedFromErrorIsEmpty) {
+    Error error = make_error<plain>();
+    const Error taken = std::move(error);
+    EXPECT_EQ(error.id(), "");       // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(error.message(), "");  // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(taken.id(), "T002");
+    const Error called = std::move(error).from_call("cuInit", 3);  // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(called.code(), Code::invalid_handle);
+    EXPECT_EQ(called.message(), "");
+}
+
+}  // namespace
