@@ -89,17 +89,27 @@ struct Error::Detail {
     const Texts* in_words() noexcept {
         const Texts* known = texts.load(std::memory_order_acquire);
         if (known != nullptr || entry == nullptr) return known;
+#if defined(__cpp_exceptions)
         try {
-            detail::ErrorFields fields;
-            fields.add_all_of(message_of(entry));
-            fields.add_all_of(remedy_of(entry));
-            auto made = std::make_unique<Texts>(
-                Texts{filled(message_of(entry), fields, values), filled(remedy_of(entry), fields, values)});
-            if (texts.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return made.release();
-            return known;  // another thread was first
+            return put_into_words();
         } catch (const std::bad_alloc&) {
             return nullptr;
         }
+#else
+        return put_into_words();
+#endif
+    }
+
+private:
+    const Texts* put_into_words() {
+        detail::ErrorFields fields;
+        fields.add_all_of(message_of(entry));
+        fields.add_all_of(remedy_of(entry));
+        auto made = std::make_unique<Texts>(
+            Texts{filled(message_of(entry), fields, values), filled(remedy_of(entry), fields, values)});
+        const Texts* known = nullptr;
+        if (texts.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return made.release();
+        return known;  // another thread was first
     }
 };
 

@@ -1,0 +1,82 @@
+// Does one deed of the hot paths a given number of times, for tools/scripts/count-instructions, which counts the
+// library's instructions with callgrind on a simulated machine.
+//
+//   hot_paths DEED TIMES       DEED: one of those below; without arguments it lists them
+#include "bench_kernels.hpp"
+
+#include <isthmus/isthmus.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace isthmus;
+
+constexpr std::size_t count = 64;
+
+struct Scene {
+    Runtime runtime = Runtime::open().value();
+    Device& device = runtime.default_device();
+    Stream stream = device.create_stream().value();
+    Buffer<int> own = device.allocate<int>(count).value();
+    Buffer<int> other = device.allocate<int>(count).value();
+    Buffer<int> pinned = device.allocate<int>(count, MemoryKind::pinned).value();
+    Buffer<int> shared =
+        device.allocate_shared<int>(count, {.host = Use::writes_often, .device = Use::reads_and_writes}).value();
+    MemoryPool pool = device.create_pool().value();
+    std::vector<int> ordinary = std::vector<int>(count);
+};
+
+using Deed = std::pair<const char*, void (*)(Scene&)>;
+constexpr Deed deeds[] = {
+    {"launch_no_argument", [](Scene& s) { s.stream.launch(bench::no_arguments, 1).value(); }},
+    {"launch_device_buffer", [](Scene& s) { s.stream.launch(bench::one_view, 1, s.own).value(); }},
+    {"launch_shared_buffer", [](Scene& s) { s.stream.launch(bench::one_view, 1, s.shared).value(); }},
+    {"launch_four_buffers",
+     [](Scene& s) { s.stream.launch(bench::four_views, 1, s.own, s.other, s.other, s.other).value(); }},
+    {"view_for_reading", [](Scene& s) { (void)s.pinned.read_on_host().value(); }},
+    {"view_for_writing", [](Scene& s) { (void)s.pinned.write_on_host().value(); }},
+    {"launch_and_view",
+     [](Scene& s) {
+         s.stream.launch(bench::one_view, 1, s.shared).value();
+         (void)s.shared.read_on_host().value();
+     }},
+    {"pool_allocate_and_release",
+     [](Scene& s) {
+         const auto block = s.pool.allocator().allocate({4096, 256, &s.stream}).value();
+         s.pool.allocator().release(block, &s.stream).value();
+     }},
+    {"copy_between_buffers", [](Scene& s) { s.stream.copy(s.own, s.other).value(); }},
+    {"copy_pageable_to_device",
+     [](Scene& s) { s.stream.copy_from_host(s.own, std::span<const int>(s.ordinary)).value(); }},
+};
+
+}  // namespace
+
+int main(int arguments, char** argument) {
+    if (arguments != 3) {
+        for (const auto& [name, deed] : deeds) std::puts(name);
+        return arguments == 1 ? 0 : 2;
+    }
+    for (const auto& [name, deed] : deeds) {
+        if (std::strcmp(name, argument[1]) != 0) continue;
+        Scene scene;
+        const long times = std::strtol(argument[2], nullptr, 10);
+        for (long i = 0; i < times; ++i) {
+            deed(scene);
+            // The simulator's queue stays short, so that no launch waits for a place in it.
+            if (i % 16 == 15) scene.stream.synchronize().value();
+        }
+        scene.stream.synchronize().value();
+        return 0;
+    }
+    std::fprintf(stderr, "hot_paths: no deed '%s'\n", argument[1]);
+    return 2;
+}
