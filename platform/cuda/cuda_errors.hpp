@@ -9,8 +9,8 @@ namespace isthmus::inline v0::errors {
 inline constexpr auto driver_not_found =
     error_entry("U001", Code::no_driver,
                 "no CUDA driver: {reason}",
-                "install NVIDIA's driver (in a container: --gpus all; a Jetson: --runtime nvidia); without one everything "
-                "runs on the CPU device");
+                "install NVIDIA's driver (in a container: --gpus all; a Jetson: --runtime nvidia)"
+                "; without one everything runs on the CPU device");
 inline constexpr auto named_driver_not_opened =
     error_entry("U002", Code::no_driver,
                 "no CUDA driver: {reason}",
