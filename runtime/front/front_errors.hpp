@@ -13,7 +13,8 @@ inline constexpr auto no_device_of_this_index =
 inline constexpr auto no_device_of_this_uuid =
     error_entry("R002", Code::invalid_argument,
                 "no device of this process is {uuid}",
-                "ask each device's facts(); CUDA_VISIBLE_DEVICES, or the container, may hide it");
+                "ask each device's facts()"
+                "; CUDA_VISIBLE_DEVICES, or the container, may hide it");
 // clang-format on
 
 }  // namespace isthmus::inline v0::errors
