@@ -5,6 +5,7 @@
 
 #include "cpu/cpu_driver.hpp"
 #include "cuda/cuda_driver.hpp"
+#include "platform_errors.hpp"
 
 namespace isthmus::platform {
 
@@ -22,7 +23,7 @@ DriverSet open_drivers(const DriverOptions& options) {
             set.cuda_absence = std::move(opened).error();
         }
     } else {
-        set.cuda_absence = Error(Code::no_driver, "CUDA was not asked for", "open the runtime with use_cuda");
+        set.cuda_absence = make_error<errors::cuda_not_asked_for>();
     }
     set.drivers.push_back(cpu::open_device(set.machine));
     set.found.emplace_back();

@@ -3,6 +3,7 @@
 #include "cpu_driver.hpp"
 
 #include "cpu_captures.hpp"
+#include "cpu_errors.hpp"
 #include "cpu_transfers.hpp"
 
 #include <platform/os.hpp>
@@ -195,41 +196,23 @@ private:
     CpuTransfers transfers_;
 };
 
-Error CpuDriver::explain(const Status& status, std::string_view what_was_asked) const {
-    std::string message(what_was_asked);
-    std::string remedy;
+Error explained(const Status& status, std::string_view what) {
     switch (status.code) {
-        case Code::out_of_memory:
-            message += ": the system has no more host memory to give";
-            remedy = "ask for less, or raise the limits of the process and of its memory cgroup";
-            break;
+        case Code::out_of_memory: return make_error<errors::cpu_device_out_of_memory>(what);
         case Code::unsupported:
-            if (status.driver_code == ENODEV) {
-                message += ": the CPU device reaches no other device's memory";
-                remedy = "copy with a stream of the other device";
-            } else if (status.driver_code == ENOSYS) {
-                message += ": the CPU device takes no hints";
-                remedy = "nothing has to be done: its memory is where it is used";
-            } else {
-                message += ": the kernel has no CPU function";
-                remedy = "write it with ISTHMUS_KERNEL, give it a CPU function, or launch it on a CUDA device";
-            }
-            break;
-        case Code::invalid_handle:
-            message += ": the CPU device knows no such stream or event";
-            remedy =
-                "use one that was made on this device and is not destroyed; elapsed times need recorded timing events";
-            break;
+            if (status.driver_code == ENODEV) return make_error<errors::cpu_device_reaches_no_other>(what);
+            if (status.driver_code == ENOSYS) return make_error<errors::cpu_device_takes_no_hints>(what);
+            return make_error<errors::kernel_without_cpu_function>(what);
+        case Code::invalid_handle: return make_error<errors::unknown_to_cpu_device>(what);
         case Code::capture_error:
-            message += status.driver_code == ECHILD ? ": a stream that joined the capture has not come back"
-                                                    : ": what was asked for would have been the end of the capture";
-            remedy =
-                "a capture ends on its first stream and thread, which has waited for every stream that joined it; "
-                "the host waits for none of them meanwhile";
-            break;
-        default: message.append(": ").append(name(status.code)); break;
+            if (status.driver_code == ECHILD) return make_error<errors::cpu_capture_not_joined>(what);
+            return make_error<errors::cpu_capture_would_end>(what);
+        default: return make_error_as<errors::cpu_device_refused>(status.code, what, name(status.code));
     }
-    return Error(status.code, std::move(message), std::move(remedy)).from_call(status.call, status.driver_code);
+}
+
+Error CpuDriver::explain(const Status& status, std::string_view what_was_asked) const {
+    return explained(status, what_was_asked).from_call(status.call, status.driver_code);
 }
 
 }  // namespace

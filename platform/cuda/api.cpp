@@ -3,6 +3,7 @@
 #include "api.hpp"
 
 #include "composed.hpp"
+#include "cuda_errors.hpp"
 #include "errors.hpp"
 
 namespace isthmus::platform::cuda {
@@ -45,18 +46,10 @@ private:
 };
 
 Error missing(const char* function, int version, int driver_version) {
-    const std::string driver = composed("the CUDA driver is for CUDA {}", version_text(driver_version));
-    if (version > driver_version) {
-        return Error(Code::driver_too_old,
-                     composed("{} and lacks {}, which came with CUDA {}", driver, function, version_text(version)),
-                     composed("install a driver for CUDA {} or newer; until then everything runs on the CPU device",
-                              version_text(version)));
-    }
-    return Error(Code::driver_too_old,
-                 composed("{} but lacks {}, which belongs to CUDA {}", driver, function, version_text(version)),
-                 composed("the library is not a complete CUDA driver of its version; reinstall the driver (CUDA {} or "
-                          "newer), or name the right file in ISTHMUS_CUDA_LIBRARY",
-                          version_text(version)));
+    const std::string driver = version_text(driver_version);
+    const std::string needed = version_text(version);
+    if (version > driver_version) return make_error<errors::driver_older_than_function>(driver, function, needed);
+    return make_error<errors::driver_lacks_own_function>(driver, function, needed);
 }
 
 }  // namespace
@@ -64,8 +57,7 @@ Error missing(const char* function, int version, int driver_version) {
 Result<int> ask_version(const os::SharedLibrary& library) {
     const auto get_version = reinterpret_cast<CUresult (*)(int*)>(library.symbol("cuDriverGetVersion"));
     if (!get_version) {
-        return Error(Code::no_driver, composed("{} is not a CUDA driver: it has no cuDriverGetVersion", library.path()),
-                     "unset ISTHMUS_CUDA_LIBRARY, or let it name a libcuda.so.1");
+        return make_error<errors::library_is_no_driver>(library.path());
     }
     int version = 0;
     const CUresult code = get_version(&version);

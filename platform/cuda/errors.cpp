@@ -2,6 +2,7 @@
 #include "errors.hpp"
 
 #include "abi.hpp"
+#include "cuda_errors.hpp"
 
 namespace isthmus::platform::cuda {
 namespace {
@@ -241,20 +242,36 @@ Explanation explain_refusal(Code code, std::string_view call) noexcept {
     }
 }
 
+namespace {
+
+// CUDA_ERROR_INVALID_VALUE, "invalid argument"
+std::string answer_text(int cu_result, std::string_view driver_text) {
+    const std::string_view named = result_name(cu_result);
+    std::string text(named.empty() ? "unknown code" : named);
+    if (!driver_text.empty()) text.append(", \"").append(driver_text).append("\"");
+    return text;
+}
+
+// `answer`: what the driver answered; empty where it was not asked.
+Error worded(Code code, std::string_view what, const Explanation& explanation, std::string_view answer) {
+    const auto& [meaning, remedy] = explanation;
+    if (meaning.empty()) {
+        if (answer.empty()) return make_error_as<errors::refused_before_driver_unexplained>(code, what);
+        return make_error_as<errors::driver_answered_unknown_code>(code, what, answer);
+    }
+    if (answer.empty()) return make_error_as<errors::refused_before_driver>(code, what, meaning, remedy);
+    return make_error_as<errors::driver_answered>(code, what, meaning, answer, remedy);
+}
+
+}  // namespace
+
 Error explain_status(const Status& status, std::string_view what_was_asked, std::string_view driver_text) {
     // A forked child is told 3 by the driver; what matters is the fork.
     const bool asked_driver = status.driver_code != 0 && status.code != Code::forked;
     const Explanation explanation =
         asked_driver ? explain_result_of(status.driver_code, status.call) : explain_refusal(status.code, status.call);
-    std::string message(what_was_asked);
-    if (!explanation.meaning.empty()) message.append(": ").append(explanation.meaning);
-    if (asked_driver) {
-        const std::string_view named = result_name(status.driver_code);
-        message.append(" [").append(named.empty() ? "unknown code" : named);
-        if (!driver_text.empty()) message.append(", \"").append(driver_text).append("\"");
-        message.append("]");
-    }
-    return Error(status.code, std::move(message), std::string(explanation.remedy))
+    return worded(status.code, what_was_asked, explanation,
+                  asked_driver ? answer_text(status.driver_code, driver_text) : std::string())
         .from_call(status.call, status.driver_code);
 }
 

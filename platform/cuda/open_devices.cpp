@@ -1,9 +1,9 @@
 // From a library's name to opened devices: load, initialise, read facts; every way to fail is an explained Error.
-#include "composed.hpp"
 #include "cuda_driver.hpp"
 
 #include "context.hpp"
 #include "cuda_device.hpp"
+#include "cuda_errors.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -28,11 +28,8 @@ Result<os::SharedLibrary> open_library(const std::string& asked) {
     if (!named) file = "libcuda.so.1";  // the bare name: the loader's search path decides, as for everyone else
     Result<os::SharedLibrary> opened = os::SharedLibrary::open(file);
     if (opened.ok()) return opened;
-    return Error(Code::no_driver, composed("no CUDA driver: {}", opened.error().message()),
-                 named ? "let ISTHMUS_CUDA_LIBRARY (or RuntimeOptions::cuda_library) name a libcuda.so.1 of this "
-                         "architecture, or none, to take the system's"
-                       : "install NVIDIA's driver (in a container: --gpus all; a Jetson: --runtime nvidia); without "
-                         "one everything runs on the CPU device")
+    const std::string_view reason = opened.error().message();
+    return (named ? make_error<errors::named_driver_not_opened>(reason) : make_error<errors::driver_not_found>(reason))
         .from_call("dlopen", 0);
 }
 
@@ -58,13 +55,6 @@ Result<std::shared_ptr<Library>> start(const std::string& file, MachineFacts& ma
 
 // More GPUs than a machine has are a damaged answer.
 constexpr int most_devices = 4096;
-
-Error absurd_count(int count) {
-    return Error(Code::driver_error, composed("the CUDA driver counts {} devices, which no machine has", count),
-                 "check which library libcuda.so.1 is (ISTHMUS_CUDA_LIBRARY), and install the driver again; until then "
-                 "everything runs on the CPU device")
-        .from_call("cuDeviceGetCount", 0);
-}
 
 // After a fault every call that needs a context answers the fault's code for the rest of the process, in new contexts
 // too (observed on driver 580). Making and destroying an event is the cheapest such call. A context that is not there
@@ -117,7 +107,9 @@ Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts
         if (code == result::success) code = result::no_device;
         return explain_init(code, init_facts(*library)).from_call("cuDeviceGetCount", code);
     }
-    if (count < 0 || count > most_devices) return absurd_count(count);
+    if (count < 0 || count > most_devices) {
+        return make_error<errors::absurd_device_count>(count).from_call("cuDeviceGetCount", 0);
+    }
     OpenedDevices opened;
     library->contexts.resize(static_cast<std::size_t>(count));
     for (int ordinal = 0; ordinal < count; ++ordinal) {

@@ -2,6 +2,7 @@
 #include <machines/record.hpp>
 
 #include "known_records.hpp"
+#include "platform_errors.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -19,9 +20,7 @@ Result<std::string> read_file(const std::string& path) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
     if (!file) {
         const int code = errno;
-        return Error(Code::invalid_argument, "machine record " + path + " cannot be opened: " + std::strerror(code),
-                     "name a readable file, or one of the known machines")
-            .from_call("fopen", code);
+        return make_error<errors::record_not_opened>(path, std::strerror(code)).from_call("fopen", code);
     }
     std::string text;
     char chunk[65536];
@@ -29,14 +28,12 @@ Result<std::string> read_file(const std::string& path) {
         const std::size_t got = std::fread(chunk, 1, sizeof chunk, file.get());
         text.append(chunk, got);
         if (text.size() > largest_record_bytes) {
-            return Error(Code::invalid_argument, "machine record " + path + " is larger than 16 MiB",
-                         "name a file that `isthmus caps --record` wrote");
+            return make_error<errors::record_too_large>(path);
         }
         if (got < sizeof chunk) break;
     }
     if (std::ferror(file.get()) != 0) {
-        return Error(Code::system_error, "machine record " + path + " cannot be read", "name a regular, readable file")
-            .from_call("fread", errno);
+        return make_error<errors::record_not_read>(path).from_call("fread", errno);
     }
     return text;
 }
@@ -107,8 +104,7 @@ Result<MachineRecord> find_record(const std::string& name_or_path) {
     }
     std::string known;
     for (const std::string_view each : known_machines()) known.append(known.empty() ? "" : ", ").append(each);
-    return Error(Code::invalid_argument, "no machine is known by the name \"" + name_or_path + "\"",
-                 "one of " + known + ", or the path of a record");
+    return make_error<errors::no_such_machine>(name_or_path, known);
 }
 
 }  // namespace isthmus::platform::machines

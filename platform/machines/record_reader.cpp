@@ -3,6 +3,7 @@
 
 #include "fields.hpp"
 #include "json_syntax.hpp"
+#include "platform_errors.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -31,8 +32,7 @@ public:
 
     void fail(const std::string& path, const std::string& what) {
         if (fault) return;
-        fault = Error(Code::invalid_argument, "machine record: " + (path.empty() ? "the text" : path) + " " + what,
-                      "compare with the records in platform/machines and docs/machines.md");
+        fault = make_error<errors::record_does_not_fit>(path.empty() ? "the text" : path, what);
     }
 
     // The object's members must all be in `allowed`.

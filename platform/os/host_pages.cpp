@@ -1,8 +1,8 @@
 // Page-aligned host memory: mapped, placed by one mbind, touched, locked and then looked for, each step reported.
 #include <platform/os.hpp>
 
-#include "composed.hpp"
 #include "fact_parsers.hpp"
+#include "os_errors.hpp"
 #include "page_checks.hpp"
 #include "page_mapping.hpp"
 #include "placement_plan.hpp"
@@ -15,12 +15,14 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace isthmus::platform::os {
 namespace {
 
-void add_reason(PlacementReport& report, const std::string& reason) {
+void add_reason(PlacementReport& report, std::string_view reason) {
     if (!reason.empty()) report.reason.append(report.reason.empty() ? "" : "; ").append(reason);
 }
 
@@ -38,62 +40,53 @@ int mode_of(Policy policy) {
 Error bind_error(int error, const PlacementPlan& plan) {
     std::string nodes;
     for (const int node : plan.nodes) nodes.append(nodes.empty() ? "" : ", ").append(std::to_string(node));
-    const std::string asked = composed("binding host memory to NUMA node {}", nodes.empty() ? "local" : nodes.c_str());
+    if (nodes.empty()) nodes = "local";
     switch (error) {
         case EPERM:
-        case EACCES:
-            return Error(Code::not_permitted,
-                         composed("{} is forbidden here (a container's seccomp filter, mostly)", asked),
-                         "docker: --cap-add SYS_NICE; or ask without strict")
-                .from_call("mbind", error);
-        case ENOSYS:
-            return Error(Code::unsupported,
-                         composed("{}: this system has no NUMA calls (emulation, or a kernel without NUMA)", asked),
-                         "ask without strict")
-                .from_call("mbind", error);
-        case EINVAL:
-            return Error(Code::invalid_argument,
-                         composed("{}: the system knows no such node with memory open to this process", asked),
-                         "name a node of /sys/devices/system/node/has_memory")
-                .from_call("mbind", error);
-        case ENOMEM:
-            return Error(Code::out_of_memory, composed("{}: the kernel is out of memory", asked), "free memory")
-                .from_call("mbind", error);
-        default:
-            return Error(Code::system_error, composed("{}: {}", asked, words(error)), "ask without strict")
-                .from_call("mbind", error);
+        case EACCES: return make_error<errors::binding_forbidden>(nodes);
+        case ENOSYS: return make_error<errors::system_without_numa_calls>(nodes);
+        case EINVAL: return make_error<errors::binding_to_unknown_node>(nodes);
+        case ENOMEM: return make_error<errors::binding_without_memory>(nodes);
+        default: return make_error<errors::binding_failed>(nodes, words(error));
     }
 }
 
+// Why the system does not say where the pages lie. `nobody_knows`: there was no node to compare with.
+std::optional<Error> unknown_places(const Whereabouts& found, bool nobody_knows) {
+    if (found.error != 0) return make_error<errors::page_places_not_stated>(words(found.error));
+    if (found.absent > 0) return make_error<errors::some_page_places_not_stated>(found.absent, found.pages);
+    if (nobody_knows) return make_error<errors::node_of_thread_not_stated>();
+    return std::nullopt;
+}
+
 // What looking for the pages showed: in the report always, and where the wish is strict as an Error besides.
-// `nobody_knows`: there was no node to compare with.
 Result<void> judge_places(const Whereabouts& found, bool nobody_knows, bool strict, PlacementReport& report) {
-    std::string unknown;
-    if (found.error != 0) {
-        unknown = composed("the system does not say where pages lie (move_pages: {})", words(found.error));
-    } else if (found.absent > 0) {
-        unknown = composed("the system does not say where {} of {} pages lie", found.absent, found.pages);
-    } else if (nobody_knows) {
-        unknown = "the system does not say on which node this thread runs";
-    }
-    if (!unknown.empty()) {
+    if (std::optional<Error> unknown = unknown_places(found, nobody_knows)) {
         if (report.placed != Placed::fallback) report.placed = Placed::unverifiable;
-        add_reason(report, unknown);
+        add_reason(report, unknown->message());
         if (!strict) return {};
-        return Error(Code::unverified, unknown, "docker: --cap-add SYS_NICE; or ask without strict")
-            .from_call("move_pages", found.error);
+        return std::move(*unknown).from_call("move_pages", found.error);
     }
     report.node = found.node;
     if (found.outside == 0) {
         if (report.placed != Placed::fallback) report.placed = Placed::verified;
         return {};
     }
-    const std::string why =
-        composed("{} of {} pages lie elsewhere, the first on node {}", found.outside, found.pages, found.outside_node);
+    Error why = make_error<errors::pages_lie_elsewhere>(found.outside, found.pages, found.outside_node);
     report.placed = Placed::fallback;
-    add_reason(report, why);
+    add_reason(report, why.message());
     if (!strict) return {};
-    return Error(Code::system_error, why, "free memory on the node that was asked for");
+    return why;
+}
+
+Error lock_error(int error, std::size_t bytes, std::uint64_t memlock_limit_bytes) {
+    // mlock(2): ENOMEM, EPERM (the limit is 0) and EAGAIN are the forms of a limit that is too small.
+    const bool limit = error == ENOMEM || error == EPERM || error == EAGAIN;
+    if (!limit) return make_error<errors::lock_failed>(bytes, words(error));
+    if (memlock_limit_bytes == std::numeric_limits<std::uint64_t>::max()) {
+        return make_error<errors::lock_refused_without_limit>(bytes, words(error));
+    }
+    return make_error<errors::lock_limit_too_small>(bytes, words(error), memlock_limit_bytes);
 }
 
 // The steps of one allocation after its pages are mapped. Each adds to the report, or, where the wish is strict, ends
@@ -123,10 +116,10 @@ struct Steps {
 Result<void> Steps::bind() {
     if (plan.policy != Policy::none) {
         if (const int error = bind_pages(mapping.data, mapping.bytes, mode_of(plan.policy), plan.nodes, calls)) {
-            Error refused = bind_error(error, plan);
+            Error refused = bind_error(error, plan).from_call("mbind", error);
             // Nobody who asked for no place is refused one; the report says what may happen.
             if (placement.strict && placed_on_purpose()) return refused;
-            plan.reason = std::string(refused.message());
+            plan.reason = refused.message();
             plan.policy = Policy::none;
         }
     }
@@ -144,10 +137,8 @@ Result<void> Steps::touch() {
     const bool bound = plan.policy != Policy::none && !plan.nodes.empty();
     if (const int error =
             touch_pages(mapping.data, mapping.bytes, calls.page_size_bytes(), calls, bound ? touchers : alone)) {
-        return Error(error == ENOMEM ? Code::out_of_memory : Code::system_error,
-                     composed("touching {} bytes of host memory: {}", mapping.bytes, words(error)),
-                     "ask for less, or on another node")
-            .from_call("madvise", error);
+        const Code code = error == ENOMEM ? Code::out_of_memory : Code::system_error;
+        return make_error_as<errors::pages_not_touched>(code, mapping.bytes, words(error)).from_call("madvise", error);
     }
     if (placement.locality == Locality::local && before >= 0) plan.nodes = {before, calls.current_node()};
     mapping.touched = true;
@@ -161,19 +152,13 @@ Result<void> Steps::judge_page_size() {
             report.page_bytes = machine.huge_page_bytes;
             return {};
         }
-        mapping.reason = "huge pages were asked for, and the system gave ordinary ones for some or all of it";
+        mapping.not_huge = make_error<errors::ordinary_pages_instead_of_huge>();
     } else if (mapping.transparent_huge) {
-        mapping.reason =
-            "transparent huge pages were asked for; whether they come shows when pages are touched (prefault)";
-    } else if (mapping.page_bytes > calls.page_size_bytes()) {
-        return {};
+        mapping.not_huge = make_error<errors::huge_pages_before_touch>();
     }
-    if (placement.strict) {
-        return Error(
-            Code::unsupported, mapping.reason,
-            "set vm.nr_hugepages, or /sys/kernel/mm/transparent_hugepage/enabled to madvise and ask for prefault");
-    }
-    add_reason(report, mapping.reason);
+    if (!mapping.not_huge) return {};
+    if (placement.strict) return *std::move(mapping.not_huge);
+    add_reason(report, mapping.not_huge->message());
     return {};
 }
 
@@ -185,20 +170,9 @@ Result<void> Steps::lock() {
         return {};
     }
     const int error = errno;
-    // mlock(2): ENOMEM, EPERM (the limit is 0) and EAGAIN are the forms of a limit that is too small.
-    const bool limit = error == ENOMEM || error == EPERM || error == EAGAIN;
-    std::string why = composed("locking {} bytes: {}", mapping.bytes, words(error));
-    if (limit) {
-        const bool unlimited = machine.memlock_limit_bytes == std::numeric_limits<std::uint64_t>::max();
-        why += composed(" (RLIMIT_MEMLOCK is {})",
-                        (unlimited ? std::string("unlimited") : composed("{} bytes", machine.memlock_limit_bytes)));
-    }
-    if (placement.strict) {
-        return Error(limit ? Code::system_limit : Code::system_error, why,
-                     "raise the limit: ulimit -l, LimitMEMLOCK= of the service, docker --ulimit memlock=-1")
-            .from_call("mlock", error);
-    }
-    add_reason(report, why);
+    Error why = lock_error(error, mapping.bytes, machine.memlock_limit_bytes).from_call("mlock", error);
+    if (placement.strict) return why;
+    add_reason(report, why.message());
     return {};
 }
 
@@ -236,7 +210,7 @@ HostPages::~HostPages() {
 
 Result<HostPages> HostPages::allocate(std::size_t bytes, const HostPlacement& placement, int near_node,
                                       const MachineFacts& machine, const SystemCalls& calls, const Workers& touchers) {
-    if (bytes == 0) return Error(Code::invalid_argument, "0 bytes of host memory were asked for", "ask for at least 1");
+    if (bytes == 0) return make_error<errors::no_host_bytes>();
     Result<PlacementPlan> plan = plan_placement(placement, near_node, machine,
                                                 names_nodes(placement, machine) ? allowed_nodes(calls) : std::nullopt);
     if (!plan) return std::move(plan).error();

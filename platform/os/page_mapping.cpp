@@ -1,7 +1,7 @@
 // Anonymous memory, aligned for huge pages; what could not be had is said.
 #include "page_mapping.hpp"
 
-#include "composed.hpp"
+#include "os_errors.hpp"
 
 #include <sys/mman.h>
 
@@ -43,10 +43,10 @@ void* map_aligned(std::size_t bytes, std::size_t alignment, const SystemCalls& c
 bool map_huge(Mapping& mapping, std::size_t bytes, std::size_t huge, bool bound, const SystemCalls& calls) {
     std::size_t rounded = 0;
     if (huge == 0) {
-        mapping.reason = "huge pages were asked for, but this system has none";
+        mapping.not_huge = make_error<errors::system_without_huge_pages>();
         return false;
     }
-    mapping.reason = "huge pages were asked for, but they could not be mapped";
+    mapping.not_huge = make_error<errors::huge_pages_not_mapped>();
     if (!round_up(bytes, huge, rounded)) return false;
     if (!bound) {
         void* data = calls.mmap(nullptr, rounded, protection, flags | MAP_HUGETLB, -1, 0);
@@ -60,10 +60,7 @@ bool map_huge(Mapping& mapping, std::size_t bytes, std::size_t huge, bool bound,
     mapping = {data, rounded, calls.page_size_bytes(), true, false, {}};
     if (calls.madvise(data, rounded, MADV_HUGEPAGE) != 0) {
         mapping.transparent_huge = false;
-        mapping.reason = composed(
-            "huge pages were asked for, but the pool of huge pages is empty and transparent huge pages are refused "
-            "(madvise: {})",
-            words(errno));
+        mapping.not_huge = make_error<errors::huge_pages_refused>(words(errno));
     }
     return true;
 }
@@ -84,20 +81,16 @@ Result<Mapping> map_pages(std::size_t bytes, const HostPlacement& placement, boo
     const std::size_t page = calls.page_size_bytes();
     std::size_t rounded = 0;
     if (!round_up(bytes, page, rounded)) {
-        return Error(Code::invalid_argument,
-                     composed("{} bytes of host memory were asked for, more than an address space has", bytes),
-                     "ask for less");
+        return make_error<errors::more_than_an_address_space>(bytes);
     }
     errno = 0;
     void* data = calls.mmap(nullptr, rounded, protection, flags, -1, 0);
     if (data == MAP_FAILED) {
         const int error = errno;
-        return Error(error == EPERM ? Code::not_permitted : Code::out_of_memory,
-                     composed("{} bytes of host memory were asked for: {}", rounded, words(error)),
-                     "ask for less, or raise the limit of the address space (ulimit -v)")
-            .from_call("mmap", error);
+        const Code code = error == EPERM ? Code::not_permitted : Code::out_of_memory;
+        return make_error_as<errors::host_memory_not_mapped>(code, rounded, words(error)).from_call("mmap", error);
     }
-    return Mapping{data, rounded, page, false, false, std::move(mapping.reason)};
+    return Mapping{data, rounded, page, false, false, std::move(mapping.not_huge)};
 }
 
 }  // namespace isthmus::platform::os

@@ -3,6 +3,7 @@
 
 #include <platform/os.hpp>
 
+#include <optional>
 #include <string>
 
 namespace isthmus::platform::os {
@@ -16,10 +17,10 @@ struct Mapping {
     std::size_t page_bytes = 0;
     bool transparent_huge = false;  // asked for with madvise: granted or not when the pages are touched
     bool touched = false;
-    std::string reason;  // why no huge pages
+    std::optional<Error> not_huge;  // why no huge pages
 };
 // `bound`: the memory will be bound to nodes. The caller unmaps. Without the huge pages that were asked for, ordinary
-// ones and a reason.
+// ones and the reason.
 Result<Mapping> map_pages(std::size_t bytes, const HostPlacement& placement, bool bound, const MachineFacts& machine,
                           const SystemCalls& calls);
 

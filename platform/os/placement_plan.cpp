@@ -1,7 +1,7 @@
 // Chooses NUMA nodes. Nodes without CPUs are the memory of GPUs or of expanders: they are taken only by number.
 #include "placement_plan.hpp"
 
-#include "composed.hpp"
+#include "os_errors.hpp"
 
 #include <algorithm>
 
@@ -39,33 +39,21 @@ std::vector<int> cpu_nodes(const MachineFacts& machine, const std::optional<std:
 }
 
 // What a wish becomes that cannot be granted: an error, or the system's default policy and the reason.
-Result<PlacementPlan> refuse(bool strict, Code code, std::string reason, std::string remedy) {
-    if (strict) return Error(code, std::move(reason), std::move(remedy));
+Result<PlacementPlan> refuse(bool strict, Error why) {
+    if (strict) return why;
     PlacementPlan plan;
-    plan.reason = std::move(reason);
+    plan.reason = why.message();
     return plan;
 }
 
 Result<PlacementPlan> on_node(int id, bool strict, const MachineFacts& machine,
                               const std::optional<std::vector<int>>& allowed) {
-    const std::string asked = composed("memory on NUMA node {} was asked for, but ", id);
-    if (machine.numa_nodes.empty()) {
-        return refuse(strict, Code::unsupported, composed("{}this system states no NUMA nodes", asked),
-                      "ask without a node");
-    }
+    if (machine.numa_nodes.empty()) return refuse(strict, make_error<errors::system_without_numa_nodes>(id));
     const NumaNode* node = find_node(machine, id);
-    if (!node) {
-        return refuse(strict, Code::invalid_argument,
-                      composed("{}there is no such node (nodes: {})", asked, list_of(machine.numa_nodes)),
-                      "name one of these nodes");
-    }
-    if (node->memory_bytes == 0) {
-        return refuse(strict, Code::unsupported, composed("{}that node has no memory", asked),
-                      "name a node that has memory");
-    }
+    if (!node) return refuse(strict, make_error<errors::no_such_numa_node>(id, list_of(machine.numa_nodes)));
+    if (node->memory_bytes == 0) return refuse(strict, make_error<errors::numa_node_without_memory>(id));
     if (!is_allowed(allowed, id)) {
-        return refuse(strict, Code::not_permitted, composed("{}the cpuset of this process forbids that node", asked),
-                      "widen the container's cpuset.mems (docker: --cpuset-mems), or ask without strict");
+        return refuse(strict, make_error<errors::numa_node_outside_cpuset>(id));
     }
     PlacementPlan plan;
     plan.policy = strict ? Policy::bind : Policy::prefer;
@@ -75,17 +63,10 @@ Result<PlacementPlan> on_node(int id, bool strict, const MachineFacts& machine,
 
 Result<PlacementPlan> near_device(int near_node, bool strict, const MachineFacts& machine,
                                   const std::optional<std::vector<int>>& allowed) {
-    const std::string asked = "memory near the device was asked for, but ";
-    if (near_node < 0) {
-        return refuse(strict, Code::unsupported, composed("{}the device states no closest node", asked),
-                      "name a node (Locality::node), or ask without strict");
-    }
+    if (near_node < 0) return refuse(strict, make_error<errors::device_states_no_closest_node>());
     const NumaNode* node = find_node(machine, near_node);
     if (node && node->cpu_count == 0) {
-        return refuse(strict, Code::unsupported,
-                      composed("{}the node it states ({}) has no CPUs: it is the memory of a GPU or an expander", asked,
-                               near_node),
-                      "name that node (Locality::node) if it is meant");
+        return refuse(strict, make_error<errors::closest_node_without_cpus>(near_node));
     }
     return on_node(near_node, strict, machine, allowed);
 }
@@ -106,12 +87,8 @@ Result<PlacementPlan> interleaved(bool strict, const MachineFacts& machine,
     plan.policy = Policy::interleave;
     plan.nodes = cpu_nodes(machine, allowed);
     if (!plan.nodes.empty()) return plan;
-    return refuse(
-        strict, machine.numa_nodes.empty() ? Code::unsupported : Code::not_permitted,
-        composed(
-            "interleaved memory was asked for, but no node with CPUs and memory is open to this process (nodes: {})",
-            list_of(machine.numa_nodes)),
-        "ask without strict");
+    const Code code = machine.numa_nodes.empty() ? Code::unsupported : Code::not_permitted;
+    return refuse(strict, make_error_as<errors::no_node_to_interleave>(code, list_of(machine.numa_nodes)));
 }
 
 }  // namespace
@@ -133,7 +110,7 @@ Result<PlacementPlan> plan_placement(const HostPlacement& placement, int near_no
         case Locality::node: return on_node(placement.node, placement.strict, machine, allowed);
         case Locality::interleaved: return interleaved(placement.strict, machine, allowed);
     }
-    return Error(Code::invalid_argument, "a locality that does not exist was asked for", "see placement.hpp");
+    return make_error<errors::no_such_locality>();
 }
 
 }  // namespace isthmus::platform::os

@@ -1,7 +1,7 @@
 // Reserving addresses without memory, and putting memory there.
 #include <platform/reserved_pages.hpp>
 
-#include "composed.hpp"
+#include "os_errors.hpp"
 #include "page_mapping.hpp"
 
 #include <sys/mman.h>
@@ -9,22 +9,18 @@
 
 #include <cerrno>
 #include <limits>
-#include <string>
 #include <utility>
 
 namespace isthmus::platform::os {
 namespace {
 
-Error refused(std::size_t bytes, const char* what, const char* call, int error) {
-    return Error(Code::out_of_memory, composed("{} bytes of host memory {}: {}", bytes, what, words(error)),
-                 "ask for less, or raise the limits of the process (ulimit -v) and of the system's overcommitment")
-        .from_call(call, error);
+Error refused(std::size_t bytes, const char* step, const char* call, int error) {
+    return make_error<errors::reserved_memory_refused>(bytes, step, words(error)).from_call(call, error);
 }
 
 Result<void> check_size(std::size_t bytes) {
     if (bytes != 0 && bytes <= static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / 2) return {};
-    return Error(Code::invalid_argument, composed("{} bytes of host addresses cannot be reserved", bytes),
-                 "check the size for zero, an overflow or a negative number");
+    return make_error<errors::host_addresses_not_reservable>(bytes);
 }
 
 }  // namespace
@@ -61,9 +57,7 @@ Result<void> ReservedPages::decommit(std::size_t offset, std::size_t bytes) {
     char* const data = static_cast<char*>(data_) + offset;
     if (::madvise(data, bytes, MADV_DONTNEED) != 0) {
         const int error = errno;
-        return Error(Code::system_error, composed("host memory could not be given back: {}", words(error)),
-                     "unlock the memory first (munlock), or let the buffer go as a whole")
-            .from_call("madvise", error);
+        return make_error<errors::reserved_memory_not_given_back>(words(error)).from_call("madvise", error);
     }
     // Their memory is gone already; where this fails, touching them gives zeros instead of a fault.
     (void)::mprotect(data, bytes, PROT_NONE);
@@ -76,9 +70,7 @@ Result<MirroredPages> MirroredPages::create(std::size_t bytes) {
     const int file = ::memfd_create("isthmus-ring", MFD_CLOEXEC);
     if (file < 0) {
         const int error = errno;
-        return Error(Code::system_limit, composed("memory that stands at two addresses needs a file: {}", words(error)),
-                     "raise the limit of open files (ulimit -n)")
-            .from_call("memfd_create", error);
+        return make_error<errors::no_file_for_mirrored_memory>(words(error)).from_call("memfd_create", error);
     }
     const bool sized = ::ftruncate(file, static_cast<off_t>(bytes)) == 0;
     const int size_error = errno;

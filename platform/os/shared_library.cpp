@@ -1,7 +1,7 @@
 // Opens a shared library by name and keeps the loader's own words when that fails.
 #include <platform/os.hpp>
 
-#include "composed.hpp"
+#include "os_errors.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -9,14 +9,13 @@
 namespace isthmus::platform::os {
 
 Result<SharedLibrary> SharedLibrary::open(const std::string& file) {
-    if (file.empty()) return Error(Code::invalid_argument, "a shared library was asked for without a name");
+    if (file.empty()) return make_error<errors::shared_library_without_name>();
     ::dlerror();  // forgets an older failure of this thread
     // RTLD_NOW: a library that cannot be bound fails here and not in the middle of a call.
     void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         const char* said = ::dlerror();
-        return Error(Code::no_driver, composed("opening {}: {}", file, (said ? said : "the loader did not say why")),
-                     "install the library, or name another file")
+        return make_error<errors::shared_library_not_opened>(file, said ? said : "the loader did not say why")
             .from_call("dlopen", 0);
     }
     SharedLibrary library;

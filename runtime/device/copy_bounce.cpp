@@ -2,6 +2,7 @@
 #include "copy_bounce.hpp"
 
 #include "composed.hpp"
+#include "device_errors.hpp"
 #include "device_session.hpp"
 
 #include <algorithm>
@@ -93,8 +94,7 @@ Result<CopyBounce::Piece> CopyBounce::take(DeviceSession& device, std::uint64_t 
         Result<Piece> piece = try_take(device, stream_id, bytes);
         if (!piece || piece->data != nullptr) return piece;
         if (Clock::now() - begin > device.config->wait_timeout) {
-            return Error(Code::timed_out, "all pinned pieces for copies of pageable memory are still in use",
-                         "copy from pinned memory, which needs none; a kernel that hangs holds up its stream's copies");
+            return make_error<errors::bounce_pieces_in_use>();
         }
         std::this_thread::sleep_for(pause);
         pause = std::min(pause * 2, std::chrono::microseconds(100));

@@ -4,6 +4,7 @@
 #include <platform/detect.hpp>
 
 #include "composed.hpp"
+#include "device_errors.hpp"
 #include "export_finding_rules.hpp"
 #include "litmus_rules.hpp"
 
@@ -41,23 +42,13 @@ DeviceSession::DeviceSession(std::shared_ptr<const RuntimeConfig> shared, std::u
       synchronous(driver->synchronous()) {}
 
 Error DeviceSession::refusal(rules::PublicCall call, std::string_view what) const {
-    const std::string refused = composed("{} was refused: ", what.empty() ? rules::rule_of(call).subject : what);
+    if (what.empty()) what = rules::rule_of(call).subject;
     switch (rules::bar_of(call, circumstances())) {
-        case rules::Bar::forked:
-            return {Code::forked, composed("{}this runtime was opened before fork()", refused),
-                    "open a Runtime in the child itself, or start the child before opening one"};
-        case rules::Bar::host_function:
-            return {Code::not_permitted,
-                    composed("{}the call came from a host function, where the driver takes none", refused),
-                    "let the host function tell another thread, which makes the call"};
+        case rules::Bar::forked: return make_error<errors::runtime_of_the_parent>(what);
+        case rules::Bar::host_function: return make_error<errors::called_from_host_function>(what);
         default: break;  // a call that the rule takes on a lost device may still say that it is lost
     }
-    return Error(Code::device_lost,
-                 composed("{}{} reported a fault from which the driver does not recover in this process", refused,
-                          named(*this)),
-                 "read what host memory holds, then end the process and start again; run the failing kernel under "
-                 "compute-sanitizer")
-        .from_call("latched", lost_code());
+    return make_error<errors::device_is_lost>(what, named(*this)).from_call("latched", lost_code());
 }
 
 namespace {

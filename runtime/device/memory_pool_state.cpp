@@ -1,6 +1,7 @@
 // Pools: made late, kept as long as their memory, asked when memory runs short.
 #include "memory_pool_state.hpp"
 
+#include "device_errors.hpp"
 #include "device_session.hpp"
 
 #include <algorithm>
@@ -67,8 +68,7 @@ Result<void> PoolState::settle(DeviceSession& device) {
         if (status.code != Code::not_ready) return device.failure(status, "waiting for pool memory");
         const auto waited = Clock::now() - begin;
         if (waited >= config->wait_timeout) {
-            return Error(Code::timed_out, "pool memory that was released behind running work did not come free in time",
-                         "allocate on the stream that uses it, or find out why the work hangs");
+            return make_error<errors::pool_memory_not_free_in_time>();
         }
         if (waited > std::chrono::microseconds(100)) std::this_thread::sleep_for(std::chrono::microseconds(50));
     }

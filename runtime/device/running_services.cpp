@@ -2,6 +2,7 @@
 #include "running_services.hpp"
 
 #include "composed.hpp"
+#include "device_errors.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -24,9 +25,7 @@ Error RunningServices::refusal(rules::DriverUse use, std::string_view what) {
         const std::lock_guard lock(mutex_);
         if (!services_.empty()) service = composed("the service '{}'", services_.front().name);
     }
-    return {Code::in_use,
-            composed("{} was refused while {} runs, because it would wait for it: {}", what, service, answer.reason),
-            std::string(answer.remedy)};
+    return make_error<errors::would_wait_for_service>(what, service, answer.reason, answer.remedy);
 }
 
 // A call counts itself, then looks for services; a service counts itself, then looks for calls. Sequentially consistent
@@ -96,12 +95,7 @@ Result<std::uint64_t> RunningServices::begin(const std::string& name, const Dead
         const Wait left = deadline.left();
         if (left.refuse || left.timeout == std::chrono::nanoseconds(0)) {
             remove(id);  // what was put off meanwhile waits no more
-            return Error(
-                Code::timed_out,
-                composed(
-                    "the service '{}' was not started beside another thread that is {}, and would then wait for it: {}",
-                    name, call->deed, call->reason),
-                "start the service when no other work is under way, or allow longer waits");
+            return make_error<errors::service_not_started_beside_call>(name, call->deed, call->reason);
         }
         const std::chrono::nanoseconds pause = pause_after(policy, Clock::now() - begin);
         if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, *left.timeout));

@@ -7,6 +7,7 @@
 #include "current_scopes.hpp"
 #include "device_state.hpp"
 #include "export_finding_rules.hpp"
+#include "front_errors.hpp"
 #include "litmus_rules.hpp"
 #include "process.hpp"
 #include "wait_pause.hpp"
@@ -121,10 +122,7 @@ std::size_t Runtime::device_count() const noexcept {
 
 Result<Device*> Runtime::device(std::size_t index) noexcept {
     if (index < state_->devices.size()) return state_->devices[index].get();
-    return Error(
-        Code::invalid_argument,
-        composed("there is no device {}; this machine has {}, the CPU included", index, state_->devices.size()),
-        "ask device_count()");
+    return make_error<errors::no_device_of_this_index>(index, state_->devices.size());
 }
 
 Result<Device*> Runtime::device(const Uuid& uuid) {
@@ -133,8 +131,7 @@ Result<Device*> Runtime::device(const Uuid& uuid) {
             if (device->state()->driver->facts().uuid == uuid) return device.get();
         }
     }
-    return Error(Code::invalid_argument, composed("no device of this process is {}", uuid.text()),
-                 "ask each device's facts(); CUDA_VISIBLE_DEVICES, or the container, may hide it");
+    return make_error<errors::no_device_of_this_uuid>(uuid.text());
 }
 
 Result<void> Runtime::synchronize(Wait wait) {

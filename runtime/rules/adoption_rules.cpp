@@ -4,21 +4,15 @@
 
 #include "access_rules.hpp"
 #include "allocation_policy.hpp"
-#include "composed.hpp"
 #include "launch_path.hpp"
+#include "rules_errors.hpp"
 
 #include <platform/capability_table.hpp>
-
-#include <string>
 
 namespace isthmus::rules {
 namespace {
 
 using Text = std::string_view;
-
-Error refused(Code code, Text why, Text remedy) {
-    return Error(code, composed("adopting the memory is refused: {}", why), std::string(remedy));
-}
 
 bool writes_it(Use use) {
     return use == Use::writes_once || use == Use::writes_often || use == Use::reads_and_writes;
@@ -40,31 +34,27 @@ AdoptionPlan copied(Text reason) {
 Result<AdoptionPlan> known_to_the_driver(const Capabilities& device, const ForeignMemory& memory,
                                          const SharedUse& use) {
     if (use.kind && *use.kind != memory.kind) {
-        return refused(Code::unsupported, "the driver knows it already, and its kind cannot be changed",
-                       "leave the kind to the policy, or copy it into a buffer of the wanted kind");
+        return make_error<errors::adoption_as_other_kind>();
     }
     switch (memory.kind) {
         case MemoryKind::managed:
         case MemoryKind::managed_pool:
             if (device.managed == ManagedModel::phase_guarded) {
-                return refused(Code::unsupported,
-                               "managed memory is for one side at a time on this machine, and what other code does "
-                               "with its own cannot be seen",
-                               "let the runtime allocate it (MemoryKind::managed), or adopt pinned memory");
+                return make_error<errors::adoption_of_guarded_managed_memory>();
             }
             break;
         case MemoryKind::device:
         case MemoryKind::pool:
         case MemoryKind::vmm:
             if (!memory.own_device) {
-                return refused(Code::wrong_device, "it is memory of another device", "adopt it with that device");
+                return make_error<errors::adoption_of_another_device>();
             }
             break;
         default: break;
     }
     const PathAnswer path = launch_path(device, memory.kind);
     if (path.path != LaunchPath::pass && path.path != LaunchPath::prefetch) {
-        return refused(Code::not_accessible, path.reason, "copy it into a buffer of this device");
+        return make_error<errors::adoption_out_of_reach>(path.reason);
     }
     if (memory.io_memory) {
         AdoptionPlan plan = as_it_is(memory.kind, path.path,
@@ -78,16 +68,14 @@ Result<AdoptionPlan> known_to_the_driver(const Capabilities& device, const Forei
 
 Result<void> may_be_used(const ForeignMemory& memory, const SharedUse& use) {
     if (!memory.readable) {
-        return refused(Code::not_accessible, "the process may not read it", "map it for reading");
+        return make_error<errors::adoption_of_unreadable_memory>();
     }
     if (memory.writable) return {};
     if (writes_it(use.device)) {
-        return refused(Code::not_accessible, "it is mapped for reading only, and the device was declared to write it",
-                       "map it for writing, or declare AdoptOptions::use with a device that reads");
+        return make_error<errors::adoption_for_device_writes>();
     }
     if (!writes_it(use.host)) return {};
-    return refused(Code::not_accessible, "it is mapped for reading only, and the host was declared to write it",
-                   "map it for writing, or declare AdoptOptions::use with a host that reads");
+    return make_error<errors::adoption_for_host_writes>();
 }
 
 // What a GPU does with ordinary memory where nobody said otherwise.
@@ -120,8 +108,6 @@ AdoptionPlan chosen(const Capabilities& device, const SharedUse& use, std::size_
 
 Result<AdoptionPlan> asked_for(const Capabilities& device, const ForeignMemory& memory, MemoryKind kind,
                                bool can_register) {
-    constexpr Text no_pages = "a driver mapped it without pages (VM_IO, VM_PFNMAP), which no GPU reaches";
-    constexpr Text leave_it = "leave the kind to the policy, or ask for device memory, which copies";
     if (kind == MemoryKind::device) {
         AdoptionPlan plan = copied("asked for by kind: copied around each use");
         plan.registers = can_register;
@@ -130,19 +116,18 @@ Result<AdoptionPlan> asked_for(const Capabilities& device, const ForeignMemory& 
         return plan;
     }
     if (kind == MemoryKind::host) {
-        if (memory.driver_mapping) return refused(Code::not_accessible, no_pages, leave_it);
+        if (memory.driver_mapping) return make_error<errors::adoption_of_memory_without_pages>();
         const AccessAnswer answer = device_access(device, MemoryKind::host);
-        if (!answer) return refused(Code::not_accessible, answer.reason, leave_it);
+        if (!answer) return make_error<errors::adoption_of_unreachable_host_memory>(answer.reason);
         return as_it_is(MemoryKind::host, LaunchPath::pass, "asked for by kind: ordinary memory, used in place");
     }
     if (kind != MemoryKind::registered) {
-        return refused(Code::unsupported, composed("ordinary memory cannot become {} memory", name(kind)),
-                       "leave the kind to the policy, or ask for host, registered or device memory");
+        return make_error<errors::adoption_as_impossible_kind>(name(kind));
     }
-    if (memory.driver_mapping) return refused(Code::not_accessible, no_pages, leave_it);
+    if (memory.driver_mapping) return make_error<errors::adoption_of_memory_without_pages>();
     if (!can_register) {
         const Feature lacking = memory.writable ? Feature::host_register : Feature::host_register_read_only;
-        return refused(Code::unsupported, device.feature(lacking).reason, leave_it);
+        return make_error<errors::adoption_without_registering>(device.feature(lacking).reason);
     }
     AdoptionPlan plan;
     plan.registers = plan.insists = true;

@@ -6,6 +6,7 @@
 #include "atomic_rules.hpp"
 #include "composed.hpp"
 #include "launch_path.hpp"
+#include "rules_errors.hpp"
 
 #include <platform/capability_table.hpp>
 
@@ -161,14 +162,9 @@ AllocationPlan chosen(const Capabilities& device, const platform::Row& row, cons
     return staged(MemoryKind::device, "the device reaches no host memory: copies are made around each use");
 }
 
-Error refused(MemoryKind kind, Code code, Text reason, Text remedy) {
-    return Error(code, composed("a shared buffer of {} memory is refused: {}", name(kind), reason),
-                 std::string(remedy));
-}
-
 Result<AllocationPlan> asked_for_device_memory(const Capabilities& device, const SharedUse& use, MemoryKind kind) {
     if (kind == MemoryKind::pool && !device.has(Feature::pools)) {
-        return refused(kind, Code::unsupported, device.feature(Feature::pools).reason, "ask for device memory");
+        return make_error<errors::shared_buffer_without_pools>(name(kind), device.feature(Feature::pools).reason);
     }
     if (use.host == Use::never) return in_place(kind, "asked for by kind; the host never looks");
     return staged(kind, "asked for by kind: the host cannot see it, so copies are made around each use");
@@ -178,8 +174,8 @@ Result<AllocationPlan> asked_for_managed(const Capabilities& device) {
     constexpr MemoryKind kind = MemoryKind::managed;
     switch (device.managed) {
         case ManagedModel::none:
-            return refused(kind, Code::unsupported, device.feature(Feature::managed).reason,
-                           "leave the kind to the policy, or ask for pinned memory");
+            return make_error<errors::shared_buffer_without_managed_memory>(name(kind),
+                                                                            device.feature(Feature::managed).reason);
         case ManagedModel::phase_guarded: {
             AllocationPlan plan = in_place(kind, "asked for by kind: managed memory, attached to one side at a time");
             plan.path = LaunchPath::attach;
@@ -200,21 +196,17 @@ Result<AllocationPlan> asked_for(const Capabilities& device, const SharedUse& us
         case MemoryKind::managed_pool:
         case MemoryKind::graph:
         case MemoryKind::vmm:
-        case MemoryKind::imported:
-            return refused(
-                kind, Code::unsupported, "shared buffers are not made of this kind",
-                "leave the kind to the policy, or ask for pinned, registered, host, managed or device memory");
+        case MemoryKind::imported: return make_error<errors::shared_buffer_of_other_kind>(name(kind));
         default: break;
     }
     if (is_cpu(device))
         return in_place(MemoryKind::host, "the CPU device has host memory only, whatever kind is asked for");
     if (kind == MemoryKind::device || kind == MemoryKind::pool) return asked_for_device_memory(device, use, kind);
     if (kind == MemoryKind::write_combined && reads(use.host)) {
-        return refused(kind, Code::not_accessible, "the host reads it, and write-combined memory is for writing only",
-                       "ask for pinned memory");
+        return make_error<errors::shared_buffer_read_from_write_combined>(name(kind));
     }
     const AccessAnswer answer = device_access(device, kind);
-    if (!answer) return refused(kind, Code::not_accessible, answer.reason, answer.remedy);
+    if (!answer) return make_error<errors::shared_buffer_out_of_reach>(name(kind), answer.reason, answer.remedy);
     return in_place(kind, "asked for by kind, and the device uses it in place");
 }
 
@@ -259,11 +251,7 @@ Result<AllocationPlan> updated(const Capabilities& device, const platform::Row& 
         }
         if (why.reason.empty()) why = answer;
     }
-    return Error(Code::unsupported,
-                 composed("a shared buffer that CPU and GPU update at the same time is refused: in no memory of this "
-                          "machine are these updates atomic; in {} memory {}",
-                          name(best), why.reason),
-                 "count in a SplitCounter (one lane per side), or send messages by plain loads and stores");
+    return make_error<errors::shared_updates_atomic_nowhere>(name(best), why.reason);
 }
 
 // A kind that was asked for is taken as it is, or refused.
@@ -275,12 +263,10 @@ Result<AllocationPlan> updated_as_asked(const Capabilities& device, const platfo
     if (answer) return plan;
     SharedUse free = use;
     free.kind.reset();
-    const bool elsewhere = static_cast<bool>(updated(device, row, free, word));
-    return refused(*use.kind, Code::unsupported,
-                   composed("CPU and GPU were declared to update it at the same time, and {}", answer.reason),
-                   elsewhere
-                       ? "leave the kind to the policy, which knows memory where this is atomic"
-                       : "count in a SplitCounter (one lane per side), or send messages by plain loads and stores");
+    if (updated(device, row, free, word)) {
+        return make_error<errors::shared_updates_atomic_elsewhere>(name(*use.kind), answer.reason);
+    }
+    return make_error<errors::shared_updates_of_kind_not_atomic>(name(*use.kind), answer.reason);
 }
 
 }  // namespace

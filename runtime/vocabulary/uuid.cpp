@@ -1,6 +1,8 @@
 // Uuid: its text, as nvidia-smi writes it.
 #include <isthmus/uuid.hpp>
 
+#include "vocabulary_errors.hpp"
+
 #include <cstddef>
 
 namespace isthmus::inline v0 {
@@ -18,11 +20,6 @@ unsigned digit_of(char c) {
     if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
     const std::size_t found = digits.find(c);
     return found == std::string_view::npos ? 16 : static_cast<unsigned>(found);
-}
-
-Error no_uuid(std::string_view text) {
-    return {Code::invalid_argument, "'" + std::string(text) + "' is no UUID of a device",
-            "write GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx, or MIG-… for a part of one, as nvidia-smi -L does"};
 }
 
 }  // namespace
@@ -43,15 +40,15 @@ Result<Uuid> Uuid::parse(std::string_view text) {
     Uuid uuid;
     uuid.mig = rest.substr(0, 4) == "MIG-";
     if (uuid.mig || rest.substr(0, 4) == "GPU-") rest.remove_prefix(4);
-    if (rest.size() != text_length) return no_uuid(text);
+    if (rest.size() != text_length) return make_error<errors::no_uuid>(text);
     std::size_t nibbles = 0;
     for (std::size_t at = 0; at < text_length; ++at) {
         if (dash_at(at)) {
-            if (rest[at] != '-') return no_uuid(text);
+            if (rest[at] != '-') return make_error<errors::no_uuid>(text);
             continue;
         }
         const unsigned digit = digit_of(rest[at]);
-        if (digit > 15) return no_uuid(text);
+        if (digit > 15) return make_error<errors::no_uuid>(text);
         std::uint8_t& byte = uuid.bytes[nibbles++ / 2];
         byte = static_cast<std::uint8_t>(byte << 4 | digit);
     }

@@ -87,6 +87,13 @@ TEST(Devices, AreFoundByTheirUuidAndNoTwoHaveTheSame) {
     });
 }
 
+// keeps D1
+TEST(Devices, ANumberThatNoDeviceHasIsRefused) {
+    const auto none = runtime().device(runtime().device_count());
+    ASSERT_TRUE(refused_as(none, Code::invalid_argument));
+    EXPECT_NE(none.error().message().find(std::to_string(runtime().device_count())), std::string_view::npos);
+}
+
 // keeps D1, D8, A3
 TEST(Devices, EachAnswersByItsOwnAttributesWhateverTheOthersAre) {
     Buffer<std::int32_t> plain = runtime().cpu().allocate<std::int32_t>(count, MemoryKind::host).value();

@@ -113,7 +113,7 @@ class Rooms:
 
 
 def is_public(path):
-    return bool(re.match(r'runtime/(\w+/include|vocabulary)/.*\.h(pp)?$', path))
+    return bool(re.match(r'runtime/(\w+/include|vocabulary/isthmus)/.*\.h(pp)?$', path))
 
 
 def refusals(path, text, rooms):

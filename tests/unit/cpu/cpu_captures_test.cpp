@@ -342,7 +342,9 @@ TEST_F(CpuCapture, AnInstanceIsNotLaunchedOnACapturedStream) {
     launch(stream, 2);
     const GraphInstanceHandle instance = ended(stream);
     ASSERT_TRUE(captures.begin(stream).ok());
-    EXPECT_EQ(captures.launch(instance, stream).code, Code::capture_error);
+    const Status refused = captures.launch(instance, stream);
+    EXPECT_EQ(refused.code, Code::capture_error);
+    EXPECT_NE(driver->explain(refused, "launching").message().find("end of the capture"), std::string_view::npos);
     EXPECT_EQ(data[0], 1);
     (void)ended(stream);
 }

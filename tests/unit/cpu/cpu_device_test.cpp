@@ -89,6 +89,10 @@ TEST_F(CpuDevice, RefusesNothingAndTooMuchWithTypedErrors) {  // keeps R1
     EXPECT_EQ(error.driver_code(), absurd.driver_code);
     EXPECT_NE(error.message().find("allocating 4 EiB"), std::string_view::npos);
     EXPECT_FALSE(error.remedy().empty());
+    EXPECT_EQ(driver->explain(ask(0), "allocating nothing").message(), "allocating nothing: invalid_argument");
+    const Status stale = execution.destroy_stream(static_cast<StreamHandle>(4711));
+    EXPECT_EQ(driver->explain(stale, "ending").code(), Code::invalid_handle);
+    EXPECT_EQ(driver->explain(stale, "ending").message(), "ending: the CPU device knows no such stream or event");
 }
 
 TEST_F(CpuDevice, CopiesFillsAndOverlapsAtOnce) {  // keeps S1

@@ -104,6 +104,13 @@ TEST(CudaErrors, AReleaseThatIsRefusedSpeaksOfReleasing) {
     EXPECT_TRUE(says(allocate.message(), "allocate"));
 }
 
+TEST(CudaErrors, AnAnswerThatNothingExplainsSaysWhatWasAsked) {
+    const Error error = explain_status({Code::timed_out, 0, "wait"}, "waiting for the stream", "");
+    EXPECT_EQ(error.code(), Code::timed_out);
+    EXPECT_EQ(error.message(), "waiting for the stream");
+    EXPECT_EQ(error.remedy(), "");
+}
+
 TEST(CudaErrors, OnlyFailuresThatMayPassAreTriedAgain) {  // keeps R6
     for (const int code : {2, 304, 802, 999}) EXPECT_TRUE(isthmus::platform::cuda::may_pass(code)) << code;
     for (const int code : {0, 1, 3, 4, 201, 400, 700, 709, 713, 801, 900}) {

@@ -214,6 +214,16 @@ TEST(OpenDevices, TheEnvironmentNamesTheLibraryWhereTheCallerDoesNot) {
     ::unsetenv("ISTHMUS_CUDA_LIBRARY");
 }
 
+// keeps D9
+TEST(OpenDevices, WhereNoDriverIsInstalledTheRemedyIsToInstallOne) {
+    ::unsetenv("ISTHMUS_CUDA_LIBRARY");
+    if (::dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "a driver is installed here";
+    const Error error = failure_of("");
+    EXPECT_EQ(error.code(), Code::no_driver);
+    EXPECT_TRUE(says(error.message(), "libcuda.so.1"));
+    EXPECT_TRUE(says(error.remedy(), "install NVIDIA's driver"));
+}
+
 struct InitCase {
     const char* fake;
     int driver_code;

@@ -232,6 +232,8 @@ TEST_F(HostMemoryOnAMadeUpSystem, ALockLimitThatIsTooSmallIsNamed) {  // keeps H
         ASSERT_EQ(strict.code(), Code::system_limit);
         EXPECT_NE(strict.error().message().find("RLIMIT_MEMLOCK is 8192 bytes"), std::string_view::npos);
     }
+    machine.memlock_limit_bytes = std::numeric_limits<std::uint64_t>::max();
+    EXPECT_NE(get(placement).error().message().find("(RLIMIT_MEMLOCK is unlimited)"), std::string_view::npos);
     script.mlock_errno = EINVAL;
     EXPECT_EQ(get(placement).code(), Code::system_error);
 }

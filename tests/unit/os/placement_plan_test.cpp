@@ -180,5 +180,10 @@ TEST(PlacementPlan, ASystemThatStatesNoNodesRefusesStrictOnly) {  // keeps H3
     EXPECT_TRUE(plan_placement(on(Locality::near_device), 0, plain, std::nullopt).ok());
 }
 
+TEST(PlacementPlan, ALocalityThatDoesNotExistIsRefused) {
+    const auto refused = plan_placement(on(static_cast<Locality>(99)), 0, MachineFacts{}, std::nullopt);
+    EXPECT_EQ(refused.code(), Code::invalid_argument);
+}
+
 }  // namespace
 }  // namespace isthmus::platform::os

@@ -143,6 +143,21 @@ TEST(Adoption, KindsThatItCannotBeAreRefused) {  // keeps G11
     EXPECT_TRUE(plan_adoption(h200, {}, {.kind = K::registered}, bytes)->insists);
 }
 
+TEST(Adoption, ReadOnlyMemoryIsRegisteredOnRequestWhereTheDeviceCanAndElseRefusedWithTheReason) {  // keeps G11
+    int refused = 0;
+    for (unsigned bits = 0; bits < combinations; ++bits) {
+        const Capabilities c = of_bits(bits);
+        if (c.memory == MemoryModel::host || c.has(Feature::host_register_read_only)) continue;
+        const SharedUse use{.host = Use::reads_once, .device = Use::reads_once, .kind = K::registered};
+        const auto plan = plan_adoption(c, {.writable = false}, use, bytes);
+        ASSERT_EQ(plan.code(), Code::unsupported);
+        EXPECT_EQ(plan.error().message(),
+                  "adopting the memory is refused: " + c.feature(Feature::host_register_read_only).reason);
+        ++refused;
+    }
+    EXPECT_GT(refused, 0);
+}
+
 TEST(Adoption, WhatTheDriverKnowsIsUsedAsWhatItIsOrRefused) {  // keeps A10, K2
     for (const char* machine : gpu_machines) {
         const Capabilities c = of_machine(machine);

@@ -371,4 +371,10 @@ TEST(Records, APathIsReadAndAMissingOneRefused) {
     EXPECT_FALSE(find_record("/")) << "a directory";
 }
 
+TEST(Records, AFileThatIsTooLargeForARecordIsNotReadToItsEnd) {
+    const Result<MachineRecord> endless = find_record("/dev/zero");
+    ASSERT_EQ(endless.code(), Code::invalid_argument);
+    EXPECT_EQ(endless.error().message(), "machine record /dev/zero is larger than 16 MiB");
+}
+
 }  // namespace

@@ -1,0 +1,41 @@
+// The errors of an opened device, as data.
+#pragma once
+
+#include "error_entry.hpp"
+
+namespace isthmus::inline v0::errors {
+
+// clang-format off
+inline constexpr auto runtime_of_the_parent =
+    error_entry("E001", Code::forked,
+                "{call} was refused: this runtime was opened before fork()",
+                "open a Runtime in the child itself, or start the child before opening one");
+inline constexpr auto called_from_host_function =
+    error_entry("E002", Code::not_permitted,
+                "{call} was refused: the call came from a host function, where the driver takes none",
+                "let the host function tell another thread, which makes the call");
+inline constexpr auto device_is_lost =
+    error_entry("E003", Code::device_lost,
+                "{call} was refused: {device} reported a fault from which the driver does not recover in this process",
+                "read what host memory holds, then end the process and start again; run the failing kernel under "
+                "compute-sanitizer");
+inline constexpr auto would_wait_for_service =
+    error_entry("E004", Code::in_use,
+                "{call} was refused while {service} runs, because it would wait for it: {reason}",
+                "{remedy}");
+inline constexpr auto service_not_started_beside_call =
+    error_entry("E005", Code::timed_out,
+                "the service '{service}' was not started beside another thread that is {deed}, and would then wait for it: "
+                "{reason}",
+                "start the service when no other work is under way, or allow longer waits");
+inline constexpr auto bounce_pieces_in_use =
+    error_entry("E006", Code::timed_out,
+                "all pinned pieces for copies of pageable memory are still in use",
+                "copy from pinned memory, which needs none; a kernel that hangs holds up its stream's copies");
+inline constexpr auto pool_memory_not_free_in_time =
+    error_entry("E007", Code::timed_out,
+                "pool memory that was released behind running work did not come free in time",
+                "allocate on the stream that uses it, or find out why the work hangs");
+// clang-format on
+
+}  // namespace isthmus::inline v0::errors

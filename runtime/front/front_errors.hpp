@@ -1,0 +1,20 @@
+// The errors of the runtime itself, as data.
+#pragma once
+
+#include "error_entry.hpp"
+
+namespace isthmus::inline v0::errors {
+
+// clang-format off
+inline constexpr auto no_device_of_this_index =
+    error_entry("R001", Code::invalid_argument,
+                "there is no device {index:number}; this machine has {devices:number}, the CPU included",
+                "ask device_count()");
+inline constexpr auto no_device_of_this_uuid =
+    error_entry("R002", Code::invalid_argument,
+                "no device of this process is {uuid}",
+                "ask each device's facts()"
+                "; CUDA_VISIBLE_DEVICES, or the container, may hide it");
+// clang-format on
+
+}  // namespace isthmus::inline v0::errors
