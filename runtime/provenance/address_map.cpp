@@ -3,6 +3,7 @@
 
 #include "address_tree.hpp"
 #include "composed.hpp"
+#include "provenance_errors.hpp"
 
 #include <mutex>
 #include <new>
@@ -24,10 +25,6 @@ std::string text(std::uint64_t base, std::uint64_t bytes) {
     return composed("{} bytes at 0x{}", bytes, hex);
 }
 
-Error full() {
-    return {Code::out_of_memory, "no memory to remember another allocation"};
-}
-
 }  // namespace
 
 struct AddressMap::State {
@@ -46,25 +43,22 @@ AddressMap::~AddressMap() = default;
 Result<void> AddressMap::insert(const Record& record) {
     constexpr std::uint64_t end = std::uint64_t{1} << address_bits;
     if (record.bytes == 0 || record.id == 0 || record.base >= end || record.bytes > end - record.base) {
-        return Error(Code::invalid_argument, composed("{} are no allocation", text(record.base, record.bytes)),
-                     "check the length for zero, an overflow or a negative number");
+        return make_error<errors::record_is_no_allocation>(text(record.base, record.bytes));
     }
     const Range range{record.base, record.base + (record.bytes - 1)};
     State& state = *state_;
     const std::lock_guard lock(state.mutex);
     if (const Slot* met = state.tree.first_met(range); met != nullptr) {
-        return Error(Code::invalid_argument,
-                     composed("{} overlap a live allocation of {}", text(record.base, record.bytes),
-                              text(met->first(), met->last() - met->first() + 1)),
-                     "forget the allocation that was freed before its addresses are used again");
+        return make_error<errors::record_overlaps_another>(text(record.base, record.bytes),
+                                                           text(met->first(), met->last() - met->first() + 1));
     }
     void* block = state.slots.take();
-    if (block == nullptr) return full();
+    if (block == nullptr) return make_error<errors::address_map_is_full>();
     Slot& slot = *static_cast<Slot*>(block);
     slot.fill(record);
     if (!state.tree.add(slot, range)) {
         state.slots.give(&slot);
-        return full();
+        return make_error<errors::address_map_is_full>();
     }
     slot.turn();  // alive
     state.live.store(state.live.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

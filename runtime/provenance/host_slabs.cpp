@@ -2,8 +2,8 @@
 // neighbours that are free join again. Why not a memory_resource of the standard library: docs/adr/0030.
 #include "host_slabs.hpp"
 
-#include "composed.hpp"
 #include "process.hpp"
+#include "provenance_errors.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -12,7 +12,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -70,16 +69,12 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
 }
 
 Result<Amount> amount_of(std::size_t bytes, std::size_t alignment) {
-    const std::string asked = composed("{} bytes of host memory, aligned to {}, were asked for: ", bytes, alignment);
-    if (bytes == 0)
-        return Error(Code::invalid_argument, composed("{}there is no piece of 0 bytes", asked), "ask for at least 1");
+    if (bytes == 0) return make_error<errors::host_piece_of_no_bytes>(bytes, alignment);
     if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
-        return Error(Code::invalid_argument, composed("{}an alignment is a power of two", asked),
-                     "ask for alignof(T), or for 256");
+        return make_error<errors::host_piece_alignment>(bytes, alignment);
     }
     if (bytes > most_bytes / 2 || alignment > most_bytes / 2) {
-        return Error(Code::invalid_argument, composed("{}more than an address space has", asked),
-                     "check the size for an overflow or a negative number");
+        return make_error<errors::host_piece_too_large>(bytes, alignment);
     }
     return Amount{round_up(bytes, granule), std::max(alignment, granule)};
 }
@@ -244,19 +239,13 @@ void HostSlabs::Books::join(Slab& slab, std::uintptr_t begin, std::size_t bytes)
 Error HostSlabs::Books::refuse_release(std::uintptr_t address) const {
     for (const auto& [begin, piece] : out) {
         if (address > begin && address - begin < piece.bytes) {
-            return Error(Code::invalid_argument,
-                         composed("releasing host memory: the address is {} bytes inside a piece", address - begin),
-                         "release the address that allocate() gave");
+            return make_error<errors::releasing_inside_host_piece>(address - begin);
         }
     }
     const bool ours =
         std::any_of(slabs.begin(), slabs.end(), [&](const auto& entry) { return entry.second->contains(address); });
-    if (ours) {
-        return Error(Code::invalid_handle, "releasing host memory: nothing is out at this address any more",
-                     "release each piece once");
-    }
-    return Error(Code::invalid_argument, "releasing host memory: the address is not of these slabs",
-                 "release memory where it was allocated");
+    if (ours) return make_error<errors::releasing_host_piece_again>();
+    return make_error<errors::releasing_other_host_memory>();
 }
 
 HostSlabs::HostSlabs(SlabOptions options) : books_(std::make_unique<Books>(std::move(options))) {}

@@ -1,8 +1,8 @@
 // Ledger: entering, taking out, and telling wrong releases apart.
 #include "ledger.hpp"
 
-#include "composed.hpp"
 #include "process.hpp"
+#include "provenance_errors.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -25,13 +25,13 @@ bool has_second_base(const MemoryBlock& block) noexcept {
     return block.host != nullptr && block.device != 0 && block.device != address_of(block.host);
 }
 
-std::string text_of(const MemoryBlock& block) {
+std::string hex_base(const MemoryBlock& block) {
     constexpr const char* digits = "0123456789abcdef";
     std::string hex;
     for (std::uint64_t rest = first_base(block); rest != 0 || hex.empty(); rest /= 16) {
         hex.insert(hex.begin(), digits[rest % 16]);
     }
-    return composed("releasing 0x{} (identity {})", hex, block.id);
+    return hex;
 }
 
 }  // namespace
@@ -133,11 +133,7 @@ Result<void> Ledger::refuse_overlap(const MemoryBlock& block) const {
         taken = taken || (ours && (meets(address_of(block.host)) || meets(block.device)));
     });
     if (!taken) return {};
-    return Error(
-        Code::in_use,
-        "memory was to be adopted that overlaps a buffer of this runtime, or memory that was released and that "
-        "the driver still has registered",
-        "use that buffer, also on other devices; memory is adopted once, and as a whole");
+    return make_error<errors::adopted_memory_overlaps>();
 }
 
 Result<std::uint64_t> Ledger::enter_adopted(const MemoryBlock& fresh, std::size_t device, Piece& piece) {
@@ -170,9 +166,7 @@ std::uint64_t Ledger::enter_users(const MemoryBlock& fresh, std::size_t device) 
 Result<void> Ledger::resize(std::uint64_t id, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(id);
-    if (found == entries_.end()) {
-        return Error(Code::invalid_handle, "memory that is not in the books was to grow or shrink", "enter it first");
-    }
+    if (found == entries_.end()) return make_error<errors::resizing_unknown_memory>();
     MemoryBlock& block = found->second.block;
     MemoryBlock resized = block;
     resized.bytes = bytes;
@@ -196,22 +190,17 @@ void Ledger::leave(std::uint64_t id) {
 
 // What is wrong with a block that is not in the books. Expects mutex_ to be held.
 Error Ledger::refusal(const MemoryBlock& block) const {
-    if (handed_out(block.id)) {
-        return Error(Code::already_released, composed("{}: it was released before", text_of(block)),
-                     "give each block back once; its address may be another allocation's by now");
-    }
+    const std::string base = hex_base(block);
+    if (handed_out(block.id)) return make_error<errors::block_released_before>(base, block.id);
     if (block.id != 0 && block.id < first_free_id.load(std::memory_order_relaxed)) {
-        return Error(Code::wrong_device, composed("{}: another runtime handed it out", text_of(block)),
-                     "give it back through an allocator of the runtime that it came from");
+        return make_error<errors::block_of_another_runtime>(base, block.id);
     }
     const provenance::Record known = addresses_.find(first_base(block));
     if (known && (known.flags & provenance::record_flags::foreign) == 0 && known.base != first_base(block)) {
-        return Error(Code::interior_pointer, composed("{}: the address lies inside an allocation", text_of(block)),
-                     "give back the block as the allocator returned it");
+        return make_error<errors::block_within_another>(base, block.id);
     }
-    return Error(Code::unknown_pointer, composed("{}: this runtime handed out no such block", text_of(block)),
-                 known ? "give back the whole block: an address alone may name somebody else's memory by then"
-                       : "give it back to whoever allocated it");
+    if (known) return make_error<errors::block_known_by_address_alone>(base, block.id);
+    return make_error<errors::block_is_unknown>(base, block.id);
 }
 
 Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
@@ -221,17 +210,11 @@ Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
     Entry& entry = found->second;
     const std::uint64_t offset = first_base(block) - first_base(entry.block);
     if (offset != 0) {
-        if (offset < entry.block.bytes) {
-            return Error(Code::interior_pointer, composed("{}: the address lies inside the allocation", text_of(block)),
-                         "give back the block as the allocator returned it");
-        }
-        return Error(Code::unknown_pointer, composed("{}: the identity belongs to another address", text_of(block)),
-                     "give back the block as the allocator returned it");
+        const bool within = offset < entry.block.bytes;
+        if (within) return make_error<errors::block_address_within_it>(hex_base(block), block.id);
+        return make_error<errors::block_of_another_address>(hex_base(block), block.id);
     }
-    if (entry.device != device) {
-        return Error(Code::wrong_device, composed("{}: it belongs to another device", text_of(block)),
-                     "give it back through an allocator of the device that it came from");
-    }
+    if (entry.device != device) return make_error<errors::block_of_another_device>(hex_base(block), block.id);
     unmap(entry.block);
     Piece piece = std::move(entry.piece);
     piece.block = entry.block;
