@@ -4,25 +4,18 @@
 #include <isthmus/device.hpp>
 
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "growable_memory.hpp"
+#include "mapping_errors.hpp"
 #include "virtual_memory_state.hpp"
 #include "wait_pause.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 namespace isthmus::inline v0::detail {
 namespace {
 
 constexpr std::size_t most_growable_bytes = std::size_t{1} << 46;  // no machine has more
-
-Error empty_growable(std::string_view what) {
-    return {Code::invalid_handle,
-            composed("{}: the buffer is empty, moved from, released or another buffer's now", what),
-            "use the buffer that it was moved to, or make a new one"};
-}
 
 // A buffer that was released, or moved from, has no memory that could grow.
 bool belongs(const std::shared_ptr<BufferState>& state, const GrowableMemory* memory) {
@@ -48,19 +41,9 @@ Result<void> may_change(DeviceState& device, const GrowableMemory& memory, std::
 Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
     DeviceState& device = *buffer.device;
     if (Result<void> now = may_change(device, memory, "trimming a buffer"); !now) return now;
-    if (device.books->captures.any()) {
-        return Error(Code::capture_error,
-                     "trimming a buffer was refused: a capture is open, and its graph may be about to use the memory",
-                     "trim it when the capture has ended");
-    }
-    if (buffer.graphs.load(std::memory_order_relaxed) > 0) {
-        return Error(Code::in_use, "the buffer cannot be trimmed while a graph uses it: its work has the address",
-                     "destroy the graph and its instances first");
-    }
-    if (buffer.has_parts.load(std::memory_order_acquire)) {
-        return Error(Code::in_use, "the buffer cannot be trimmed: parts of it were made, which may reach that far",
-                     "keep its memory, or use views of the whole buffer only");
-    }
+    if (device.books->captures.any()) return make_error<errors::trimming_in_capture>();
+    if (buffer.graphs.load(std::memory_order_relaxed) > 0) return make_error<errors::trimming_buffer_of_graph>();
+    if (buffer.has_parts.load(std::memory_order_acquire)) return make_error<errors::trimming_buffer_with_parts>();
     return {};
 }
 
@@ -74,9 +57,7 @@ Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes,
         if (Result<void> now = may_change_memory(*owner, what); !now) return std::move(now).error();
     }
     if (most_bytes == 0 || most_bytes > most_growable_bytes) {
-        return Error(Code::invalid_argument,
-                     composed("a growable buffer of at most {} bytes cannot be made", most_bytes),
-                     "name as many elements as it may ever have: addresses cost no memory, but they end");
+        return make_error<errors::growable_buffer_size>(most_bytes);
     }
     Result<std::shared_ptr<GrowableMemory>> reserved = reserve_growable(owner, most_bytes, options);
     if (!reserved) return std::move(reserved).error();
@@ -87,16 +68,12 @@ Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes,
 
 Result<void> resize_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory, std::size_t bytes,
                              std::size_t capacity_bytes) {
-    if (!belongs(state, memory)) return empty_growable("growing a buffer");
+    if (!belongs(state, memory)) return make_error<errors::growable_buffer_is_empty>("growing a buffer");
     const std::size_t mapped = memory->mapped_bytes();
     const std::optional<std::size_t> step =
         rules::growth_step(memory->steps, mapped, std::max(bytes, capacity_bytes), memory->reserved_bytes,
                            memory->granularity, memory->devices);
-    if (!step) {
-        return Error(Code::invalid_argument,
-                     composed("a buffer with addresses for {} bytes was to grow beyond them", memory->reserved_bytes),
-                     "make it with as many elements as it may ever have: addresses cost no memory");
-    }
+    if (!step) return make_error<errors::growing_beyond_addresses>(memory->reserved_bytes);
     if (*step > 0) {
         if (Result<void> can = may_change(*state->device, *memory, "growing a buffer"); !can) return can;
         if (Result<void> grown = memory->extend(*step); !grown) return grown;
@@ -110,14 +87,13 @@ Result<void> resize_growable(const std::shared_ptr<BufferState>& state, Growable
 }
 
 Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory, Wait wait) {
-    if (!belongs(state, memory)) return empty_growable("trimming a buffer");
+    if (!belongs(state, memory)) return make_error<errors::growable_buffer_is_empty>("trimming a buffer");
     BufferState& buffer = *state;
     const std::size_t kept = rules::handles_kept(memory->handles, buffer.bytes);
     if (kept == memory->handles.size()) return {};
     if (Result<void> can = may_trim(buffer, *memory); !can) return can;
     if (Result<void> alone = buffer.begin_release(); !alone) {
-        return Error(Code::in_use, "the buffer cannot be trimmed while a host view of it is open",
-                     "let the view go out of scope first");
+        return make_error<errors::trimming_buffer_with_open_view>();
     }
     Result<void> trimmed = buffer.wait_until_unused(Deadline(wait, buffer.device->config->wait_timeout));
     while (trimmed && memory->handles.size() > kept) trimmed = memory->give_back_last();

@@ -7,12 +7,12 @@
 #include <platform/reserved_pages.hpp>
 
 #include "composed.hpp"
+#include "mapping_errors.hpp"
 #include "memory_pressure.hpp"
 #include "virtual_memory_state.hpp"
 
 #include <algorithm>
 #include <numeric>
-#include <string>
 #include <utility>
 
 namespace isthmus::inline v0::detail {
@@ -316,12 +316,9 @@ Result<DeviceStates> let_into_stripe(const std::shared_ptr<DeviceState>& device,
 
 Result<void> check_also(const DeviceState& device, const std::vector<const Device*>& also, const char* what) {
     for (const Device* other : also) {
-        if (other == nullptr) {
-            return Error(Code::invalid_argument, composed("a null Device was to be let into {}", what), "name devices");
-        }
+        if (other == nullptr) return make_error<errors::letting_null_device_in>(what);
         if (other->state()->books == device.books) continue;
-        return Error(Code::wrong_device, composed("a device of another runtime was to be let into {}", what),
-                     "name devices of the runtime that it is made in");
+        return make_error<errors::letting_device_of_another_runtime_in>(what);
     }
     return {};
 }
@@ -329,9 +326,7 @@ Result<void> check_also(const DeviceState& device, const std::vector<const Devic
 Result<void> check_host_reach(const std::vector<const Device*>& also) {
     for (const Device* other : also) {
         if (other->is_cpu() || other->state()->reaches(MemoryKind::host)) continue;
-        return Error(Code::unsupported,
-                     composed("{} does not reach the host memory that the buffer would lie in", other->name()),
-                     "copy into memory of that device");
+        return make_error<errors::host_memory_out_of_reach>(other->name());
     }
     return {};
 }
@@ -345,8 +340,7 @@ Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<D
     if (!answered) return answered.error();
     const rules::GrowableAnswer& base = *answered;
     if (base.base == rules::GrowableBase::refused) {
-        return Error(Code::unsupported, composed("a growable buffer cannot be had on this device: {}", base.reason),
-                     std::string(base.remedy));
+        return make_error<errors::growable_buffer_not_available>(base.reason, base.remedy);
     }
     const bool mapped = base.base == rules::GrowableBase::mapped;
     Result<std::shared_ptr<GrowableMemory>> made =

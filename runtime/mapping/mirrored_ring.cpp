@@ -8,14 +8,13 @@
 
 #include "buffer_memory.hpp"
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "growable_memory.hpp"
 #include "ledger.hpp"
+#include "mapping_errors.hpp"
 #include "virtual_memory_state.hpp"
 
 #include <array>
 #include <numeric>
-#include <string>
 #include <utility>
 
 namespace isthmus::inline v0::detail {
@@ -100,16 +99,11 @@ private:
     std::uint64_t id_ = 0;
 };
 
-Error wrong_size(std::size_t least) {
-    return {Code::invalid_argument, composed("a ring of {} bytes cannot be made", least),
-            "check the number of elements for zero, an overflow or a negative number"};
-}
-
 // A whole number of granules, and of elements.
 Result<std::size_t> ring_bytes(std::size_t least, std::size_t element_bytes, std::size_t granularity) {
     const std::optional<std::size_t> rounded = rules::round_up(least, std::lcm(granularity, element_bytes));
     if (rounded && *rounded <= most_ring_bytes) return *rounded;
-    return wrong_size(least);
+    return make_error<errors::mirrored_ring_size>(least);
 }
 
 Result<std::shared_ptr<BufferMemory>> map_twice(const std::shared_ptr<DeviceState>& device, std::size_t least,
@@ -154,7 +148,7 @@ Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::si
     if (!owner->synchronous) {
         if (Result<void> now = may_change_memory(*owner, what); !now) return std::move(now).error();
     }
-    if (least_bytes == 0 || least_bytes > most_ring_bytes) return wrong_size(least_bytes);
+    if (least_bytes == 0 || least_bytes > most_ring_bytes) return make_error<errors::mirrored_ring_size>(least_bytes);
     if (Result<void> named = check_also(*owner, options.also, "a mirrored ring"); !named) {
         return std::move(named).error();
     }
@@ -164,8 +158,7 @@ Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::si
     const rules::GrowableAnswer base =
         rules::growable_base(owner->capabilities, creation_facts(*owner), creation_wish(physical));
     if (base.base == rules::GrowableBase::refused) {
-        return Error(Code::unsupported, composed("a mirrored ring cannot be had on this device: {}", base.reason),
-                     std::string(base.remedy));
+        return make_error<errors::mirrored_ring_not_available>(base.reason, base.remedy);
     }
     const bool mapped = base.base == rules::GrowableBase::mapped;
     Result<std::shared_ptr<BufferMemory>> made =

@@ -4,6 +4,7 @@
 #include <isthmus/device.hpp>
 
 #include "composed.hpp"
+#include "mapping_errors.hpp"
 #include "multicast_rules.hpp"
 #include "multicast_state.hpp"
 
@@ -30,11 +31,6 @@ AccessAnswer as_answer(const rules::MappingAnswer& answer, std::string_view yes)
     return {Verdict::no, answer.reason, answer.remedy};
 }
 
-Error moved_from(std::string_view what) {
-    return {Code::invalid_handle, composed("{}: the group or object was moved from or completed", what),
-            "use what it was moved to, or the object that the group completed to"};
-}
-
 rules::TeamFacts facts_of(const Team& team) {
     return {team.size, team.joined.size(), team.shared};
 }
@@ -53,9 +49,8 @@ Result<void> may_make(const DeviceState& device, const rules::TeamWish& wish) {
     rules::MappingAnswer answer = may_join(device);
     if (answer) answer = rules::may_make_team(device.capabilities, wish, joining_here(device));
     if (answer) return {};
-    const std::string what =
-        composed("a multicast group for {} devices, with {},", wish.devices, detail::named(device));
-    return detail::refusal(answer, what);
+    return detail::refusal(answer,
+                           composed("a multicast group for {} devices, with {},", wish.devices, detail::named(device)));
 }
 
 Result<platform::Granularity> ask_granularity(DeviceState& device, const platform::TeamRequest& request) {
@@ -63,7 +58,7 @@ Result<platform::Granularity> ask_granularity(DeviceState& device, const platfor
     const platform::Status status = device.driver->multicast()->granularity(request, found);
     if (!status.ok()) return device.failure(status, "asking for the granularity of a multicast object");
     if (found.minimum_bytes != 0) return found;
-    return Error(Code::driver_error, "the driver tells no granularity of multicast objects", "update the driver");
+    return make_error<errors::driver_tells_no_multicast_granularity>();
 }
 
 // Its granularity, and its size rounded up to that.
@@ -79,8 +74,7 @@ Result<Measure> measure(DeviceState& device, const rules::TeamWish& wish) {
     found.granularity = *granularity;
     const std::optional<std::size_t> rounded = rules::round_up(wish.bytes, granularity->minimum_bytes);
     if (!rounded || *rounded > detail::most_physical_bytes) {
-        return Error(Code::invalid_argument, composed("{} bytes are more than any machine has", wish.bytes),
-                     "check the size for an overflow or a negative number");
+        return make_error<errors::physical_memory_too_large>(wish.bytes);
     }
     found.request.bytes = *rounded;
     return found;
@@ -162,12 +156,9 @@ std::size_t MulticastGroup::added() const noexcept {
 
 Result<void> MulticastGroup::add(const Device& device) {
     constexpr std::string_view what = "adding a device to a multicast group";
-    if (!state_) return moved_from(what);
+    if (!state_) return make_error<errors::multicast_object_moved_from>(what);
     DeviceState& joining = *device.state();
-    if (joining.books != state_->device->books) {
-        return Error(Code::wrong_device, "a device of another runtime was to be added to a multicast group",
-                     "add devices of the runtime that the group was made in");
-    }
+    if (joining.books != state_->device->books) return make_error<errors::adding_device_of_another_runtime>();
     if (Result<void> now = detail::may_change_memory(joining, what); !now) return now;
     Team& team = *state_->team;
     const std::lock_guard lock(team.mutex);
@@ -184,12 +175,12 @@ Result<void> MulticastGroup::add(const Device& device) {
 }
 
 Result<FileDescriptor> MulticastGroup::export_posix_fd() const {
-    if (!state_) return moved_from("exporting a multicast group");
+    if (!state_) return make_error<errors::multicast_object_moved_from>("exporting a multicast group");
     return PhysicalMemory(state_).export_posix_fd();
 }
 
 Result<MulticastObject> MulticastGroup::complete(std::size_t added_elsewhere) && {
-    if (!state_) return moved_from("completing a multicast group");
+    if (!state_) return make_error<errors::multicast_object_moved_from>("completing a multicast group");
     const Team& team = *state_->team;
     std::size_t added = 0;
     rules::MappingAnswer answer;
@@ -229,9 +220,9 @@ std::size_t MulticastObject::bound_bytes(const Device& device) const noexcept {
 Result<void> MulticastObject::bind(std::size_t offset, const PhysicalMemory& memory, std::size_t memory_offset,
                                    std::size_t bytes) {
     constexpr std::string_view what = "binding memory to a multicast object";
-    if (!state_) return moved_from(what);
+    if (!state_) return make_error<errors::multicast_object_moved_from>(what);
     const std::shared_ptr<PhysicalState>& bound = memory.state();
-    if (!bound) return Error(Code::invalid_handle, "physical memory was moved from", "use what it was moved to");
+    if (!bound) return make_error<errors::physical_memory_moved_from>();
     // The driver may wait for devices.
     Result<std::vector<detail::CallInFlight>> calls = enter(*state_, what);
     if (!calls) return std::move(calls).error();
@@ -268,12 +259,8 @@ Result<void> MulticastObject::bind(std::size_t offset, const PhysicalMemory& mem
 
 Result<void> MulticastObject::unbind(const Device& device, std::size_t offset) {
     constexpr std::string_view what = "unbinding memory of a multicast object";
-    if (!state_) return moved_from(what);
-    if (state_->device->books->captures.any()) {
-        return Error(Code::capture_error,
-                     "unbinding memory was refused: a capture is open, and its graph may be about to use the memory",
-                     "end the capture first, or let the MulticastObject go out of scope");
-    }
+    if (!state_) return make_error<errors::multicast_object_moved_from>(what);
+    if (state_->device->books->captures.any()) return make_error<errors::unbinding_in_capture>();
     Result<std::vector<detail::CallInFlight>> calls = enter(*state_, what);
     if (!calls) return std::move(calls).error();
     Team& team = *state_->team;
@@ -282,9 +269,7 @@ Result<void> MulticastObject::unbind(const Device& device, std::size_t offset) {
         return each.memory->device == device.state() && each.offset == offset;
     });
     if (found == team.bound.end()) {
-        return Error(Code::invalid_argument,
-                     composed("memory of {} was not bound at offset {}", detail::named(*device.state()), offset),
-                     "name the offset that it was bound at: what was bound as one goes as one");
+        return make_error<errors::unbinding_where_nothing_is_bound>(detail::named(*device.state()), offset);
     }
     DeviceState& owner = *device.state();
     const platform::Status status = owner.driver->multicast()->unbind(state_->handle, offset, found->bytes);
@@ -294,7 +279,7 @@ Result<void> MulticastObject::unbind(const Device& device, std::size_t offset) {
 }
 
 Result<Mapping> AddressReservation::map(std::size_t offset_bytes, const MulticastObject& object) {
-    if (object.state() == nullptr) return moved_from("mapping a multicast object");
+    if (object.state() == nullptr) return make_error<errors::multicast_object_moved_from>("mapping a multicast object");
     if (state_) {
         const rules::MappingAnswer answer =
             rules::may_map_team(state_->base + offset_bytes, object.state()->team->granularity);

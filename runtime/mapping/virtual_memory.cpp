@@ -3,10 +3,9 @@
 
 #include <isthmus/device.hpp>
 
-#include "composed.hpp"
+#include "mapping_errors.hpp"
 #include "virtual_memory_state.hpp"
 
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,18 +22,10 @@ Result<void> may_create(const DeviceState& device, const PhysicalOptions& option
     return answer ? Result<void>() : detail::refusal(answer, what);
 }
 
-Error unmapped(std::string_view what) {
-    return {Code::invalid_handle, composed("{}: the mapping is empty, moved from or already unmapped", what),
-            "use the Mapping that it was moved to, or map the memory again"};
-}
-
 Result<void> may_export_as(const std::shared_ptr<detail::PhysicalState>& memory, ExportKinds kind) {
-    if (!memory) return Error(Code::invalid_handle, "physical memory was moved from", "use what it was moved to");
+    if (!memory) return make_error<errors::physical_memory_moved_from>();
     const AccessAnswer answer = rules::may_export(memory->options.exports, kind);
-    if (!answer) {
-        return Error(Code::unsupported, composed("exporting physical memory was refused: {}", answer.reason),
-                     std::string(answer.remedy));
-    }
+    if (!answer) return make_error<errors::physical_memory_export_refused>(answer.reason, answer.remedy);
     if (memory->device->bars(rules::PublicCall::export_physical_memory))
         return memory->device->refusal(rules::PublicCall::export_physical_memory);
     return {};
@@ -49,10 +40,7 @@ Result<void> may_import(DeviceState& device, ExportKinds kind, std::size_t bytes
     Result<platform::Granularity> granularity = detail::ask_granularity(device, {});
     if (!granularity) return std::move(granularity).error();
     if (bytes != 0 && bytes % granularity->minimum_bytes == 0) return {};
-    return Error(Code::invalid_argument,
-                 composed("importing physical memory was refused: {} bytes are no multiple of the granularity ({})",
-                          bytes, granularity->minimum_bytes),
-                 "pass what PhysicalMemory::size_bytes() says where it is exported");
+    return make_error<errors::imported_size_off_granularity>(bytes, granularity->minimum_bytes);
 }
 
 // Asks whose memory it is: the handle tells, whatever was said beside it.
@@ -70,9 +58,7 @@ Result<PhysicalMemory> taken_in(const std::shared_ptr<DeviceState>& device, std:
     std::shared_ptr<detail::PhysicalState> memory = detail::PhysicalState::take_over(device, options, bytes, handle);
     if (!status.ok()) return device->failure(status, "asking what was imported");
     if (own && !told.place.on_host() && told.place.id != device->driver->facts().ordinal) {
-        return Error(Code::wrong_device,
-                     composed("importing physical memory was refused: it does not lie on {}", detail::named(*device)),
-                     "import it with the device that it was created with");
+        return make_error<errors::imported_memory_of_another_device>(detail::named(*device));
     }
     return PhysicalMemory(std::move(memory));
 }
@@ -92,16 +78,11 @@ Result<MemoryGranularity> memory_granularity(const Device& device, const Physica
 Result<PhysicalMemory> PhysicalMemory::create(const Device& device, std::size_t bytes, const PhysicalOptions& options) {
     const std::shared_ptr<DeviceState>& state = device.state();
     if (Result<void> can = may_create(*state, options, "creating physical memory"); !can) return std::move(can).error();
-    if (bytes == 0) {
-        return Error(Code::invalid_argument, "physical memory of 0 bytes was asked for", "ask for at least one byte");
-    }
+    if (bytes == 0) return make_error<errors::physical_memory_of_no_bytes>();
     Result<platform::Granularity> granularity = detail::ask_granularity(*state, options);
     if (!granularity) return std::move(granularity).error();
     const std::optional<std::size_t> rounded = rules::round_up(bytes, granularity->minimum_bytes);
-    if (!rounded) {
-        return Error(Code::invalid_argument, composed("{} bytes are more than any machine has", bytes),
-                     "check the size for an overflow or a negative number");
-    }
+    if (!rounded) return make_error<errors::physical_memory_too_large>(bytes);
     Result<std::shared_ptr<detail::PhysicalState>> made =
         detail::PhysicalState::create(state, bytes, *rounded, options);
     if (!made) return std::move(made).error();
@@ -120,7 +101,7 @@ PhysicalOptions PhysicalMemory::options() const noexcept {
 }
 
 Result<PhysicalProperties> PhysicalMemory::properties() const {
-    if (!state_) return Error(Code::invalid_handle, "physical memory was moved from", "use what it was moved to");
+    if (!state_) return make_error<errors::physical_memory_moved_from>();
     DeviceState& device = *state_->device;
     if (device.bars(rules::PublicCall::ask_memory_properties))
         return device.refusal(rules::PublicCall::ask_memory_properties);
@@ -179,8 +160,7 @@ Result<AddressReservation> AddressReservation::reserve(const Device& device, std
     const rules::MappingAnswer answer = rules::may_reserve(state->capabilities, detail::creation_facts(*state));
     if (!answer) return detail::refusal(answer, what);
     if ((alignment_bytes & (alignment_bytes - 1)) != 0) {
-        return Error(Code::invalid_argument, composed("an alignment of {} bytes is no power of two", alignment_bytes),
-                     "ask for a power of two, or 0 for the driver's own");
+        return make_error<errors::reservation_alignment>(alignment_bytes);
     }
     Result<platform::Granularity> granularity = detail::ask_granularity(*state, {});
     if (!granularity) return std::move(granularity).error();
@@ -214,15 +194,9 @@ Result<Mapping> AddressReservation::map(std::size_t offset_bytes, const Physical
 
 Result<Mapping> AddressReservation::map_state(std::size_t offset_bytes,
                                               const std::shared_ptr<detail::PhysicalState>& memory) {
-    if (!state_ || !memory) {
-        return Error(Code::invalid_handle, "mapping memory: the reservation or the memory was moved from or released",
-                     "use what it was moved to");
-    }
+    if (!state_ || !memory) return make_error<errors::mapping_what_was_moved_from>();
     DeviceState& device = *state_->device;
-    if (memory->device->books != device.books) {
-        return Error(Code::wrong_device, "memory of another runtime was to be mapped",
-                     "create the memory and reserve the addresses with devices of one runtime");
-    }
+    if (memory->device->books != device.books) return make_error<errors::mapping_memory_of_another_runtime>();
     if (Result<void> now = detail::may_change_memory(device, "mapping memory"); !now) return std::move(now).error();
     Result<std::shared_ptr<detail::MappingState>> made = state_->map(offset_bytes, memory);
     if (!made) return std::move(made).error();
@@ -230,10 +204,7 @@ Result<Mapping> AddressReservation::map_state(std::size_t offset_bytes,
 }
 
 Result<void> AddressReservation::release() {
-    if (!state_) {
-        return Error(Code::invalid_handle, "releasing a reservation that was moved from or released",
-                     "use what it was moved to");
-    }
+    if (!state_) return make_error<errors::releasing_reservation_moved_from>();
     if (Result<void> now = detail::may_change_memory(*state_->device, "releasing a reservation"); !now) return now;
     Result<void> freed = state_->free();
     if (freed) state_.reset();
@@ -251,15 +222,13 @@ std::size_t Mapping::size_bytes() const noexcept {
 }
 
 Result<void> Mapping::set_access(std::span<const Device* const> devices, RangeAccess access) {
-    if (!*this) return unmapped("letting devices in");
+    if (!*this) return make_error<errors::mapping_is_gone>("letting devices in");
     DeviceState& owner = *state_->memory->device;
     if (Result<void> now = detail::may_change_memory(*state_->device, "letting devices into mapped memory"); !now)
         return now;
     detail::DeviceStates let_in;
     for (const Device* device : devices) {
-        if (device == nullptr) {
-            return Error(Code::invalid_argument, "a null Device was to be let into mapped memory", "name devices");
-        }
+        if (device == nullptr) return make_error<errors::letting_null_device_in>("mapped memory");
         Result<void> fine = state_->memory->team
                                 ? detail::may_let_into_team(*device->state(), *state_->memory)
                                 : detail::may_let_in(*device->state(), owner, state_->memory->place, access);
@@ -275,13 +244,10 @@ RangeAccess Mapping::access(const Device& device) const noexcept {
 }
 
 Result<RangeAccess> Mapping::query_access(const Device& device) const {
-    if (!*this) return unmapped("asking who is let in");
+    if (!*this) return make_error<errors::mapping_is_gone>("asking who is let in");
     DeviceState& owner = *state_->device;
     if (owner.bars(rules::PublicCall::ask_mapping_access)) return owner.refusal(rules::PublicCall::ask_mapping_access);
-    if (device.state()->books != owner.books) {
-        return Error(Code::wrong_device, "access of a device of another runtime was asked for",
-                     "name a device of the runtime that the mapping belongs to");
-    }
+    if (device.state()->books != owner.books) return make_error<errors::asking_access_of_another_runtime>();
     if (device.is_cpu() && !state_->memory->place.on_host()) return RangeAccess::none;
     const MemoryPlace place = device.is_cpu()
                                   ? state_->memory->place
@@ -293,14 +259,10 @@ Result<RangeAccess> Mapping::query_access(const Device& device) const {
 }
 
 Result<void> Mapping::unmap() {
-    if (!*this) return unmapped("unmapping memory");
+    if (!*this) return make_error<errors::mapping_is_gone>("unmapping memory");
     DeviceState& device = *state_->device;
     if (Result<void> now = detail::may_change_memory(device, "unmapping memory"); !now) return now;
-    if (device.books->captures.any()) {
-        return Error(Code::capture_error,
-                     "unmapping memory was refused: a capture is open, and its graph may be about to use the memory",
-                     "end the capture first, or let the Mapping go out of scope: it is unmapped behind the capture");
-    }
+    if (device.books->captures.any()) return make_error<errors::unmapping_in_capture>();
     Result<void> undone = state_->unmap();
     if (undone) state_.reset();
     return undone;

@@ -2,6 +2,7 @@
 #include "virtual_memory_state.hpp"
 
 #include "composed.hpp"
+#include "mapping_errors.hpp"
 #include "memory_pressure.hpp"
 #include "memory_source.hpp"
 #include "multicast_rules.hpp"
@@ -96,7 +97,7 @@ void end_when_allowed(State* state) {
 }
 
 Error refusal(const rules::MappingAnswer& answer, std::string_view what) {
-    return {answer.code, composed("{} was refused: {}", what, answer.reason), std::string(answer.remedy)};
+    return make_error_as<errors::mapping_refused>(answer.code, what, answer.reason, answer.remedy);
 }
 
 rules::CreationFacts creation_facts(const DeviceState& device) {
@@ -134,7 +135,7 @@ Result<platform::Granularity> ask_granularity(DeviceState& device, const Physica
     const platform::Status status = device.driver->virtual_memory()->granularity(request_of(device, 0, options), found);
     if (!status.ok()) return device.failure(status, "asking for the granularity of memory");
     if (found.minimum_bytes != 0) return found;
-    return Error(Code::driver_error, "the driver tells no granularity of memory", "update the driver");
+    return make_error<errors::driver_tells_no_granularity>();
 }
 
 void PhysicalState::release_now() noexcept {
@@ -193,9 +194,7 @@ ReservationState::~ReservationState() {
 
 Result<void> ReservationState::free() {
     const std::lock_guard lock(mutex);
-    if (freed) {
-        return Error(Code::already_released, "the reservation was released before", "release it once");
-    }
+    if (freed) return make_error<errors::reservation_released_before>();
     if (const rules::MappingAnswer answer = rules::may_free(mapped.size()); !answer) {
         return refusal(answer, "freeing reserved addresses");
     }
@@ -219,8 +218,7 @@ Result<std::shared_ptr<ReservationState>> ReservationState::reserve(const std::s
                                                                     std::size_t granularity, MemoryKind kind) {
     const std::optional<std::size_t> bytes = rules::round_up(asked, granularity);
     if (asked == 0 || !bytes || *bytes > most_physical_bytes) {
-        return Error(Code::invalid_argument, composed("{} bytes of addresses cannot be reserved", asked),
-                     "check the size for zero, an overflow or a negative number");
+        return make_error<errors::reservation_size>(asked);
     }
     std::uint64_t base = 0;
     const platform::Status status = device->driver->virtual_memory()->reserve(*bytes, alignment, base);
@@ -232,9 +230,7 @@ Result<std::shared_ptr<ReservationState>> ReservationState::reserve(const std::s
 
 Result<std::shared_ptr<MappingState>> ReservationState::map(std::size_t offset, std::shared_ptr<PhysicalState> memory) {
     const std::lock_guard lock(mutex);
-    if (freed) {
-        return Error(Code::invalid_handle, "mapping memory: the reservation was released", "reserve addresses again");
-    }
+    if (freed) return make_error<errors::mapping_into_released_reservation>();
     const rules::MappedSpan wanted{offset, memory->bytes};
     if (const rules::MappingAnswer answer = rules::may_map(bytes, granularity, mapped, wanted); !answer) {
         return refusal(answer, composed("mapping {} bytes at offset {}", memory->bytes, offset));
@@ -301,7 +297,7 @@ void MappingState::unbind_if_last() noexcept {
 }
 
 Result<void> MappingState::undo() {
-    if (!live()) return Error(Code::invalid_handle, "unmapping memory: it was unmapped before", "unmap it once");
+    if (!live()) return make_error<errors::unmapped_before>();
     unbind_if_last();
     if (!nothing_to_undo(*device)) {
         const platform::Status status = device->driver->virtual_memory()->unmap(address(), memory->bytes);
@@ -346,10 +342,7 @@ Result<void> may_let_into_team(const DeviceState& who, const PhysicalState& obje
 }
 
 Result<platform::PhysicalHandle> import_fd(DeviceState& device, const FileDescriptor& fd, std::string_view what) {
-    if (!fd) {
-        return Error(Code::invalid_argument, composed("{} was refused: there is no descriptor", what),
-                     "pass what was exported");
-    }
+    if (!fd) return make_error<errors::import_without_descriptor>(what);
     platform::PhysicalHandle handle = platform::PhysicalHandle::none;
     const platform::Status status = device.driver->virtual_memory()->import_fd(fd.get(), handle);
     if (!status.ok()) return not_imported(device, status, what);
@@ -360,10 +353,7 @@ Result<platform::PhysicalHandle> import_fd(DeviceState& device, const FileDescri
 Error not_imported(DeviceState& device, const platform::Status& status, std::string_view what) {
     Error why = device.failure(status, what);
     if (why.code() != Code::driver_error && why.code() != Code::invalid_argument) return why;
-    return Error(Code::invalid_argument,
-                 composed("{} was refused: the handle is for no memory of this driver, or its exporter gave it up ({})",
-                          what, why.message()),
-                 "pass the handle itself, as it was exported by a process on the same driver")
+    return make_error<errors::imported_handle_unknown_to_driver>(what, why.message())
         .from_call(why.call(), why.driver_code());
 }
 
@@ -398,7 +388,7 @@ Result<void> MappingState::set_access_entered(const std::vector<std::shared_ptr<
 }
 
 Result<void> MappingState::open_to(const DeviceStates& devices, RangeAccess access, std::size_t bytes) {
-    if (!live()) return Error(Code::invalid_handle, "letting devices into memory that was unmapped", "map it again");
+    if (!live()) return make_error<errors::letting_devices_into_unmapped_memory>();
     std::vector<platform::AccessGrant> grants;
     for (const std::shared_ptr<DeviceState>& who : devices) {
         // The host is let in as the place of its memory.

@@ -1,0 +1,173 @@
+// The errors of virtual memory, growable buffers, mirrored rings and multicast objects, as data.
+#pragma once
+
+#include "error_entry.hpp"
+
+namespace isthmus::inline v0::errors {
+
+// clang-format off
+inline constexpr auto growable_buffer_is_empty =
+    error_entry("V001", Code::invalid_handle,
+                "{what}: the buffer is empty, moved from, released or another buffer's now",
+                "use the buffer that it was moved to, or make a new one");
+inline constexpr auto trimming_in_capture =
+    error_entry("V002", Code::capture_error,
+                "trimming a buffer was refused: a capture is open, and its graph may be about to use the memory",
+                "trim it when the capture has ended");
+inline constexpr auto trimming_buffer_of_graph =
+    error_entry("V003", Code::in_use,
+                "the buffer cannot be trimmed while a graph uses it: its work has the address",
+                "destroy the graph and its instances first");
+inline constexpr auto trimming_buffer_with_parts =
+    error_entry("V004", Code::in_use,
+                "the buffer cannot be trimmed: parts of it were made, which may reach that far",
+                "keep its memory, or use views of the whole buffer only");
+inline constexpr auto trimming_buffer_with_open_view =
+    error_entry("V005", Code::in_use,
+                "the buffer cannot be trimmed while a host view of it is open",
+                "let the view go out of scope first");
+inline constexpr auto growable_buffer_size =
+    error_entry("V006", Code::invalid_argument,
+                "a growable buffer of at most {bytes:number} bytes cannot be made",
+                "name as many elements as it may ever have: addresses cost no memory, but they end");
+inline constexpr auto growing_beyond_addresses =
+    error_entry("V007", Code::invalid_argument,
+                "a buffer with addresses for {bytes:number} bytes was to grow beyond them",
+                "make it with as many elements as it may ever have: addresses cost no memory");
+inline constexpr auto growable_buffer_not_available =
+    error_entry("V008", Code::unsupported,
+                "a growable buffer cannot be had on this device: {reason}",
+                "{remedy}");
+inline constexpr auto letting_null_device_in =
+    error_entry("V009", Code::invalid_argument,
+                "a null Device was to be let into {what}",
+                "name devices");
+inline constexpr auto letting_device_of_another_runtime_in =
+    error_entry("V010", Code::wrong_device,
+                "a device of another runtime was to be let into {what}",
+                "name devices of the runtime that it is made in");
+inline constexpr auto host_memory_out_of_reach =
+    error_entry("V011", Code::unsupported,
+                "{device} does not reach the host memory that the buffer would lie in",
+                "copy into memory of that device");
+inline constexpr auto mirrored_ring_size =
+    error_entry("V012", Code::invalid_argument,
+                "a ring of {bytes:number} bytes cannot be made",
+                "check the number of elements for zero, an overflow or a negative number");
+inline constexpr auto mirrored_ring_not_available =
+    error_entry("V013", Code::unsupported,
+                "a mirrored ring cannot be had on this device: {reason}",
+                "{remedy}");
+// The code is the rule's, as reason and remedy are.
+inline constexpr auto mapping_refused =
+    error_entry("V014", Code::ok,
+                "{what} was refused: {reason}",
+                "{remedy}");
+inline constexpr auto mapping_is_gone =
+    error_entry("V015", Code::invalid_handle,
+                "{what}: the mapping is empty, moved from or already unmapped",
+                "use the Mapping that it was moved to, or map the memory again");
+inline constexpr auto physical_memory_moved_from =
+    error_entry("V016", Code::invalid_handle,
+                "physical memory was moved from",
+                "use what it was moved to");
+inline constexpr auto physical_memory_export_refused =
+    error_entry("V017", Code::unsupported,
+                "exporting physical memory was refused: {reason}",
+                "{remedy}");
+inline constexpr auto imported_size_off_granularity =
+    error_entry("V018", Code::invalid_argument,
+                "importing physical memory was refused: {bytes:number} bytes are no multiple of the granularity "
+                "({granularity:number})",
+                "pass what PhysicalMemory::size_bytes() says where it is exported");
+inline constexpr auto imported_memory_of_another_device =
+    error_entry("V019", Code::wrong_device,
+                "importing physical memory was refused: it does not lie on {device}",
+                "import it with the device that it was created with");
+inline constexpr auto import_without_descriptor =
+    error_entry("V020", Code::invalid_argument,
+                "{what} was refused: there is no descriptor",
+                "pass what was exported");
+inline constexpr auto imported_handle_unknown_to_driver =
+    error_entry("V021", Code::invalid_argument,
+                "{what} was refused: the handle is for no memory of this driver, or its exporter gave it up ({reason})",
+                "pass the handle itself, as it was exported by a process on the same driver");
+inline constexpr auto physical_memory_of_no_bytes =
+    error_entry("V022", Code::invalid_argument,
+                "physical memory of 0 bytes was asked for",
+                "ask for at least one byte");
+inline constexpr auto physical_memory_too_large =
+    error_entry("V023", Code::invalid_argument,
+                "{bytes:number} bytes are more than any machine has",
+                "check the size for an overflow or a negative number");
+inline constexpr auto driver_tells_no_granularity =
+    error_entry("V024", Code::driver_error,
+                "the driver tells no granularity of memory",
+                "update the driver");
+inline constexpr auto reservation_alignment =
+    error_entry("V025", Code::invalid_argument,
+                "an alignment of {bytes:number} bytes is no power of two",
+                "ask for a power of two, or 0 for the driver's own");
+inline constexpr auto reservation_size =
+    error_entry("V026", Code::invalid_argument,
+                "{bytes:number} bytes of addresses cannot be reserved",
+                "check the size for zero, an overflow or a negative number");
+inline constexpr auto mapping_what_was_moved_from =
+    error_entry("V027", Code::invalid_handle,
+                "mapping memory: the reservation or the memory was moved from or released",
+                "use what it was moved to");
+inline constexpr auto mapping_memory_of_another_runtime =
+    error_entry("V028", Code::wrong_device,
+                "memory of another runtime was to be mapped",
+                "create the memory and reserve the addresses with devices of one runtime");
+inline constexpr auto mapping_into_released_reservation =
+    error_entry("V029", Code::invalid_handle,
+                "mapping memory: the reservation was released",
+                "reserve addresses again");
+inline constexpr auto releasing_reservation_moved_from =
+    error_entry("V030", Code::invalid_handle,
+                "releasing a reservation that was moved from or released",
+                "use what it was moved to");
+inline constexpr auto reservation_released_before =
+    error_entry("V031", Code::already_released,
+                "the reservation was released before",
+                "release it once");
+inline constexpr auto asking_access_of_another_runtime =
+    error_entry("V032", Code::wrong_device,
+                "access of a device of another runtime was asked for",
+                "name a device of the runtime that the mapping belongs to");
+inline constexpr auto letting_devices_into_unmapped_memory =
+    error_entry("V033", Code::invalid_handle,
+                "letting devices into memory that was unmapped",
+                "map it again");
+inline constexpr auto unmapping_in_capture =
+    error_entry("V034", Code::capture_error,
+                "unmapping memory was refused: a capture is open, and its graph may be about to use the memory",
+                "end the capture first, or let the Mapping go out of scope: it is unmapped behind the capture");
+inline constexpr auto unmapped_before =
+    error_entry("V035", Code::invalid_handle,
+                "unmapping memory: it was unmapped before",
+                "unmap it once");
+inline constexpr auto multicast_object_moved_from =
+    error_entry("V036", Code::invalid_handle,
+                "{what}: the group or object was moved from or completed",
+                "use what it was moved to, or the object that the group completed to");
+inline constexpr auto driver_tells_no_multicast_granularity =
+    error_entry("V037", Code::driver_error,
+                "the driver tells no granularity of multicast objects",
+                "update the driver");
+inline constexpr auto adding_device_of_another_runtime =
+    error_entry("V038", Code::wrong_device,
+                "a device of another runtime was to be added to a multicast group",
+                "add devices of the runtime that the group was made in");
+inline constexpr auto unbinding_in_capture =
+    error_entry("V039", Code::capture_error,
+                "unbinding memory was refused: a capture is open, and its graph may be about to use the memory",
+                "end the capture first, or let the MulticastObject go out of scope");
+inline constexpr auto unbinding_where_nothing_is_bound =
+    error_entry("V040", Code::invalid_argument,
+                "memory of {device} was not bound at offset {offset:number}",
+                "name the offset that it was bound at: what was bound as one goes as one");
+// clang-format on
+
+}  // namespace isthmus::inline v0::errors
