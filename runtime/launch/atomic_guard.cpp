@@ -8,6 +8,7 @@
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "launch_access.hpp"
+#include "launch_errors.hpp"
 #include "launch_judge.hpp"
 #include "sharing_rules.hpp"
 
@@ -92,15 +93,8 @@ Error refusal(const Capabilities& device, const AtomicQuestion& question, const 
               const std::string& what, AtomicSet operations) {
     const Code code = code_of(device, question, answer);
     const bool of_memory = (code == Code::unsupported && !question.file_mapped) || code == Code::not_accessible;
-    return {code, composed("{}: {}", what, answer.reason),
-            of_memory ? what_works(device, question, operations) : std::string(answer.remedy)};
-}
-
-Error of_another_device(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device) {
-    return {Code::wrong_device,
-            composed("{} is counted by the threads of one device and was given to {}, which did not make it",
-                     argument_text(kernel, argument), named(device)),
-            "make one for each device, and add up"};
+    return make_error_as<errors::atomics_refused>(
+        code, what, answer.reason, of_memory ? what_works(device, question, operations) : std::string(answer.remedy));
 }
 
 // The CPU device and the memory of a GPU: it is the GPU whose link decides.
@@ -123,7 +117,7 @@ Result<void> check_buffer(const DeviceState& device, const KernelInfo& kernel, s
     BufferState& buffer = **given.buffer;
     if (kernel.parameter[at].own_device) {
         if (buffer.device.get() == &device) return {};
-        return of_another_device(kernel, at, device);
+        return make_error<errors::argument_of_one_device_only>(argument_text(kernel, at), named(device));
     }
     if (given.is_part ? given.raw_count == 0 : buffer.bytes == 0) return {};
     const bool own = is_own(device, buffer, given, kernel.parameter[at]);
@@ -154,7 +148,7 @@ Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std:
     bool own = memory.owner.get() == &device;
     if (kernel.parameter[at].own_device) {
         if (own) return {};
-        return of_another_device(kernel, at, device);
+        return make_error<errors::argument_of_one_device_only>(argument_text(kernel, at), named(device));
     }
     const Capabilities& decides = who_decides(device, memory.owner.get());
     MemoryKind kind = memory.kind;
@@ -222,8 +216,9 @@ Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish) {
     const AccessAnswer together = rules::concurrent_view(decides, buffer.kind, buffer.path, buffer.io_memory);
     if (!together) {
         const Code code = together.verdict == Verdict::not_verified ? Code::unverified : Code::not_accessible;
-        return Error(code, composed("{}: {}", in_words(wish, -1, memory), together.reason),
-                     updates_nothing ? std::string(together.remedy) : what_works(decides, question, wish.operations));
+        return make_error_as<errors::atomics_refused>(
+            code, in_words(wish, -1, memory), together.reason,
+            updates_nothing ? std::string(together.remedy) : what_works(decides, question, wish.operations));
     }
     if (is_pageable(buffer.kind) && decides.translation == Translation::hmm) question.file_mapped = is_of_file(buffer);
     const rules::LoadStoreQuestion whole{buffer.kind, question.width_bytes, question.io_memory, question.address,
@@ -232,8 +227,8 @@ Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish) {
                                                 : rules::shared_atomics(decides, question, wish.operations);
     if (answer) return {};
     if (updates_nothing) {
-        return Error(code_of(decides, question, answer), composed("{}: {}", in_words(wish, -1, memory), answer.reason),
-                     std::string(answer.remedy));
+        return make_error_as<errors::atomics_refused>(code_of(decides, question, answer), in_words(wish, -1, memory),
+                                                      answer.reason, answer.remedy);
     }
     return refusal(decides, question, answer, in_words(wish, answer.part, memory), wish.operations);
 }

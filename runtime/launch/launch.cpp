@@ -6,6 +6,7 @@
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "launch_at_once.hpp"
+#include "launch_errors.hpp"
 #include "launch_judge.hpp"
 #include "launch_node.hpp"
 #include "operation.hpp"
@@ -13,7 +14,6 @@
 #include "stream_state.hpp"
 
 #include <algorithm>
-#include <string>
 
 namespace isthmus::inline v0 {
 namespace {
@@ -75,21 +75,12 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
     return launch_on_stream(stream, kernel, extent, pack, arguments, count, report, node);
 }
 
-Error no_verify_in_capture(const KernelInfo& kernel) {
-    return {Code::capture_error,
-            composed("kernel '{}' was launched in verify mode while a capture is open: a captured launch does not run, "
-                     "so that there is nothing to wait for",
-                     kernel.name),
-            "capture it in another mode, and verify the launch outside the capture"};
-}
-
 // LaunchMode::verify: the launch answers for its own kernel, whoever would have met the fault later (L11).
 Result<void> verify(StreamState& stream, const KernelInfo& kernel, std::uint64_t position) {
     Result<void> waited = stream.wait_until(position, Wait{});
     if (waited) return waited;
     const Error& error = waited.error();
-    return Error(error.code(), composed("kernel '{}', verified after its launch: {}", kernel.name, error.message()),
-                 std::string(error.remedy()))
+    return make_error_as<errors::verified_kernel_failed>(error.code(), kernel.name, error.message(), error.remedy())
         .from_call(error.call(), error.driver_code());
 }
 
@@ -105,7 +96,9 @@ Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, cons
     if (stream.device->bars(rules::PublicCall::launch)) {
         return stream.device->refusal(rules::PublicCall::launch, composed("launching kernel '{}'", kernel.name));
     }
-    if (mode == LaunchMode::verify && detail::in_capture(stream)) return no_verify_in_capture(kernel);
+    if (mode == LaunchMode::verify && detail::in_capture(stream)) {
+        return make_error<errors::verify_in_capture>(kernel.name);
+    }
     // Before anything is claimed; a service that starts behind this is found when the code is asked for.
     if (stream.device->services.any() && !stream.device->execution.is_resolved(kernel)) {
         Result<void> fine = stream.device->services.allow(

@@ -6,6 +6,7 @@
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
+#include "launch_errors.hpp"
 #include "launch_judge.hpp"
 #include "stream_state.hpp"
 
@@ -68,10 +69,7 @@ public:
         explained.name = parameter_name(kernel_, at);
         explained.use = kernel_.parameter[at].use;
         if (!argument.fits) {
-            refuse(
-                Error(Code::invalid_argument,
-                      composed("{} was given a number that its type does not hold", detail::argument_text(kernel_, at)),
-                      "pass a number within the parameter's range"));
+            refuse(make_error<errors::argument_number_does_not_fit>(detail::argument_text(kernel_, at)));
         }
         if (!argument.is_view) {
             explained.sentence = "a value: it travels with the launch";
@@ -81,16 +79,12 @@ public:
             explained.path = LaunchPath::refuse;
             explained.verdict = Verdict::not_verified;
             explained.sentence = "the buffer is empty, moved from or released";
-            refuse(Error(Code::invalid_handle,
-                         composed("{} is an empty, moved-from or released buffer", detail::argument_text(kernel_, at)),
-                         "pass the buffer that it was moved to"));
+            refuse(make_error<errors::argument_buffer_is_empty>(detail::argument_text(kernel_, at)));
         } else if (argument.is_part && (*argument.buffer)->released()) {
             explained.path = LaunchPath::refuse;
             explained.verdict = Verdict::not_verified;
             explained.sentence = "the buffer of the part was released";
-            refuse(Error(Code::invalid_handle,
-                         composed("{} is a part of a released buffer", detail::argument_text(kernel_, at)),
-                         "release a buffer when its parts are no longer used"));
+            refuse(make_error<errors::argument_part_of_released_buffer>(detail::argument_text(kernel_, at)));
         } else {
             add_buffer(at, argument, explained);
         }
@@ -182,9 +176,8 @@ int Explainer::calls_for_buffers() {
         if (Result<void> open = buffer.refuse_open_views(claimed(buffer, used.use, used.span),
                                                          rules::claimed_span(buffer.path, used.span));
             !open) {
-            refuse(Error(Code::in_use,
-                         detail::argument_text(kernel_, used.argument) + std::string(open.error().message()),
-                         std::string(open.error().remedy())));
+            refuse(make_error<errors::argument_open_on_host>(detail::argument_text(kernel_, used.argument),
+                                                             open.error().message(), open.error().remedy()));
         }
         if (std::find(prepared.begin(), prepared.end(), &buffer) != prepared.end()) continue;
         const bool reads = std::any_of(buffers_.begin(), buffers_.end(), [&](const Used& one) {
@@ -247,11 +240,7 @@ int Explainer::calls_for_staging() const {
 LaunchExplanation Explainer::recorded(bool runs) {
     for (const Used& used : buffers_) {
         if (used.buffer->path != LaunchPath::attach) continue;
-        refuse(Error(Code::capture_error,
-                     composed("{} is managed memory, which belongs to one side at a time on this machine: a graph "
-                              "cannot hand it over",
-                              detail::argument_text(kernel_, used.argument)),
-                     "use pinned memory in graphs"));
+        refuse(make_error<errors::managed_argument_in_graph>(detail::argument_text(kernel_, used.argument)));
     }
     out_.driver_calls = out_.refusal || !runs ? 0 : 1;
     return std::move(out_);
@@ -266,9 +255,7 @@ LaunchExplanation Explainer::finish(bool runs) {
     }
     const bool capturing = stream_.recording != nullptr;
     if (capturing && (out_.mode == LaunchMode::verify || !staged_.empty())) {
-        refuse(Error(Code::capture_error,
-                     "a capture is open, and this launch would have to wait or to copy around the kernel",
-                     "use LaunchMode::checked and memory that the device reaches"));
+        refuse(make_error<errors::launch_waits_or_copies_in_capture>());
     }
     if (capturing) return recorded(runs);
     int calls = calls_for_buffers();  // also finds refusals

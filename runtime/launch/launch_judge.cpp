@@ -6,6 +6,7 @@
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
+#include "launch_errors.hpp"
 #include "stream_state.hpp"
 
 #include <cstring>
@@ -74,10 +75,6 @@ bool is_host_memory(const Provenance& memory) {
 }
 bool is_gpu_memory(const Provenance& memory) {
     return memory.kind == MemoryKind::device || memory.kind == MemoryKind::pool || memory.kind == MemoryKind::imported;
-}
-
-std::string to_device(const DeviceState& device, const JudgedArgument& judged) {
-    return composed(" and was given to {}: {}", named(device), judged.answer.reason);
 }
 
 JudgedArgument judge_known_raw(const DeviceState& device, const LaunchArgument& argument, LaunchMode mode,
@@ -228,29 +225,18 @@ JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argume
 
 Error refusal_of_buffer(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
                         const BufferState& buffer, const JudgedArgument& judged) {
-    return {judged.code,
-            composed("{} is {}{}", argument_text(kernel, argument), described(buffer), to_device(device, judged)),
-            std::string(judged.answer.remedy)};
+    return make_error_as<errors::argument_refused>(judged.code, argument_text(kernel, argument), described(buffer),
+                                                   named(device), judged.answer.reason, judged.answer.remedy);
 }
 
 Error refusal_of_raw(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
                      const JudgedArgument& judged) {
     const std::string what = judged.memory.kind == MemoryKind::unknown ? "a raw pointer" : described(judged.memory);
-    return {judged.code, composed("{} is {}{}", argument_text(kernel, argument), what, to_device(device, judged)),
-            std::string(judged.answer.remedy)};
+    return make_error_as<errors::argument_refused>(judged.code, argument_text(kernel, argument), what, named(device),
+                                                   judged.answer.reason, judged.answer.remedy);
 }
 
 namespace {
-
-// A buffer is kept from the host meanwhile; of other memory nobody knows who uses it beside the kernel.
-Error concurrent_copy(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
-                      const JudgedArgument& judged) {
-    return {Code::not_accessible,
-            composed("{} is to be used concurrently and would be copied around the kernel: the host and {} would each "
-                     "use a side of their own; it is copied because {}",
-                     argument_text(kernel, argument), named(device), judged.answer.reason),
-            "pass a buffer of pinned memory, which both sides use in place"};
-}
 
 // What cannot be told at a glance.
 Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelInfo& kernel,
@@ -262,19 +248,16 @@ Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelI
         bytes = raw_bytes(argument, parameter);
         judged = judge_raw(device, argument, bytes, parameter.use, mode);
         if (judged.doing == Doing::refuse) return refusal_of_raw(kernel, at, device, judged);
+        // A buffer is kept from the host meanwhile. What else uses other memory beside the kernel is not known.
         if (judged.doing == Doing::stage && parameter.use == ArgumentUse::concurrent) {
-            return concurrent_copy(kernel, at, device, judged);
+            return make_error<errors::concurrent_argument_needs_copies>(argument_text(kernel, at), named(device),
+                                                                        judged.answer.reason);
         }
     } else {
         const BufferState* buffer = argument.buffer->get();
-        if (buffer == nullptr) {
-            return Error(Code::invalid_handle,
-                         composed("{} is an empty, moved-from or released buffer", argument_text(kernel, at)),
-                         "pass the buffer that it was moved to");
-        }
+        if (buffer == nullptr) return make_error<errors::argument_buffer_is_empty>(argument_text(kernel, at));
         if (argument.is_part && buffer->released()) {
-            return Error(Code::invalid_handle, composed("{} is a part of a released buffer", argument_text(kernel, at)),
-                         "release a buffer when its parts are no longer used");
+            return make_error<errors::argument_part_of_released_buffer>(argument_text(kernel, at));
         }
         bytes = argument.is_part ? raw_bytes(argument, parameter) : buffer->bytes;
         judged = judge_buffer(device, argument, bytes, mode);
@@ -300,11 +283,7 @@ Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const K
                              const LaunchArgument* arguments, std::size_t count, void* pack, Judgement& out) {
     for (std::uint32_t at = 0; at < count; ++at) {
         const LaunchArgument& argument = arguments[at];
-        if (!argument.fits) {
-            return Error(Code::invalid_argument,
-                         composed("{} was given a number that its type does not hold", argument_text(kernel, at)),
-                         "pass a number within the parameter's range");
-        }
+        if (!argument.fits) return make_error<errors::argument_number_does_not_fit>(argument_text(kernel, at));
         if (!argument.is_view) continue;
         const ParameterInfo& parameter = kernel.parameter[at];
         if (updates(parameter)) {

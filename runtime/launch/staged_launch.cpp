@@ -5,6 +5,7 @@
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
+#include "launch_errors.hpp"
 #include "piece_release.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
@@ -14,7 +15,6 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <string>
 
 namespace isthmus::inline v0::detail {
 namespace {
@@ -183,16 +183,7 @@ Result<void> StagedLaunch::wait_for_upload() {
     const platform::Status status = poll_event(device_, uploaded_->handle, device_.config->wait_timeout);
     if (status.ok()) return {};
     if (status.code != Code::timed_out) return device_.failure(status, "copying staged arguments to the device");
-    return Error(Code::timed_out, "the stream has not come to copying a staged launch's arguments yet",
-                 "keep the host memory unchanged until the stream is synchronized, or allow a longer wait");
-}
-
-Error staged_in_capture(const KernelInfo& kernel, std::uint32_t argument) {
-    return {Code::capture_error,
-            composed("{} would have to be copied around the kernel, and a capture is open: a graph would copy from and "
-                     "to the same host memory at every replay",
-                     argument_text(kernel, argument)),
-            "copy it into a buffer of the device before the capture, or use memory that the device reaches"};
+    return make_error<errors::staged_upload_timed_out>();
 }
 
 void write_address(const KernelInfo& kernel, std::uint32_t argument, void* pack, std::uint64_t address) {
@@ -241,8 +232,8 @@ Result<void> LaunchScopes::open(std::uint32_t at) {
                   : open_scope(*buffer, rules::claimed_use(all.use, LaunchPath::stage), Wait{}, all.span);
     if (!scope) {
         const Error& error = scope.error();
-        return Error(error.code(), composed("{} cannot be used now: {}", argument_text(kernel_, at), error.message()),
-                     std::string(error.remedy()));
+        return make_error_as<errors::argument_not_usable>(error.code(), argument_text(kernel_, at), error.message(),
+                                                          error.remedy());
     }
     opened_.emplace_back(buffer.get(), all);
     scopes_.push_back(std::move(scope).value());
@@ -261,7 +252,9 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const 
                            const LaunchArgument* arguments, std::size_t count,
                            const std::vector<StagedArgument>& staged, LaunchReport& report) {
     const Result<UncapturedScope> uncaptured = UncapturedScope::enter(stream, "a staged launch");  // until all is home
-    if (!uncaptured) return staged_in_capture(kernel, staged.front().argument);
+    if (!uncaptured) {
+        return make_error<errors::argument_copied_in_capture>(argument_text(kernel, staged.front().argument));
+    }
     LaunchScopes scopes(kernel, arguments, count, false);
     Operation operation(stream, kernel.name, &kernel);
     std::vector<rules::StagedRange> ranges;
