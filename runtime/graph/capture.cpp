@@ -4,13 +4,13 @@
 
 #include "composed.hpp"
 #include "device_state.hpp"
+#include "graph_errors.hpp"
 #include "graph_state.hpp"
 #include "stream_state.hpp"
 #include "uncaptured_scope.hpp"
 
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,22 +20,16 @@ Result<Capture> Stream::begin_capture() {
     detail::DeviceState& device = *stream.device;
     if (device.bars(rules::PublicCall::begin_capture)) return device.refusal(rules::PublicCall::begin_capture);
     platform::Captures* captures = device.driver->captures();
-    if (captures == nullptr) {
-        return Error(Code::unsupported, "this device runs work when it is given: it has no captures",
-                     "give the work to the stream each time; on this device that costs no driver call");
-    }
+    if (captures == nullptr) return make_error<errors::device_without_captures>();
     // A pool cannot be made later, on this thread (K13). Where it cannot be had now, allocating in the capture says so.
     if (device.capabilities.has(Feature::pools)) (void)device.pools.own(device, MemoryKind::pool);
     const std::lock_guard lock(stream.mutex);
     if (Result<void> opened = stream.open_handle(); !opened) return std::move(opened).error();
     Result<detail::HeldCapture> open = stream.capture();
     if (!open) return std::move(open).error();
-    if (*open) return Error(Code::capture_error, "the stream is being captured already", "end that capture first");
+    if (*open) return make_error<errors::stream_captured_already>();
     if (Result<void> whole = detail::refuse_in_parts(stream); !whole) return std::move(whole).error();
-    if (stream.captured_elsewhere()) {
-        return Error(Code::capture_error, "code beside the runtime captures this external stream",
-                     "let it end that capture first");
-    }
+    if (stream.captured_elsewhere()) return make_error<errors::stream_captured_by_other_code>();
     // Whoever waits for earlier work finds a fence: none can be recorded while the stream is captured.
     if (Result<void> fenced = stream.fence(); !fenced) return std::move(fenced).error();
     auto recording = std::make_shared<detail::Recording>(state_, stream.handle);
@@ -47,10 +41,7 @@ Result<Capture> Stream::begin_capture() {
 }
 
 Result<Graph> Capture::end() {
-    if (!recording_) {
-        return Error(Code::invalid_handle, "the capture has ended already, or was moved from",
-                     "keep the graph that end() answered with");
-    }
+    if (!recording_) return make_error<errors::capture_ended_before>();
     detail::Recording& recording = *recording_;
     platform::GraphHandle handle = platform::GraphHandle::none;
     std::vector<std::shared_ptr<detail::DeviceState>> devices;

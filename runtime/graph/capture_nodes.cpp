@@ -5,6 +5,7 @@
 #include "composed.hpp"
 #include "condition_kernel.hpp"
 #include "device_state.hpp"
+#include "graph_errors.hpp"
 #include "graph_state.hpp"
 #include "launch_node.hpp"
 #include "operation.hpp"
@@ -20,14 +21,9 @@
 namespace isthmus::inline v0 {
 namespace {
 
-Error capture_is_over() {
-    return {Code::invalid_handle, "the capture has ended already, or was moved from",
-            "record before end(); an instance of the graph is launched with Stream::launch()"};
-}
-
 // Before any lock: a host function must not wait for one, and in a forked child it may never be free.
 Result<void> usable(const detail::Recording* recording, const char* what) {
-    if (recording == nullptr) return capture_is_over();
+    if (recording == nullptr) return make_error<errors::recording_into_ended_capture>();
     if (recording->device->bars(rules::PublicCall::append_to_capture))
         return recording->device->refusal(rules::PublicCall::append_to_capture, what);
     return {};
@@ -35,36 +31,26 @@ Result<void> usable(const detail::Recording* recording, const char* what) {
 
 // The stream that the capture began on.
 Result<std::shared_ptr<detail::StreamState>> origin_of(detail::Recording* recording) {
-    if (recording == nullptr) return capture_is_over();
+    if (recording == nullptr) return make_error<errors::recording_into_ended_capture>();
     const std::lock_guard lock(recording->mutex);
     if (recording->state != detail::Recording::State::open || !recording->branches.front().stream) {
-        return capture_is_over();
+        return make_error<errors::recording_into_ended_capture>();
     }
     return recording->branches.front().stream;
 }
 
 Result<void> takes_part(const detail::Recording* recording, detail::StreamState& stream) {
-    if (recording == nullptr) return capture_is_over();
+    if (recording == nullptr) return make_error<errors::recording_into_ended_capture>();
     if (stream.recording_id() == recording->id) return {};
-    return Error(Code::capture_error, composed("stream {} takes no part in this capture", stream.id),
-                 "let it wait for an event of the capture first: it joins by that");
+    return make_error<errors::stream_outside_of_capture>(stream.id);
 }
 
 // What no part of another graph can be, whether it runs once or by a condition.
 Result<void> refuse_part(const detail::StreamState& stream, const detail::DriverGraph& driver) {
     if (Result<void> well = driver.usable("appending a graph to a capture"); !well) return well;
-    if (driver.device != stream.device) {
-        return Error(Code::wrong_device, "the graph was recorded on another device than this stream's",
-                     "append it on a stream of the device that recorded it");
-    }
-    if (driver.allocates) {
-        return Error(Code::unsupported, "a graph that allocates memory cannot be a part of another one",
-                     "allocate before the captures, or record the work itself in this one");
-    }
-    if (driver.conditional) {  // 801, observed
-        return Error(Code::unsupported, "a graph with loops or branches cannot be a part of another one",
-                     "record the loop or the branch in this capture");
-    }
+    if (driver.device != stream.device) return make_error<errors::appended_graph_of_another_device>();
+    if (driver.allocates) return make_error<errors::appended_graph_allocates>();
+    if (driver.conditional) return make_error<errors::appended_graph_is_conditional>();  // 801, observed
     return {};
 }
 
@@ -94,31 +80,16 @@ Result<void> append_to(detail::StreamState& stream, const detail::GraphState& gr
 // What a body may not hold, drivers find out when the graph is instantiated (1): said here, where it can be mended.
 Result<void> refuse_body(const detail::StreamState& stream, const detail::DriverGraph& body) {
     if (Result<void> part = refuse_part(stream, body); !part) return part;
-    if (!body.closures.empty()) {
-        return Error(Code::unsupported,
-                     "a loop or a branch cannot call host functions: its device decides when it runs",
-                     "call them before or behind it");
-    }
-    if (body.devices.size() > 1) {
-        return Error(Code::unsupported, "a loop or a branch runs on one device, and several take part in the graph",
-                     "record the body on one device's streams");
-    }
+    if (!body.closures.empty()) return make_error<errors::conditional_body_calls_the_host>();
+    if (body.devices.size() > 1) return make_error<errors::conditional_body_of_several_devices>();
     return {};
 }
 
 Result<void> refuse_word(const detail::StreamState& stream, const std::shared_ptr<detail::BufferState>& word) {
-    if (!word || word->bytes < sizeof(std::int32_t)) {
-        return Error(Code::invalid_handle, "the word that decides is empty, moved from or already released",
-                     "give a buffer of at least one element");
-    }
-    if (word->device != stream.device) {
-        return Error(Code::wrong_device, "the word that decides belongs to another device than the stream",
-                     "allocate it on the device that runs the loop or the branch");
-    }
+    if (!word || word->bytes < sizeof(std::int32_t)) return make_error<errors::condition_word_is_empty>();
+    if (word->device != stream.device) return make_error<errors::condition_word_of_another_device>();
     if (word->path == LaunchPath::refuse || !stream.device->reaches(word->kind)) {
-        return Error(Code::not_accessible,
-                     composed("the device cannot read the word that decides: it is {} memory", name(word->kind)),
-                     "use device, pinned or shared memory");
+        return make_error<errors::condition_word_out_of_reach>(name(word->kind));
     }
     return {};
 }
@@ -163,9 +134,7 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
     });
     if (issued) return {};
     if (status.code != Code::unsupported) return std::move(issued).error();
-    return Error(Code::unsupported, composed("{} within a graph: this driver has no conditional nodes", what),
-                 "update the driver to CUDA 12.3 or newer; or launch an instance again from the host, or let kernels "
-                 "return early");
+    return make_error<errors::no_conditional_nodes>(what);
 }
 
 Result<void> Capture::loop_while(const TypedBuffer<std::int32_t>& word, const Graph& body) {
@@ -184,9 +153,7 @@ Result<detail::NodeName> Capture::launch_packed(const Stream* on, const LaunchOp
     if (!stream) return std::move(stream).error();
     if (Result<void> part = takes_part(recording_.get(), **stream); !part) return std::move(part).error();
     if (extent.x == 0 || extent.y == 0 || extent.z == 0) {
-        return Error(Code::invalid_argument,
-                     composed("kernel '{}' was given an empty index space, which makes no node", kernel.name),
-                     "leave it out of the graph, or give it at least one item");
+        return make_error<errors::captured_kernel_without_items>(kernel.name);
     }
     Result<std::uint32_t> at = detail::launch_for_node(**stream, options, kernel, extent, pack, arguments, count);
     if (!at) return std::move(at).error();

@@ -6,6 +6,7 @@
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "graph_dot.hpp"
+#include "graph_errors.hpp"
 #include "graph_state.hpp"
 #include "launch_access.hpp"
 #include "operation.hpp"
@@ -75,13 +76,9 @@ Result<platform::GraphInstanceHandle> DriverGraph::instantiate() {
     if (Result<void> well = usable("instantiating a graph"); !well) return std::move(well).error();
     const std::lock_guard lock(mutex);
     // The driver answers 801: the addresses of a graph's own memory are the graph's, not the instance's.
-    if (allocates && instances > 0) {
-        return Error(Code::in_use, "a graph that allocates memory can have one instance at a time",
-                     "destroy the other instance first, or allocate before the capture");
-    }
+    if (allocates && instances > 0) return make_error<errors::graph_allocates_and_has_instance>();
     if (conditional && instances > 0) {  // 801, observed
-        return Error(Code::in_use, "a graph with loops or branches can have one instance at a time",
-                     "destroy the other instance first, or record the graph once more");
+        return make_error<errors::graph_is_conditional_and_has_instance>();
     }
     platform::GraphInstanceHandle instance = platform::GraphInstanceHandle::none;
     const platform::Status status = device->driver->captures()->instantiate(handle, instance);
@@ -217,9 +214,8 @@ Result<void> open_all(const detail::GraphUses& uses, std::vector<detail::ViewSco
     for (const detail::GraphUses::Entry& entry : uses.entries()) {
         Result<detail::ViewScope> scope = detail::open_for_launch(*entry.held.buffer, entry.held.use);
         if (!scope) {
-            return Error(scope.error().code(),
-                         composed("a buffer of the graph cannot be used now: {}", scope.error().message()),
-                         std::string(scope.error().remedy()));
+            const Error& error = scope.error();
+            return make_error_as<errors::graph_buffer_not_usable>(error.code(), error.message(), error.remedy());
         }
         scopes.push_back(std::move(scope).value());
     }
@@ -249,11 +245,6 @@ bool replay_at_once(detail::StreamState& stream, detail::InstanceState& launched
     status = launched.captures.launch(made.handle, stream.handle);
     if (status.ok()) made.launches.front().last = position;
     return true;
-}
-
-Error instance_on_captured_stream() {
-    return {Code::capture_error, "an instance was to be launched on a stream that is captured, which ends captures",
-            "append the graph itself (Capture::append): it becomes a part of the new one"};
 }
 
 detail::DotOperation drawn(const detail::DriverGraph& graph, const detail::RecordedOperation& operation) {
@@ -311,11 +302,10 @@ Result<void> Stream::launch(const GraphInstance& instance) {
     std::vector<detail::ViewScope> scopes;  // closed with it: who waits for it is not to meet them
     const detail::DriverGraph& graph = *launched.made.from;
     if (std::find(graph.devices.begin(), graph.devices.end(), stream.device) == graph.devices.end()) {
-        return Error(Code::wrong_device, "the graph was recorded on another device than this stream's",
-                     "launch it on a stream of a device that takes part in it");
+        return make_error<errors::launched_graph_of_another_device>();
     }
     if (Result<void> well = graph.usable("launching a graph"); !well) return well;
-    if (stream.recording_id() != 0) return instance_on_captured_stream();
+    if (stream.recording_id() != 0) return make_error<errors::instance_on_captured_stream>();
     if (stream.device->synchronous) {
         if (Result<void> opened = open_all(launched.made.uses, scopes); !opened) return opened;
     }

@@ -3,13 +3,14 @@
 
 #include "composed.hpp"
 #include "device_state.hpp"
+#include "graph_errors.hpp"
 #include "graph_state.hpp"
 #include "kernel_argument.hpp"
+#include "launch_errors.hpp"
 #include "launch_judge.hpp"
 #include "stream_state.hpp"
 
 #include <optional>
-#include <string>
 #include <utility>
 
 namespace isthmus::inline v0 {
@@ -21,43 +22,22 @@ using detail::InstanceOperation;
 using detail::InstanceState;
 using detail::LaunchArgument;
 
-Error node_of_another() {
-    return {Code::invalid_handle, "the node is of another graph than the instance",
-            "take a node that Capture::launch() answered with while the instance's own graph was recorded; after "
-            "update() that is the graph it was updated to"};
-}
-
-Error node_without_name(const KernelInfo& kernel) {
-    return {Code::unsupported,
-            composed("kernel '{}' has a node that the driver did not name when it was recorded", kernel.name),
-            "instantiate the graph that the node was recorded in"};
-}
-
 // What a captured launch refuses, a change refuses too: the graph could do no better.
 Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& kernel, const LaunchArgument* arguments,
                               std::size_t count, const detail::Judgement& judged) {
     if (!judged.staged.empty()) {
-        return Error(Code::not_accessible,
-                     composed("{} would have to be copied around the kernel, and a graph's node does not do that",
-                              detail::argument_text(kernel, judged.staged.front().argument)),
-                     "pass memory that the device reaches");
+        return make_error<errors::node_argument_needs_copies>(
+            detail::argument_text(kernel, judged.staged.front().argument));
     }
     for (std::uint32_t at = 0; at < count; ++at) {
         if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
         const BufferState& buffer = **arguments[at].buffer;
         if (buffer.recorded_in != 0 && buffer.recorded_in != instance.as_of->id) {
-            return Error(Code::not_accessible,
-                         composed("{} is memory of another graph, which exists for its work only",
-                                  detail::argument_text(kernel, at)),
-                         "copy what you need of it into a buffer within the capture");
+            return make_error<errors::node_argument_of_another_graph>(detail::argument_text(kernel, at));
         }
         // The CPU device's launch of the graph opens it as a host view does, and so takes it over.
         if (buffer.path == LaunchPath::attach && !instance.device->synchronous) {
-            return Error(Code::capture_error,
-                         composed("{} is managed memory, which belongs to one side at a time on this machine: a graph "
-                                  "cannot hand it over",
-                                  detail::argument_text(kernel, at)),
-                         "use pinned memory in graphs");
+            return make_error<errors::managed_argument_in_graph>(detail::argument_text(kernel, at));
         }
     }
     return {};
@@ -111,15 +91,15 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     if (instance.device->services.any()) instance.device->services.forget_ended();
     std::vector<detail::RecordedUse> let_go;  // without the lock: the end of a buffer may wait for streams
     const std::lock_guard lock(instance.mutex);
-    if (node.graph != instance.as_of->id || node.operation >= instance.operations.size()) return node_of_another();
+    if (node.graph != instance.as_of->id || node.operation >= instance.operations.size()) {
+        return make_error<errors::node_of_another_graph>();
+    }
     InstanceOperation& operation = instance.operations[node.operation];
     const KernelInfo& kernel = *operation.kernel;
-    if (operation.node == platform::NodeHandle::none) return node_without_name(kernel);
+    if (operation.node == platform::NodeHandle::none) return make_error<errors::node_without_name>(kernel.name);
     if (Result<void> well = instance.made.from->usable("setting the arguments of a graph's kernel"); !well) return well;
     if (extent.x == 0 || extent.y == 0 || extent.z == 0) {
-        return Error(Code::invalid_argument,
-                     composed("kernel '{}' was given an empty index space, which no node can have", kernel.name),
-                     "give it at least one item, and let the kernel return where there is nothing to do");
+        return make_error<errors::node_without_items>(kernel.name);
     }
     DeviceState& device = *instance.as_of->device_at(operation.device);
     detail::Judgement judged;

@@ -3,6 +3,7 @@
 
 #include "composed.hpp"
 #include "device_state.hpp"
+#include "graph_errors.hpp"
 #include "graph_state.hpp"
 #include "stream_state.hpp"
 
@@ -72,8 +73,7 @@ Result<GraphUpdate> GraphInstance::update(const Graph& graph) {
     std::vector<std::shared_ptr<detail::DriverGraph>> no_longer_called;
     const std::lock_guard lock(instance.mutex);
     if (wanted.driver->device != instance.made.from->device) {
-        return Error(Code::wrong_device, "the graph was recorded on another device than the instance's",
-                     "instantiate it, and launch that instance on its own device");
+        return make_error<errors::update_to_graph_of_another_device>();
     }
     if (Result<void> well = wanted.driver->usable("updating a graph instance"); !well) return std::move(well).error();
     if (Result<void> well = instance.made.from->usable("updating a graph instance"); !well) {
