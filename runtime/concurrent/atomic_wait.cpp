@@ -1,6 +1,7 @@
 // Waiting for a word in shared memory: by looking, because nothing that a GPU does wakes a thread.
 #include <isthmus/atomic_wait.hpp>
 
+#include "concurrent_errors.hpp"
 #include "wait_pause.hpp"
 
 #include <chrono>
@@ -13,14 +14,9 @@ Result<void> wait_until_changed(bool (*changed)(const void* state), const void* 
     const Clock::time_point begin = Clock::now();
     const std::chrono::nanoseconds most = wait.timeout.value_or(std::chrono::seconds(60));
     while (!changed(state)) {
-        if (wait.refuse) {
-            return Error(Code::not_ready, "the word still holds what it held", "wait, or ask again later");
-        }
+        if (wait.refuse) return make_error<errors::word_not_changed_yet>();
         const std::chrono::nanoseconds waited = Clock::now() - begin;
-        if (waited >= most) {
-            return Error(Code::timed_out, "the word did not change in time",
-                         "see whether what should change it runs, and waits for nothing that this thread does");
-        }
+        if (waited >= most) return make_error<errors::word_not_changed_in_time>();
         const std::chrono::nanoseconds pause = pause_after(WaitPolicy::adaptive, waited);
         if (pause.count() == 0) {
             std::this_thread::yield();  // there may be no other core for whoever changes it

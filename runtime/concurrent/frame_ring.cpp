@@ -1,7 +1,7 @@
 // RingCore: two rings of slot numbers, and sleeping until the other side has moved.
 #include <isthmus/frame_ring.hpp>
 
-#include "composed.hpp"
+#include "concurrent_errors.hpp"
 #include "device_state.hpp"
 #include "wait_pause.hpp"
 
@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <ctime>
-#include <string>
 
 namespace isthmus::inline v0::detail {
 namespace {
@@ -113,12 +112,11 @@ private:
     std::atomic<int> count_{0};
 };
 
-Error closed() {
-    return {Code::invalid_handle, "the ring of frames is closed", "open another one for further frames"};
-}
-Error nothing(const Wait& wait, const char* what) {
-    if (wait.refuse) return {Code::not_ready, composed("{}, and waiting was ruled out", what), "allow a wait"};
-    return {Code::timed_out, composed("{} before the deadline", what), "allow more time, or more frames in the ring"};
+// Nothing came: because the ring is closed, or within the wait.
+Error nothing(bool closed, const Wait& wait, const char* what) {
+    if (closed) return make_error<errors::frame_ring_is_closed>();
+    if (wait.refuse) return make_error<errors::frame_ring_not_ready>(what);
+    return make_error<errors::frame_ring_timed_out>(what);
 }
 
 }  // namespace
@@ -164,13 +162,12 @@ RingCore::~RingCore() = default;
 Result<RingCore::Taken> RingCore::begin(Wait wait) {
     Parts& parts = *parts_;
     Taken taken{};
-    if (parts.closed.load(std::memory_order_seq_cst)) return closed();
+    if (parts.closed.load(std::memory_order_seq_cst)) return make_error<errors::frame_ring_is_closed>();
     bool found = parts.find(taken);
     if (!found && parts.when_full == WhenFull::drop_newest) {
         parts.dropped.fetch_add(1, std::memory_order_relaxed);
         ++parts.next_frame;
-        return Error(Code::not_ready, "the consumer has all frames, and the newest is dropped",
-                     "go on with the next frame, or make the ring longer");
+        return make_error<errors::newest_frame_dropped>();
     }
     if (!found && !wait.refuse) {
         (void)parts.producer.sleep(wait.timeout.value_or(parts.wait_timeout), [&] {
@@ -178,9 +175,7 @@ Result<RingCore::Taken> RingCore::begin(Wait wait) {
             return found || parts.closed.load(std::memory_order_seq_cst);
         });
     }
-    if (!found) {
-        return parts.closed.load(std::memory_order_seq_cst) ? closed() : nothing(wait, "no buffer came back");
-    }
+    if (!found) return nothing(parts.closed.load(std::memory_order_seq_cst), wait, "no buffer came back");
     taken.frame = parts.next_frame;
     return taken;
 }
@@ -218,7 +213,7 @@ Result<RingCore::Taken> RingCore::take(Wait wait) {
     bool over = false;
     if (!found) over = (wait.refuse ? moved() : parts.consumer.sleep(wait.timeout.value_or(parts.wait_timeout), moved));
     if (found) return taken;
-    return over ? closed() : nothing(wait, "no frame was published");
+    return nothing(over, wait, "no frame was published");
 }
 
 void RingCore::give_back(const Taken& taken) noexcept {
@@ -251,10 +246,8 @@ Result<void> check_ring(const std::size_t* bytes, std::size_t count) noexcept {
     bool equal = count > 0 && bytes[0] > 0;
     for (std::size_t at = 1; at < count; ++at) equal = equal && bytes[at] == bytes[0];
     if (count >= 2 && equal) return {};
-    return Error(Code::invalid_argument,
-                 count < 2 ? "a ring of fewer than two frames was asked for"
-                           : "the frames of a ring are empty, or differ in size",
-                 "give two or more buffers of one size: one is filled while another is used");
+    if (count < 2) return make_error<errors::frame_ring_too_short>();
+    return make_error<errors::frame_ring_sizes>();
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -2,29 +2,19 @@
 #include <isthmus/mailbox.hpp>
 
 #include "buffer_state.hpp"
-#include "composed.hpp"
+#include "concurrent_errors.hpp"
 #include "device_state.hpp"
 #include "service_rules.hpp"
 #include "wait_pause.hpp"
 
 #include <chrono>
 #include <cstring>
-#include <string>
 #include <thread>
 #include <vector>
 
 namespace isthmus::inline v0::detail {
-namespace {
 
 using protocol::RingStatus;
-
-Error broken(std::string_view who) {
-    return {Code::invalid_handle,
-            composed("the mailbox of {} holds a counter or a stamp that cannot be: something wrote over it", who),
-            "look for a kernel or a thread that writes beyond its memory, and make a new mailbox"};
-}
-
-}  // namespace
 
 MailboxCore::MailboxCore(std::shared_ptr<DeviceState> device, ConcurrentScope scope, const MailboxShape& shape)
     : device_(std::move(device)), scope_(std::move(scope)), reply_words_(shape.reply_words), who_("a kernel") {
@@ -34,9 +24,7 @@ MailboxCore::MailboxCore(std::shared_ptr<DeviceState> device, ConcurrentScope sc
 Result<MemoryKind> MailboxCore::kind_for(const Device& device, std::uint32_t capacity) {
     constexpr std::uint32_t most = 1u << 20;
     if (capacity == 0 || capacity > most || (capacity & (capacity - 1)) != 0) {
-        return Error(Code::invalid_argument,
-                     composed("a mailbox for {} messages; it has to be a power of two, at most 2^20", capacity),
-                     "take the next power of two");
+        return make_error<errors::mailbox_capacity>(capacity);
     }
     return rules::mailbox_memory(device.capabilities()).kind;
 }
@@ -52,13 +40,13 @@ Result<MailboxCore> MailboxCore::open(Device& device, const std::shared_ptr<Buff
 
 Result<bool> MailboxCore::try_send(const std::uint32_t* words) {
     const RingStatus status = client_->try_send(words);
-    if (status == RingStatus::broken) return broken(who_);
+    if (status == RingStatus::broken) return make_error<errors::mailbox_is_broken>(who_);
     return status == RingStatus::done;
 }
 
 Result<bool> MailboxCore::try_receive(std::uint32_t* words) {
     const RingStatus status = client_->try_receive(words);
-    if (status == RingStatus::broken) return broken(who_);
+    if (status == RingStatus::broken) return make_error<errors::mailbox_is_broken>(who_);
     return status == RingStatus::done;
 }
 
@@ -80,17 +68,11 @@ Result<void> MailboxCore::until(Try attempt, const Wait& wait, std::string_view 
         Result<bool> done = attempt();
         if (!done) return std::move(done).error();
         if (*done) return {};
-        if (wait.refuse) {
-            return Error(Code::not_ready, composed("{} {} and waiting was ruled out", what, who_),
-                         "ask again later, or allow a wait");
-        }
+        if (wait.refuse) return make_error<errors::mailbox_not_ready>(what, who_);
         if (looks == 0) begin = Clock::now();
         if (looks % looks_between_clocks != looks_between_clocks - 1) continue;
         const std::chrono::nanoseconds waited = Clock::now() - begin;
-        if (waited >= timeout) {
-            return Error(Code::timed_out, composed("{} {} within {} µs", what, who_, timeout.count() / 1000),
-                         "give a longer timeout if it is meant to take that long, and see that its kernel runs");
-        }
+        if (waited >= timeout) return make_error<errors::mailbox_timed_out>(what, who_, timeout.count() / 1000);
         if (waited >= next_watch) {
             if (device_->bars(rules::PublicCall::wait_for_mailbox))
                 return device_->refusal(rules::PublicCall::wait_for_mailbox);

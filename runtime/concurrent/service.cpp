@@ -2,6 +2,7 @@
 #include <isthmus/service.hpp>
 
 #include "composed.hpp"
+#include "concurrent_errors.hpp"
 #include "device_state.hpp"
 #include "running_services.hpp"
 #include "service_rules.hpp"
@@ -36,16 +37,15 @@ ServiceCore::ServiceCore(std::shared_ptr<DeviceState> device, const Stream& stre
 }
 
 Result<std::unique_ptr<ServiceCore>> ServiceCore::open(Device& device, MailboxCore& mailbox, const KernelInfo& kernel) {
-    const std::string what = composed("a service of kernel '{}'", kernel.name);
-    if (device.state()->bars(rules::PublicCall::start_service))
-        return device.state()->refusal(rules::PublicCall::start_service, what);
+    if (device.state()->bars(rules::PublicCall::start_service)) {
+        return device.state()->refusal(rules::PublicCall::start_service,
+                                       composed("a service of kernel '{}'", kernel.name));
+    }
     if (const AccessAnswer answer = rules::persistent_kernel(device.capabilities()); !answer) {
-        return Error(Code::unsupported, composed("{} cannot run on {}: {}", what, device.name(), answer.reason),
-                     std::string(answer.remedy));
+        return make_error<errors::service_not_possible>(kernel.name, device.name(), answer.reason, answer.remedy);
     }
     if (mailbox.device() != device.state()) {
-        return Error(Code::wrong_device, composed("{} was given a mailbox of another device", what),
-                     "create the mailbox on the device that the service runs on");
+        return make_error<errors::service_with_mailbox_of_another_device>(kernel.name);
     }
     if (Result<void> loaded = prepare(device, kernel); !loaded) return std::move(loaded).error();
     Result<Stream> stream = device.create_stream();
@@ -112,14 +112,12 @@ ServiceCore::~ServiceCore() {
 // Has the kernel ended, or failed?
 Result<void> ServiceCore::watch(void* self) {
     ServiceCore& service = *static_cast<ServiceCore*>(self);
-    const auto ended = [&] {
-        return Error(Code::invalid_handle, composed("the service '{}' has ended", service.kernel_.name),
-                     "start it again; it ends when it is stopped, or when its kernel returns");
-    };
-    if (service.registered_ == 0) return ended();
-    StreamState& stream = *service.stream_.state();
-    if (Result<std::uint64_t> asked = stream.poll(); !asked) return std::move(asked).error();
-    return stream.reached(service.position_) ? Result<void>(ended()) : Result<void>();
+    if (service.registered_ != 0) {
+        StreamState& stream = *service.stream_.state();
+        if (Result<std::uint64_t> asked = stream.poll(); !asked) return std::move(asked).error();
+        if (!stream.reached(service.position_)) return {};
+    }
+    return make_error<errors::service_has_ended>(service.kernel_.name);
 }
 
 void ServiceCore::unregister() {
@@ -143,8 +141,8 @@ Result<void> ServiceCore::wait_for_end(const Wait& wait) {
         if (Result<std::uint64_t> asked = stream.poll(); !asked) return std::move(asked).error();
         if (stream.reached(position_)) return {};  // it returned of its own accord
         waited = Clock::now() - begin;
-        if (wait.refuse) return Error(Code::not_ready, "the service is told to stop and still runs", "stop it again");
-        if (waited >= timeout) return Error(Code::timed_out, "its kernel has not ended in time");
+        if (wait.refuse) return make_error<errors::service_still_runs>();
+        if (waited >= timeout) return make_error<errors::service_not_ended_in_time>();
         const std::chrono::nanoseconds pause = pause_after(device_->config->wait_policy, waited);
         if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, timeout - waited));
     }
@@ -168,19 +166,12 @@ Result<void> ServiceCore::stop(const Wait& wait) {
         const bool broken = ended && mailbox_.protocol().state() == ServiceState::broken;
         unregister();
         if (!broken) return ended;
-        return Error(Code::invalid_handle,
-                     composed("kernel '{}' of a service ended before it was stopped: it found a counter or a stamp in "
-                              "its mailbox that cannot be",
-                              kernel_.name),
-                     "look for a kernel or a thread that writes beyond its memory, and make a new mailbox");
+        return make_error<errors::service_found_mailbox_broken>(kernel_.name);
     }
     if (ended.code() != Code::timed_out) return ended;
     abandoned_ = true;
     mailbox_.command(ServiceCommand::abandon);
-    return Error(Code::timed_out,
-                 composed("kernel '{}' of a service has not ended though it was told to: {}", kernel_.name,
-                          ended.error().message()),
-                 "stop it again with a longer wait; a kernel that looks at its mailbox no more ends with the process");
+    return make_error<errors::service_does_not_end>(kernel_.name, ended.error().message());
 }
 
 }  // namespace detail

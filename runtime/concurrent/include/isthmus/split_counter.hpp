@@ -16,6 +16,10 @@
 #include <utility>
 
 namespace isthmus::inline v0 {
+namespace detail {
+ISTHMUS_API Error counter_without_slots();
+ISTHMUS_API Error no_such_counter_slot();
+}  // namespace detail
 
 // For one device; with several, make one for each and add up. Movable. The host's lane is ordinary memory, so that the
 // host adds at any time, also while kernels run on machines whose CPU may not touch shared memory then (89=0).
@@ -24,9 +28,7 @@ public:
     // All slots 0. Errors: as Device::allocate_shared and Buffer::write_on_host; invalid_argument (no slots).
     static Result<SplitCounter> make(Device& device, std::size_t slots = 1) {
         constexpr std::size_t per_line = sizeof(Line) / sizeof(detail::CounterCell);
-        if (slots == 0) {
-            return Error(Code::invalid_argument, "a split counter of no slots was asked for", "ask for at least one");
-        }
+        if (slots == 0) return detail::counter_without_slots();
         SplitCounter made;
         made.slots_ = slots;
         const std::size_t lines = (slots - 1) / per_line + 1;
@@ -53,9 +55,7 @@ public:
     // for which it waits. Meanwhile launches that are given the counter are refused (in_use), as by any host view.
     // Errors: as Buffer::read_on_host; invalid_argument (no such slot).
     Result<std::uint64_t> read(std::size_t slot = 0, Wait wait = {}) const {
-        if (slot >= slots_) {
-            return Error(Code::invalid_argument, "the split counter has no such slot", "ask for a slot below size()");
-        }
+        if (slot >= slots_) return detail::no_such_counter_slot();
         auto cells = device_.read_on_host(wait);
         if (!cells) return std::move(cells).error();
         return (*cells)[slot].count + cell(slot).load(std::memory_order_relaxed);
