@@ -205,8 +205,12 @@ TEST(Conditional, TheWordBelongsToTheDeviceAndIsThere) {  // keeps S14
         if (device.is_cpu()) return;
         Device& cpu = *runtime().device(runtime().device_count() - 1).value();
         Buffer<std::int32_t> elsewhere = holding(cpu, 0);
+        Buffer<std::int32_t> on_host = device.allocate<std::int32_t>(1, MemoryKind::host).value();
         Capture again = scene.stream.begin_capture().value();
         EXPECT_TRUE(refused_as(again.run_if(elsewhere, inside), Code::wrong_device));
+        if (!device.capabilities().has(Feature::pageable_access)) {
+            EXPECT_TRUE(refused_as(again.run_if(on_host, inside), Code::not_accessible));
+        }
         EXPECT_TRUE(worked(again.end()));
     });
 }

@@ -306,6 +306,20 @@ TEST(Graphs, BelongToTheDeviceThatRecordedThem) {
     EXPECT_TRUE(worked(stream.launch(instance)));
 }
 
+// keeps S15
+TEST(Graphs, ArePartsOfGraphsOfTheirDevice) {
+    if (runtime().device_count() < 2) GTEST_SKIP() << "no GPU";
+    Stream cpu = runtime().cpu().create_stream().value();
+    Capture recorded = cpu.begin_capture().value();
+    const Graph graph = recorded.end().value();
+    on_every_device([&](Device& device, Stream stream) {
+        Capture capture = stream.begin_capture().value();
+        const auto appended = capture.append(graph);
+        EXPECT_TRUE(device.is_cpu() ? worked(appended) : refused_as(appended, Code::wrong_device));
+        EXPECT_TRUE(worked(capture.end()));
+    });
+}
+
 // keeps K13
 TEST(Graphs, AllocationInACaptureIsTheGraphsOrRefusedAndTheCaptureGoesOn) {
     on_every_device([](Device& device, Stream stream) {

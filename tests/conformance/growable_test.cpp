@@ -290,6 +290,38 @@ TEST(Growable, OtherDevicesUseItWhereTheyWereLetIn) {
     });
 }
 
+TEST(Growable, DevicesOfAnotherRuntimeAreNotLetIn) {
+    Runtime second = Runtime::open().value();
+    on_every_growing_device([&](Device& device) {
+        const Device* const theirs = second.device(device.index()).value();
+        EXPECT_TRUE(refused_as(Numbers::make(device, 1, {.also = {theirs}}), Code::wrong_device));
+        EXPECT_TRUE(refused_as(Numbers::make(device, 1, {.also = {nullptr}}), Code::invalid_argument));
+    });
+}
+
+// keeps V11
+TEST(Growable, HostMemoryIsForDevicesThatReachIt) {
+    for (const Device& other : all_devices()) {
+        if (other.is_cpu()) continue;
+        const auto made = Numbers::make(runtime().cpu(), 1, {.also = {&other}});
+        const bool reaches = other.capabilities().has(Feature::pageable_access);
+        EXPECT_TRUE(reaches ? worked(made) : refused_as(made, Code::unsupported)) << other.name();
+    }
+}
+
+// keeps V11
+TEST(Growable, IsNotTrimmedUnderAnOpenView) {
+    Numbers buffer = Numbers::make(runtime().cpu(), 4 * granule).value();
+    buffer.resize(granule).value();
+    buffer.resize(2 * granule).value();
+    buffer.resize(1).value();  // the second handle is unused
+    {
+        const auto view = buffer.read_on_host().value();
+        EXPECT_TRUE(refused_as(buffer.trim(), Code::in_use));
+    }
+    EXPECT_TRUE(worked(buffer.trim()));
+}
+
 // keeps V11, R5: it is a buffer to everything that takes one
 TEST(Growable, IsABufferToCopiesAndOutlivesItsHandleThere) {
     on_every_growing_device([](Device& device) {

@@ -82,6 +82,9 @@ TEST(Launch, ConflictingViewsAndUsesExcludeEachOther) {  // keeps G9
         Buffer<std::int32_t> buffer = device.allocate_shared<std::int32_t>(64).value();
         auto view = buffer.write_on_host().value();
         EXPECT_TRUE(refused_as(device.stream().launch(add_one, 64, buffer), Code::in_use));
+        const auto told = device.stream().explain({}, add_one, 64, buffer);
+        ASSERT_TRUE(told.refusal.has_value());
+        EXPECT_EQ(told.refusal->code(), Code::in_use);
         EXPECT_TRUE(refused_as(buffer.read_on_host(), Code::in_use));
         auto gone = std::move(view);
         { auto closes = std::move(gone); }

@@ -118,6 +118,16 @@ TEST_F(Multicast, WhoTakesNoPartIsRefusedWithTheReasonAndNoDriverCall) {
     });
 }
 
+TEST_F(Multicast, DevicesOfAnotherRuntimeAreNotAdded) {
+    const Devices devices = taking_part();
+    if (devices.size() < 2) GTEST_SKIP() << "fewer than two devices take part";
+    Runtime second = Runtime::open().value();
+    MulticastGroup group = MulticastGroup::create(*devices[0], 2, 1).value();
+    EXPECT_TRUE(refused_as(group.add(*second.device(devices[0]->index()).value()), Code::wrong_device));
+    EXPECT_EQ(group.added(), 0u);
+    EXPECT_TRUE(worked(group.add(*devices[0])));
+}
+
 // keeps V14: what comes before all devices were added never reaches the driver, which would wait there
 TEST_F(Multicast, NothingIsBoundOrMappedBeforeAllDevicesWereAdded) {
     on_every_team([](const Devices& all) {

@@ -365,6 +365,7 @@ TEST_F(Services, AKernelThatDoesNotEndIsNamedAndStoppedWhenItDoes) {
         Answering service = Answering::start(device, hang_until, flag).value();
         {
             const Raise raise{raised.data()};
+            EXPECT_TRUE(refused_as(service.stop(Wait::never()), Code::not_ready));
             const Result<void> stopped = service.stop(Wait::at_most(std::chrono::milliseconds(5)));
             EXPECT_TRUE(refused_as(stopped, Code::timed_out));
             if (stopped.code() == Code::timed_out) {

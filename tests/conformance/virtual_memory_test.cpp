@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <fcntl.h>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -19,7 +20,7 @@ constexpr LaunchOptions checked{.mode = LaunchMode::checked};
 template <class Body>
 void on_every_mapping_device(Body body) {
     on_every_device([&](Device& device) {
-        if (maps_memory(device)) body(device);
+        if (maps_memory(device)) play_on(device, body);
     });
 }
 
@@ -387,6 +388,57 @@ TEST(VirtualMemory, WhileACaptureIsOpenNothingIsMappedHereAndNothingIsUnmapped) 
         EXPECT_TRUE(unless_fault(scene.reservation.mapped_bytes() == 2 * scene.granule));
         EXPECT_TRUE(worked(capture.end()));
         EXPECT_TRUE(unless_fault(scene.reservation.mapped_bytes() == scene.granule));
+    });
+}
+
+// keeps K10, K13: the graph of another thread's capture may be about to use the memory
+TEST(VirtualMemory, WhileAnotherThreadCapturesMemoryIsMappedAndNoneIsUnmapped) {
+    on_every_mapping_device([](Device& device, Stream stream) {
+        MappedGranule scene(device);
+        Capture capture = stream.begin_capture().value();
+        Thread([&] {
+            EXPECT_TRUE(worked(scene.reservation.map(scene.granule, scene.memory)));
+            EXPECT_TRUE(refused_as(scene.mapping.unmap(), Code::capture_error));
+        }).join();
+        EXPECT_TRUE(worked(capture.end()));
+        EXPECT_TRUE(worked(scene.mapping.unmap()));
+    });
+}
+
+// keeps V6, K18
+TEST(VirtualMemory, WhatBelongsToAnotherRuntimeIsRefused) {
+    Runtime second = Runtime::open().value();
+    on_every_mapping_device([&](Device& device) {
+        const Device& theirs = *second.device(device.index()).value();
+        MappedGranule scene(device);
+        const PhysicalMemory memory = PhysicalMemory::create(theirs, scene.granule).value();
+        EXPECT_TRUE(refused_as(scene.reservation.map(scene.granule, memory), Code::wrong_device));
+        EXPECT_TRUE(refused_as(scene.mapping.set_access({&theirs}), Code::wrong_device));
+        EXPECT_TRUE(refused_as(scene.mapping.query_access(theirs), Code::wrong_device));
+        EXPECT_EQ(scene.mapping.access(theirs), RangeAccess::none);
+    });
+}
+
+TEST(VirtualMemory, MemoryThatWasMovedFromIsRefused) {
+    on_every_mapping_device([](Device& device) {
+        PhysicalMemory memory = PhysicalMemory::create(device, 1).value();
+        const PhysicalMemory moved = std::move(memory);
+        EXPECT_TRUE(refused_as(memory.properties(), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(memory.export_posix_fd(), Code::invalid_handle));
+        EXPECT_TRUE(worked(moved.properties()));
+    });
+}
+
+// keeps V4
+TEST(VirtualMemory, ADescriptorOfSomethingElseIsNoMemory) {
+    on_every_mapping_device([](Device& device) {
+        if (!device.capabilities().has(Feature::export_posix_fd)) return;
+        const std::size_t granule = isthmus::memory_granularity(device).value().minimum_bytes;
+        const FileDescriptor file(open("/dev/null", O_RDWR | O_CLOEXEC));
+        const auto imported = PhysicalMemory::import_posix_fd(device, file, granule);
+        ASSERT_TRUE(refused_as(imported, Code::invalid_argument));
+        EXPECT_NE(imported.error().message().find("no memory of this driver"), std::string_view::npos);
+        EXPECT_FALSE(imported.error().call().empty());
     });
 }
 

@@ -1,6 +1,8 @@
 // The ledger by itself: identities, addresses, and wrong releases told apart.
 #include "ledger.hpp"
 
+#include <isthmus/allocator.hpp>
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -39,6 +41,13 @@ struct Ledgers : testing::Test {
         return block;
     }
 };
+
+TEST(Allocators, AnEmptyHandleIsRefused) {
+    const isthmus::Allocator empty;
+    EXPECT_EQ(empty.allocate({.bytes = 16}).code(), Code::invalid_handle);
+    EXPECT_EQ(empty.release(device_block(0x10000, 0x1000)).code(), Code::invalid_handle);
+    EXPECT_TRUE(empty.release({}).ok()) << "nothing to give back";
+}
 
 TEST_F(Ledgers, AReleaseThatIsWrongIsToldApartAndChangesNothing) {  // keeps K8
     const MemoryBlock block = entered(device_block(0x10000, 0x1000));
