@@ -183,7 +183,7 @@ inline constexpr auto imported_memory_unknown =
     error_entry("I039", Code::invalid_argument,
                 "importing memory was refused: the handle is none of this driver's, or its exporter gave the memory up ({reason})",
                 "send what export_memory() gave to a process on the same driver, and keep the exporter's buffer");
-inline constexpr auto imported_memory_of_another_device =
+inline constexpr auto imported_handle_of_another_device =
     error_entry("I040", Code::invalid_argument,
                 "importing memory was refused: the handle is not for memory of the device that its descriptor names",
                 "send the file descriptor and the bytes of the same export_memory()");

@@ -165,7 +165,7 @@ Result<void> check_owner(PhysicalState& memory, SharingRung rung) {
     const bool fits = told.place.where == MemoryPlace::Where::device &&
                       (rung == SharingRung::fabric || told.place.id == device.driver->facts().ordinal);
     if (fits) return {};
-    return make_error<errors::imported_memory_of_another_device>();
+    return make_error<errors::imported_handle_of_another_device>();
 }
 
 }  // namespace
