@@ -1,6 +1,7 @@
 // The public doors of channels and listeners.
 #include <isthmus/channel.hpp>
 
+#include "channel_errors.hpp"
 #include "channel_place.hpp"
 #include "channel_state.hpp"
 #include "open_greetings.hpp"
@@ -35,10 +36,7 @@ public:
 
     // true: take() has an answer.
     Result<bool> wait(std::chrono::nanoseconds timeout) {
-        if (forked()) {
-            return Error(Code::forked, "a listener was used in a child of the process that opened it",
-                         "open one in the child, in a directory of its own");
-        }
+        if (forked()) return make_error<errors::listener_in_forked_child>();
         if (next_) return true;
         Result<std::optional<OpenGreetings::Outcome>> outcome = greetings_.next(after(timeout), options_);
         if (!outcome) return std::move(outcome).error();
@@ -89,14 +87,6 @@ Result<Listener> ChannelAccess::listen(const std::string& directory, const Chann
 
 }  // namespace detail
 
-namespace {
-
-Error moved_from() {
-    return {Code::invalid_handle, "a channel or a listener was used that was moved from", "the object it was moved to"};
-}
-
-}  // namespace
-
 Channel::Channel(std::unique_ptr<detail::ChannelState> state) noexcept : state_(std::move(state)) {}
 Channel::Channel(Channel&&) noexcept = default;
 Channel& Channel::operator=(Channel&&) noexcept = default;
@@ -112,19 +102,24 @@ ChannelQuota Channel::peer_quota() const noexcept {
     return state_ ? state_->peer_quota() : ChannelQuota{0, 0, 0};
 }
 Result<void> Channel::send(std::uint32_t kind, std::span<const std::byte> bytes, std::span<const int> fds) {
-    return state_ ? state_->send(kind, bytes, fds) : Result<void>(moved_from());
+    if (!state_) return make_error<errors::channel_moved_from>();
+    return state_->send(kind, bytes, fds);
 }
 Result<void> Channel::wait_received() {
-    return state_ ? state_->wait_received() : Result<void>(moved_from());
+    if (!state_) return make_error<errors::channel_moved_from>();
+    return state_->wait_received();
 }
 Result<bool> Channel::wait_received(std::chrono::nanoseconds timeout) {
-    return state_ ? state_->wait_received(timeout) : Result<bool>(moved_from());
+    if (!state_) return make_error<errors::channel_moved_from>();
+    return state_->wait_received(timeout);
 }
 Result<ChannelMessage> Channel::receive() {
-    return state_ ? state_->receive() : Result<ChannelMessage>(moved_from());
+    if (!state_) return make_error<errors::channel_moved_from>();
+    return state_->receive();
 }
 Result<bool> Channel::wait_for_message(std::chrono::nanoseconds timeout) {
-    return state_ ? state_->wait_for_message(timeout) : Result<bool>(moved_from());
+    if (!state_) return make_error<errors::channel_moved_from>();
+    return state_->wait_for_message(timeout);
 }
 int Channel::descriptor() const noexcept {
     return state_ ? state_->descriptor() : -1;
@@ -142,15 +137,13 @@ Result<Listener> Listener::create(const std::string& directory, const ChannelOpt
     return detail::ChannelAccess::listen(directory, options, platform::os::ProcessCalls::real());
 }
 Result<bool> Listener::wait_for_connection(std::chrono::nanoseconds timeout) {
-    return state_ ? state_->wait(timeout) : Result<bool>(moved_from());
+    if (!state_) return make_error<errors::channel_moved_from>();
+    return state_->wait(timeout);
 }
 Result<Channel> Listener::accept() {
     Result<bool> there = wait_for_connection(state_ ? state_->options().step_timeout : std::chrono::nanoseconds(0));
     if (!there) return std::move(there).error();
-    if (!*there) {
-        return Error(Code::timed_out, "nobody connected to a listener in time",
-                     "wait_for_connection(), or a larger ChannelOptions::step_timeout");
-    }
+    if (!*there) return make_error<errors::nobody_connected>();
     Result<std::unique_ptr<detail::ChannelState>> channel = state_->take();
     if (!channel) return std::move(channel).error();
     return Channel(std::move(channel).value());

@@ -1,7 +1,7 @@
 // The system calls of a connected socket. Whatever arrives is owned before it is judged.
 #include "channel_link.hpp"
 
-#include "composed.hpp"
+#include "channel_errors.hpp"
 #include "system_words.hpp"
 
 #include <fcntl.h>
@@ -66,6 +66,26 @@ bool socket_option(int socket, int option, T& value, const platform::os::Process
     return calls.getsockopt(socket, SOL_SOCKET, option, &value, &bytes) == 0 && bytes == sizeof(value);
 }
 
+Error failure_of(int error, std::string_view what) {
+    const std::string reason = system_words(error);
+    switch (error) {
+        case EPIPE:
+        case ECONNRESET:
+        case ECONNREFUSED:
+        case ENOTCONN: return make_error<errors::channel_peer_lost>(what, reason);
+        case EMFILE:
+        case ENFILE:
+        case ETOOMANYREFS:
+        case EMSGSIZE: return make_error<errors::channel_system_limit>(what, reason);
+        case EPERM:
+        case EACCES: return make_error<errors::channel_not_permitted>(what, reason);
+        case ENOMEM:
+        case ENOBUFS: return make_error<errors::channel_out_of_memory>(what, reason);
+        case ENOSYS: return make_error<errors::channel_unsupported>(what, reason);
+        default: return make_error<errors::channel_system_error>(what, reason);
+    }
+}
+
 }  // namespace
 
 ChannelDeadline after(std::chrono::nanoseconds timeout) noexcept {
@@ -73,42 +93,8 @@ ChannelDeadline after(std::chrono::nanoseconds timeout) noexcept {
     return timeout > ChannelDeadline::max() - now ? ChannelDeadline::max() : now + timeout;
 }
 
-Error channel_error(const char* call, int error, const std::string& what) {
-    Code code = Code::system_error;
-    std::string remedy = "see the error of the system";
-    switch (error) {
-        case EPIPE:
-        case ECONNRESET:
-        case ECONNREFUSED:
-        case ENOTCONN:
-            code = Code::peer_lost;
-            remedy = "start the other process again, and connect anew";
-            break;
-        case EMFILE:
-        case ENFILE:
-        case ETOOMANYREFS:
-        case EMSGSIZE:
-            code = Code::system_limit;
-            remedy =
-                "close descriptors, receive what is on its way, or raise the limit (ulimit -n; net.core.wmem_default)";
-            break;
-        case EPERM:
-        case EACCES:
-            code = Code::not_permitted;
-            remedy = "a directory and processes of one user";
-            break;
-        case ENOMEM:
-        case ENOBUFS:
-            code = Code::out_of_memory;
-            remedy = "release memory";
-            break;
-        case ENOSYS:
-            code = Code::unsupported;
-            remedy = "a kernel that has it";
-            break;
-        default: break;
-    }
-    return Error(code, composed("{}: {}", what, system_words(error)), std::move(remedy)).from_call(call, error);
+Error channel_error(const char* call, int error, std::string_view what) {
+    return failure_of(error, what).from_call(call, error);
 }
 
 Result<bool> wait_for_sockets(std::span<pollfd> sockets, ChannelDeadline deadline,
@@ -143,10 +129,7 @@ Result<void> random_bytes(std::span<std::byte> bytes, const platform::os::Proces
 }
 
 Result<ChannelLink> ChannelLink::over(FileDescriptor socket, const platform::os::ProcessCalls& calls) {
-    const auto refused = [](const std::string& why) {
-        return Error(Code::invalid_argument, composed("a channel over a descriptor was refused: {}", why),
-                     "one end of make_channel_pair(), or a connected SOCK_SEQPACKET socket of the UNIX domain");
-    };
+    const auto refused = [](const char* reason) { return make_error<errors::channel_socket_refused>(reason); };
     if (!socket) return refused("it is none");
     int domain = 0;
     int type = 0;
@@ -229,9 +212,7 @@ Result<bool> ChannelLink::put(std::span<const std::byte> header, std::span<const
         if (error == EINTR) continue;
         if (error == EAGAIN) return false;
         if (error == EBADF) {
-            return Error(Code::invalid_argument, "a message was refused: one of its descriptors is not open",
-                         "descriptors that are open until send() returns")
-                .from_call("sendmsg", error);
+            return make_error<errors::message_descriptor_not_open>().from_call("sendmsg", error);
         }
         return channel_error("sendmsg", error, "sending to another process");
     }

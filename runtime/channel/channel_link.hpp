@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 namespace isthmus::inline v0::detail {
@@ -19,7 +19,7 @@ using ChannelDeadline = std::chrono::steady_clock::time_point;
 ChannelDeadline after(std::chrono::nanoseconds timeout) noexcept;  // far away where that overflows
 
 // The error of a system call, with the codes of channels. `what`: what was tried.
-Error channel_error(const char* call, int error, const std::string& what);
+Error channel_error(const char* call, int error, std::string_view what);
 
 // Waits until one of `events` (POLLIN, POLLOUT) can be done, or the peer is gone; false: the deadline passed. A
 // deadline that has passed looks once.

@@ -2,6 +2,7 @@
 // walked twice, and none is too long for a socket's address.
 #include "channel_place.hpp"
 
+#include "channel_errors.hpp"
 #include "channel_link.hpp"
 #include "composed.hpp"
 
@@ -36,18 +37,13 @@ void pause_1ms(const platform::os::ProcessCalls& calls) noexcept {
     calls.wait(nullptr, 0, &time);
 }
 
-Error refused(const std::string& directory, const std::string& why) {
-    return {Code::not_permitted, composed("the directory {} is no place for a channel: {}", directory, why),
-            "a directory of this user's own with mode 0700, such as one in XDG_RUNTIME_DIR"};
-}
-
 // `directory` as without_trailing() left it.
 Result<FileDescriptor> open_directory(const std::string& directory, int flags,
                                       const platform::os::ProcessCalls& calls) {
     FileDescriptor opened(calls.open(directory.c_str(), flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (opened) return opened;
     const int error = errno;
-    if (error == ELOOP || error == ENOTDIR) return refused(directory, "it is a symbolic link, or no directory");
+    if (error == ELOOP || error == ENOTDIR) return make_error<errors::channel_directory_is_a_link>(directory);
     return channel_error("open", error, composed("the directory {} could not be opened", directory));
 }
 
@@ -61,7 +57,7 @@ Result<void> check_owner(const std::string& directory, uid_t owner, int socket,
         return channel_error("getsockopt(SO_PEERCRED)", errno, "the system does not say who is at the other end");
     }
     if (peer.uid == owner) return {};
-    return refused(directory, composed("it belongs to user {}, and user {} listens there", owner, peer.uid));
+    return make_error<errors::channel_directory_not_of_its_listener>(directory, owner, peer.uid);
 }
 
 bool locked(int directory, const platform::os::ProcessCalls& calls) noexcept {
@@ -72,21 +68,11 @@ Result<void> check_owned(int directory, const std::string& name, const platform:
     struct stat facts {};
     if (calls.fstat(directory, &facts) != 0)
         return channel_error("fstat", errno, composed("{} could not be checked", name));
-    if (facts.st_uid != calls.geteuid()) return refused(name, composed("it belongs to user {}", facts.st_uid));
-    if ((facts.st_mode & 077) != 0) return refused(name, "others may enter it");
+    if (facts.st_uid != calls.geteuid()) {
+        return make_error<errors::channel_directory_of_another_user>(name, facts.st_uid);
+    }
+    if ((facts.st_mode & 077) != 0) return make_error<errors::channel_directory_open_to_others>(name);
     return {};
-}
-
-Error nobody_listens(const std::string& directory) {
-    return {Code::peer_lost, composed("nobody listens in the directory {}", directory),
-            "start the other process first, and connect again"};
-}
-
-Error not_ours(const std::string& directory, const std::string& what) {
-    return {Code::not_permitted,
-            composed("the directory {} is no place for a channel: its entry '{}' {}, and was left as it is", directory,
-                     place_name, what),
-            "move that entry away, or name another directory"};
 }
 
 // Whether the name in a locked directory is a dead listener's: a socket of this user that refuses connections. true:
@@ -101,8 +87,10 @@ Result<bool> has_dead_name(int at, const std::string& directory, const platform:
     struct stat facts {};
     if (calls.fstat(name.get(), &facts) != 0)
         return channel_error("fstat", errno, composed("{} could not be checked", directory));
-    if (!S_ISSOCK(facts.st_mode)) return not_ours(directory, "is no socket");
-    if (facts.st_uid != calls.geteuid()) return not_ours(directory, composed("belongs to user {}", facts.st_uid));
+    if (!S_ISSOCK(facts.st_mode)) return make_error<errors::listener_entry_no_socket>(directory, place_name);
+    if (facts.st_uid != calls.geteuid()) {
+        return make_error<errors::listener_entry_of_another_user>(directory, place_name, facts.st_uid);
+    }
     const FileDescriptor socket(calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) return channel_error("socket", errno, "a listener's name could not be checked");
     const sockaddr_un address = address_of(path_of(name.get()));
@@ -113,8 +101,7 @@ Result<bool> has_dead_name(int at, const std::string& directory, const platform:
         if (error == EAGAIN || error == EPROTOTYPE) break;  // its queue is full, or it is a socket of another kind
         return channel_error("connect", error, composed("the listener's name in {} could not be checked", directory));
     }
-    return Error(Code::in_use, composed("another program listens at '{}' in the directory {}", place_name, directory),
-                 "a directory for each listener, or end the other program");
+    return make_error<errors::listener_entry_in_use>(place_name, directory);
 }
 
 // The name, where its listener is dead. A listener that is just beginning holds the lock.
@@ -144,9 +131,7 @@ std::string without_trailing(std::string path) {
 }
 
 Result<ListenerPlace> ListenerPlace::take(const std::string& asked, const platform::os::ProcessCalls& calls) {
-    if (asked.empty()) {
-        return Error(Code::invalid_argument, "a listener was asked for without a directory", "name a directory");
-    }
+    if (asked.empty()) return make_error<errors::listener_without_directory>();
     const std::string directory = without_trailing(asked);
     if (calls.mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
         return channel_error("mkdir", errno, composed("the directory {} could not be made", directory));
@@ -161,9 +146,7 @@ Result<ListenerPlace> ListenerPlace::take(const std::string& asked, const platfo
             return channel_error("flock", errno, composed("the directory {} could not be locked", directory));
         }
         if (tries == lock_tries) {
-            return Error(Code::in_use, composed("another listener lives in the directory {}", directory),
-                         "a directory for each listener, or end the other one")
-                .from_call("flock", EWOULDBLOCK);
+            return make_error<errors::listener_directory_in_use>(directory).from_call("flock", EWOULDBLOCK);
         }
         pause_1ms(calls);
     }
@@ -200,21 +183,22 @@ Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::n
     const std::string directory = without_trailing(asked);
     Result<FileDescriptor> opened = open_directory(directory, O_PATH, calls);
     if (!opened) {
-        return opened.error().driver_code() == ENOENT ? nobody_listens(directory) : std::move(opened).error();
+        if (opened.error().driver_code() == ENOENT) return make_error<errors::nobody_listens>(directory);
+        return std::move(opened).error();
     }
     struct stat facts {};
     if (calls.fstat(opened->get(), &facts) != 0)
         return channel_error("fstat", errno, composed("{} could not be checked", directory));
-    if ((facts.st_mode & 022) != 0) return refused(directory, "others may write into it");
+    if ((facts.st_mode & 022) != 0) return make_error<errors::channel_directory_writable_by_others>(directory);
     const uid_t owner = facts.st_uid;
     const FileDescriptor name(calls.openat(opened->get(), place_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!name) {
-        if (errno == ENOENT) return nobody_listens(directory);
+        if (errno == ENOENT) return make_error<errors::nobody_listens>(directory);
         return channel_error("openat", errno, composed("the listener in {} could not be reached", directory));
     }
     if (calls.fstat(name.get(), &facts) != 0)
         return channel_error("fstat", errno, composed("{} could not be checked", directory));
-    if (!S_ISSOCK(facts.st_mode)) return refused(directory, composed("{}{}' is no socket", "its entry '", place_name));
+    if (!S_ISSOCK(facts.st_mode)) return make_error<errors::channel_entry_no_socket>(directory, place_name);
     FileDescriptor socket(calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) return channel_error("socket", errno, "a channel could not be made");
     const sockaddr_un address = address_of(path_of(name.get()));
@@ -223,15 +207,14 @@ Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::n
         const int error = errno;
         if (error == ECONNREFUSED) {
             remove_dead_name(opened->get(), calls);
-            return nobody_listens(directory);
+            return make_error<errors::nobody_listens>(directory);
         }
         if (error != EAGAIN && error != EINTR) {
             return channel_error("connect", error, composed("the listener in {} could not be reached", directory));
         }
         // As many wait to be accepted as the listener has room for.
         if (std::chrono::steady_clock::now() >= deadline) {
-            return Error(Code::timed_out, composed("the listener in {} accepted nobody in time", directory),
-                         "ask the other process what it waits for, or give it longer (ChannelOptions::step_timeout)");
+            return make_error<errors::listener_accepts_nobody>(directory);
         }
         pause_1ms(calls);
     }

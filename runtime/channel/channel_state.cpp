@@ -1,7 +1,7 @@
 // Greeting, sending, receiving: each step has one deadline, and whatever is wrong ends the channel.
 #include "channel_state.hpp"
 
-#include "composed.hpp"
+#include "channel_errors.hpp"
 #include "process.hpp"
 
 #include <algorithm>
@@ -14,27 +14,16 @@ namespace {
 
 using rules::ChannelProtocol;
 
-Error lost(const std::string& what) {
-    return {Code::peer_lost, composed("the process at the other end is gone: {}", what),
-            "start it again, and connect anew; what was received before stays valid"};
-}
-
 constexpr const char* greeting_owed = "its half of the handshake";
-
-Error silent(const PeerCredentials& peer, const char* owed) {
-    return {Code::timed_out, composed("pid {} was silent, and the channel is closed: it owed {}", peer.pid, owed),
-            "ask the other process what it waits for, or give it longer (ChannelOptions::step_timeout)"};
-}
 
 }  // namespace
 
 Result<void> check(const ChannelOptions& options) {
     if (!rules::within_bounds(options.quota)) {
-        return Error(Code::invalid_argument, "the quota of a channel is out of bounds",
-                     "at most 65536 bytes and 64 descriptors in a message, and 1 to 64 messages");
+        return make_error<errors::channel_quota_out_of_bounds>();
     }
     if (options.step_timeout <= std::chrono::nanoseconds(0)) {
-        return Error(Code::invalid_argument, "the steps of a channel were given no time", "a timeout above zero");
+        return make_error<errors::channel_steps_without_time>();
     }
     return {};
 }
@@ -43,10 +32,7 @@ Result<void> admit(const PeerCredentials& peer, const ChannelOptions& options,
                    const platform::os::ProcessCalls& calls) {
     const bool admitted = options.allow ? options.allow(peer) : peer.uid == calls.geteuid();
     if (admitted) return {};
-    return Error(Code::not_permitted,
-                 composed("a process of user {} (pid {}) is at the other end of a channel, and is not admitted",
-                          peer.uid, peer.pid),
-                 "both processes of one user, or ChannelOptions::allow for this one");
+    return make_error<errors::channel_peer_not_admitted>(peer.uid, peer.pid);
 }
 
 ChannelState::ChannelState(ChannelLink link, ChannelProtocol protocol, const ChannelOptions& options)
@@ -107,21 +93,16 @@ Result<ChannelState::Greeting> ChannelState::greet_on() {
 }
 
 Error ChannelState::end_silent_greeting() {
-    return end(silent(peer(), greeting_owed), false);
+    return end(make_error<errors::channel_peer_silent>(peer().pid, greeting_owed), false);
 }
 
 Error ChannelState::end_displaced_greeting() {
-    return end(Error(Code::timed_out,
-                     composed("pid {} was given up during its handshake: too many later connections wait for theirs",
-                              peer().pid),
-                     "connect anew; fewer processes that connect at the same time"),
-               false);
+    return end(make_error<errors::channel_handshake_displaced>(peer().pid), false);
 }
 
 Result<void> ChannelState::usable() const {
     if (forks_ != process::generation()) {
-        return Error(Code::forked, "a channel was used in a child of the process that opened it",
-                     "open one in the child: make_channel_pair() before fork(), Channel::over() behind it");
+        return make_error<errors::channel_in_forked_child>();
     }
     return ended_ ? Result<void>(*ended_) : Result<void>();
 }
@@ -139,10 +120,10 @@ Result<bool> ChannelState::pump() {
     if (!taken->has_value()) return false;
     ArrivedFrame frame = std::move(**taken);
     if (frame.at_end) {
-        return end(lost(protocol_.phase() == ChannelProtocol::Phase::greeting
-                            ? "it closed the connection before the handshake was over; it may not admit this user"
-                            : "it ended without a word"),
-                   true);
+        const bool greeting = protocol_.phase() == ChannelProtocol::Phase::greeting;
+        return end(
+            greeting ? make_error<errors::channel_ended_in_handshake>() : make_error<errors::channel_peer_vanished>(),
+            true);
     }
     const rules::ArrivedBytes bytes{std::span<const std::byte>(buffer_).first(frame.bytes), frame.fds.size(),
                                     frame.bytes_cut, frame.fds_cut};
@@ -153,19 +134,13 @@ Result<bool> ChannelState::pump() {
         case ChannelProtocol::Event::message:
             came_.push_back({arrival.kind, {arrival.payload.begin(), arrival.payload.end()}, std::move(frame.fds)});
             break;
-        case ChannelProtocol::Event::ended: (void)end(lost("it closed its end"), true); break;
+        case ChannelProtocol::Event::ended: (void)end(make_error<errors::channel_closed_by_peer>(), true); break;
         case ChannelProtocol::Event::fault:
             // Fewer than there was room for: the kernel could open no more of them here.
             if (frame.fds_cut && frame.fds.size() < quota_.message_fds) {
-                return end(Error(Code::system_limit,
-                                 "descriptors from another process were lost: this one may not open that many",
-                                 "close descriptors, or raise the limit of open files (ulimit -n), and connect anew"),
-                           false);
+                return end(make_error<errors::channel_descriptors_lost>(), false);
             }
-            return end(Error(Code::peer_broke_rules,
-                             composed("a frame from pid {} was refused: {}", peer().pid, rules::words(arrival.fault)),
-                             "the same version of the library at both ends; otherwise do not trust that process"),
-                       false);
+            return end(make_error<errors::channel_frame_refused>(peer().pid, rules::words(arrival.fault)), false);
     }
     return true;
 }
@@ -174,7 +149,7 @@ Result<void> ChannelState::wait_step(short events, ChannelDeadline deadline, con
     Result<bool> ready = link_.wait(events, deadline);
     if (!ready) return end(std::move(ready).error(), false);
     if (*ready) return {};
-    return end(silent(peer(), owed), false);
+    return end(make_error<errors::channel_peer_silent>(peer().pid, owed), false);
 }
 
 Result<void> ChannelState::put(std::span<const std::byte> header, std::span<const std::byte> payload,
@@ -216,13 +191,11 @@ Result<void> ChannelState::send(std::uint32_t kind, std::span<const std::byte> b
         const auto permission = protocol_.may_send(bytes.size(), fds.size());
         if (permission == ChannelProtocol::Permission::yes) break;
         if (permission != ChannelProtocol::Permission::wait) {
-            const bool too_long = permission == ChannelProtocol::Permission::too_many_bytes;
-            return Error(
-                Code::invalid_argument,
-                composed("a message of {} bytes and {} descriptors was refused: the other end accepts {}{}",
-                         bytes.size(), fds.size(), too_long ? peer_quota().message_bytes : peer_quota().message_fds,
-                         (too_long ? " bytes" : " descriptors")),
-                "several messages, or a larger ChannelOptions::quota at the other end");
+            const ChannelQuota& most = peer_quota();
+            if (permission == ChannelProtocol::Permission::too_many_bytes) {
+                return make_error<errors::message_too_long>(bytes.size(), fds.size(), most.message_bytes);
+            }
+            return make_error<errors::message_with_too_many_descriptors>(bytes.size(), fds.size(), most.message_fds);
         }
         if (Result<bool> came = pump(); !came) {
             return std::move(came).error();
@@ -242,7 +215,7 @@ Result<void> ChannelState::wait_received() {
     Result<bool> received = wait_received(step_timeout_);
     if (!received) return std::move(received).error();
     if (*received) return {};
-    return end(silent(peer(), "the receipt of what was sent"), false);
+    return end(make_error<errors::channel_peer_silent>(peer().pid, "the receipt of what was sent"), false);
 }
 
 Result<bool> ChannelState::wait_received(std::chrono::nanoseconds timeout) {
@@ -282,13 +255,7 @@ Result<bool> ChannelState::wait_for_message(std::chrono::nanoseconds timeout) {
 Result<ChannelMessage> ChannelState::receive() {
     Result<bool> there = wait_for_message(step_timeout_);
     if (!there) return std::move(there).error();
-    if (!*there) {
-        return end(
-            Error(Code::timed_out,
-                  composed("pid {} was silent, and the channel is closed: it owed a message", peer().pid),
-                  "wait_for_message() where no message is owed; otherwise a larger ChannelOptions::step_timeout"),
-            false);
-    }
+    if (!*there) return end(make_error<errors::channel_message_owed>(peer().pid), false);
     ChannelMessage message = std::move(came_.front());
     came_.pop_front();
     // A peer that is gone needs no receipt, and the message is whole: the next call says the rest.
@@ -303,8 +270,7 @@ void ChannelState::close() noexcept {
     }
     link_.close();
     came_.clear();
-    if (!ended_)
-        ended_ = Error(Code::invalid_handle, "a channel was used that this end had closed", "open another one");
+    if (!ended_) ended_ = make_error<errors::channel_closed_here>();
 }
 
 }  // namespace isthmus::inline v0::detail

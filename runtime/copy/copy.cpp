@@ -3,8 +3,8 @@
 
 #include "access_rules.hpp"
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "copy_checks.hpp"
+#include "copy_errors.hpp"
 #include "current_scopes.hpp"
 #include "device_state.hpp"
 #include "launch_access.hpp"
@@ -16,7 +16,6 @@
 #include <isthmus/stream.hpp>
 
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -171,8 +170,7 @@ Result<void> carry(StreamState& stream, const CopyJob& job) {
     }
     DriverCopy copy;
     switch (plan.path) {
-        case CopyPath::refuse:
-            return Error(Code::unsupported, composed("a copy was refused: {}", plan.reason), std::string(plan.remedy));
+        case CopyPath::refuse: return make_error<errors::copy_refused>(plan.reason, plan.remedy);
         case CopyPath::on_host: return copy_on_host(job);
         case CopyPath::bounce_up: return bounce_up(stream, job);
         case CopyPath::bounce_down: return bounce_down(stream, job);
@@ -280,7 +278,7 @@ Result<void> run_copy(StreamState& stream, const CopyJob& job) {
 }
 
 Result<Stream> stream_of_destination(const std::shared_ptr<BufferState>& to) {
-    if (!to) return copy_of_empty_buffer("a copy");
+    if (!to) return make_error<errors::copy_of_empty_buffer>();
     std::optional<Stream> current = current_stream_of(*to->device);
     return current ? *std::move(current) : Stream(carrier_stream(*to->device));
 }
@@ -289,11 +287,8 @@ Result<Stream> stream_of_destination(const std::shared_ptr<BufferState>& to) {
 
 Result<void> Stream::copy_whole(const std::shared_ptr<detail::BufferState>& to,
                                 const std::shared_ptr<detail::BufferState>& from, std::size_t element_bytes) {
-    if (!to || !from) return detail::copy_of_empty_buffer("a copy");
-    if (to->bytes != from->bytes) {
-        return Error(Code::invalid_argument, composed("a copy of {} bytes into a buffer of {}", from->bytes, to->bytes),
-                     "give both buffers the same size, or say what to copy where");
-    }
+    if (!to || !from) return make_error<errors::copy_of_empty_buffer>();
+    if (to->bytes != from->bytes) return make_error<errors::copy_between_sizes>(from->bytes, to->bytes);
     if (to == from) return detail::check_buffer(*state_, &to, "a copy", "the buffer");
     return copy_request({{&to, 0, 0, {}}, {&from, 0, 0, {}}, {to->bytes / element_bytes, 1, 1}, element_bytes});
 }

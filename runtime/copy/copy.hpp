@@ -63,7 +63,6 @@ struct DriverCopy {
 // As few driver calls as the shape allows; expects to be called as an Operation's action.
 platform::Status give_to_driver(StreamState& stream, const DriverCopy& copy, const rules::CopyShape& shape);
 
-Error copy_of_empty_buffer(std::string_view what);
 // Is the pinned or registered memory of the caller's known as such? Foreign memory is asked about once.
 MemoryKind kind_of_span(DeviceState& device, std::uintptr_t address, std::size_t bytes);
 

@@ -2,11 +2,9 @@
 #include "copy_checks.hpp"
 
 #include "buffer_state.hpp"
-#include "composed.hpp"
+#include "copy_errors.hpp"
 #include "device_state.hpp"
 #include "stream_state.hpp"
-
-#include <string>
 
 namespace isthmus::inline v0::detail {
 namespace {
@@ -15,30 +13,18 @@ std::size_t elements_of(const CopyEnd& end, std::size_t element_bytes) {
     return end.buffer == nullptr ? end.span_elements : (*end.buffer)->bytes / element_bytes;
 }
 
-Result<void> check_fit(CopyLayout& layout, const CopyBox& box, std::size_t elements, const std::string& what) {
+Result<void> check_fit(CopyLayout& layout, const CopyBox& box, std::size_t elements, const char* side) {
     const rules::Fit fit = rules::fit(layout, box, elements);
-    const auto number = [](std::size_t value) { return std::to_string(value); };
     switch (fit.answer) {
         case rules::Fit::Answer::fits: return {};
         case rules::Fit::Answer::row_pitch:
-            return Error(Code::invalid_argument,
-                         composed("{} has a row pitch of {} elements for rows of {}", what, number(layout.row_pitch),
-                                  number(box.width)),
-                         "give a pitch of at least the width, or 0 for rows without gaps");
+            return make_error<errors::copy_row_pitch_too_small>(side, layout.row_pitch, box.width);
         case rules::Fit::Answer::slice_pitch:
-            return Error(Code::invalid_argument,
-                         composed("{} has a slice pitch of {} elements, and a slice reaches further than that", what,
-                                  number(layout.slice_pitch)),
-                         "give a pitch of at least (height - 1) rows and a width, or 0 for slices without gaps");
-        case rules::Fit::Answer::overflow:
-            return Error(Code::invalid_argument, composed("{} has an offset, pitch or size beyond all addresses", what),
-                         "check them for an overflow or a negative number");
+            return make_error<errors::copy_slice_pitch_too_small>(side, layout.slice_pitch);
+        case rules::Fit::Answer::overflow: return make_error<errors::copy_box_overflows>(side);
         case rules::Fit::Answer::outside: break;
     }
-    return Error(Code::invalid_argument,
-                 composed("{} has {} elements, and the box ends {} behind its end", what, number(elements),
-                          number(fit.end - elements)),
-                 "make the box or the offset smaller");
+    return make_error<errors::copy_box_outside>(side, elements, fit.end - elements);
 }
 
 rules::CopyStride in_bytes(const CopyLayout& layout, std::size_t element_bytes) {
@@ -64,25 +50,14 @@ bool shares_memory(const CopyEnd& span, const BufferState& buffer, std::size_t e
            begin < span.span + span.span_elements * element_bytes;
 }
 
-Error overlapping() {
-    return {Code::invalid_argument, "source and destination of a copy overlap",
-            "copy through another buffer, or in parts that do not overlap"};
-}
-
 }  // namespace
-
-Error copy_of_empty_buffer(std::string_view what) {
-    return {Code::invalid_handle, composed("{}: the buffer is empty, moved from or already released", what),
-            "pass the buffer that it was moved to"};
-}
 
 Result<void> check_buffer(StreamState& stream, const std::shared_ptr<BufferState>* buffer, const char* operation,
                           const char* what) {
     if (buffer == nullptr) return {};  // memory of the caller's
-    if (!*buffer) return copy_of_empty_buffer(composed("{} ({})", operation, what));
+    if (!*buffer) return make_error<errors::empty_side_of_copy>(operation, what);
     if ((*buffer)->device->books != stream.device->books) {
-        return Error(Code::wrong_device, composed("{} of {} belongs to another runtime", what, operation),
-                     "use one runtime for both, or copy through memory of the program's own");
+        return make_error<errors::copy_side_of_another_runtime>(what, operation);
     }
     if ((*buffer)->device->bars(rules::PublicCall::copy))
         return (*buffer)->device->refusal(rules::PublicCall::copy, operation);
@@ -112,9 +87,11 @@ Result<CopyJob> check_copy(StreamState& stream, const CopyRequest& request) {
     rules::CopyShape shape{box.width * bytes, box.height, box.depth, in_bytes(to, bytes), in_bytes(from, bytes)};
     const bool same =
         request.to.buffer != nullptr && request.from.buffer != nullptr && *request.to.buffer == *request.from.buffer;
-    if (same && ((*request.to.buffer)->aliased || rules::overlaps(shape))) return overlapping();
-    if (request.from.buffer == nullptr && shares_memory(request.from, **request.to.buffer, bytes)) return overlapping();
-    if (request.to.buffer == nullptr && shares_memory(request.to, **request.from.buffer, bytes)) return overlapping();
+    if ((same && ((*request.to.buffer)->aliased || rules::overlaps(shape))) ||
+        (request.from.buffer == nullptr && shares_memory(request.from, **request.to.buffer, bytes)) ||
+        (request.to.buffer == nullptr && shares_memory(request.to, **request.from.buffer, bytes))) {
+        return make_error<errors::copy_overlaps>();
+    }
     job.to = side_of(stream, request.to, bytes);
     job.from = side_of(stream, request.from, bytes);
     job.shape = rules::simplest(shape);

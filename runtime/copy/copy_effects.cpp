@@ -3,6 +3,7 @@
 
 #include "buffer_state.hpp"
 #include "copy_bounce.hpp"
+#include "copy_errors.hpp"
 #include "device_state.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
@@ -10,7 +11,6 @@
 #include <cstring>
 #include <deque>
 #include <optional>
-#include <string>
 
 namespace isthmus::inline v0::detail {
 namespace {
@@ -145,8 +145,7 @@ private:
 // A capture would write the piece, or read it, again at every replay.
 Result<void> refuse_in_capture(const DeviceState& device) {
     if (!device.books->captures.here()) return {};
-    return Error(Code::capture_error, "a copy of pageable memory cannot be captured: it passes through borrowed memory",
-                 "copy from or to pinned memory, which the graph then uses at every replay");
+    return make_error<errors::pageable_copy_in_capture>();
 }
 
 rules::CopyShape rows_of(const rules::CopyPiece& part, std::size_t to_pitch, std::size_t from_pitch) {

@@ -1,8 +1,8 @@
 // Stream::fill: patterns of 1, 2 and 4 bytes by the driver, of 8 and 16 by columns and doubling, all else by the host.
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "copy.hpp"
 #include "copy_checks.hpp"
+#include "copy_errors.hpp"
 #include "device_state.hpp"
 #include "operation.hpp"
 #include "stream_state.hpp"
@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <string>
 #include <vector>
 
 namespace isthmus::inline v0 {
@@ -29,13 +28,6 @@ struct Fill {
     const void* value;
     std::size_t element_bytes;
 };
-
-Error no_such_pattern(std::size_t bytes, bool shaped) {
-    return {Code::unsupported,
-            composed("the driver fills no pattern of {} bytes{}", bytes, (shaped ? " in rows with gaps" : "")),
-            "1, 2, 4, and without gaps 8 and 16 bytes can be filled on the device; for others write a kernel, or fill "
-            "one side in host memory and copy it"};
-}
 
 platform::Status plain(StreamState& stream, std::uint64_t first, const Fill& fill) {
     const rules::CopyShape& shape = fill.job.shape;
@@ -120,7 +112,10 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
     const rules::CopyShape& shape = fill.job.shape;
     const bool one_row = shape.rows == 1 && shape.slices == 1;
     const bool in_words = fill.element_bytes == 8 || fill.element_bytes == 16;
-    if (fill.pattern.bytes == 0 && (!one_row || !in_words)) return no_such_pattern(fill.element_bytes, !one_row);
+    if (fill.pattern.bytes == 0) {
+        if (!one_row) return make_error<errors::no_fill_pattern_with_gaps>(fill.element_bytes);
+        if (!in_words) return make_error<errors::no_fill_pattern>(fill.element_bytes);
+    }
     // Of host memory, too, the device's own address; of the CPU device that is the host's, whoever owns the memory.
     const std::uint64_t first =
         (stream.device->synchronous ? reinterpret_cast<std::uintptr_t>(buffer.host) : buffer.device_address) +

@@ -2,8 +2,8 @@
 #include "hints.hpp"
 
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "copy_checks.hpp"
+#include "copy_errors.hpp"
 #include "device_state.hpp"
 #include "hint_rules.hpp"
 #include "operation.hpp"
@@ -13,7 +13,6 @@
 #include <isthmus/stream.hpp>
 
 #include <algorithm>
-#include <string>
 
 namespace isthmus::inline v0 {
 namespace detail {
@@ -34,8 +33,7 @@ Result<void> check_node(const DeviceState& device, const HintPlace& place) {
     const auto& nodes = device.config->machine.numa_nodes;
     const auto is_it = [&](const NumaNode& node) { return node.id == place.node; };
     if (std::any_of(nodes.begin(), nodes.end(), is_it)) return {};
-    return Error(Code::invalid_argument, composed("this machine has no NUMA node {}", place.node),
-                 "ask Runtime::machine() for the nodes, or name none");
+    return make_error<errors::hinted_numa_node_missing>(place.node);
 }
 
 // The stream that has the buffer gives it back behind what it was given so far; nobody waits.

@@ -2,16 +2,15 @@
 #include <isthmus/read_back.hpp>
 
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "copy.hpp"
 #include "copy_checks.hpp"
+#include "copy_errors.hpp"
 #include "device_state.hpp"
 #include "stream_state.hpp"
 
 #include <isthmus/copy.hpp>
 
 #include <cstring>
-#include <string>
 
 namespace isthmus::inline v0::detail {
 namespace {
@@ -29,11 +28,7 @@ Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
     DeviceState& device = *buffer->device;
     if (device.bars(rules::PublicCall::read_back)) return device.refusal(rules::PublicCall::read_back);
     if (wait.refuse) {
-        return Error(
-            Code::not_ready,
-            composed("the buffer's content lies in {} memory, which takes a copy to read, and waiting was ruled out",
-                     name(buffer->kind)),
-            "allow a wait, or copy to the host on a stream and ask later");
+        return make_error<errors::read_back_needs_a_copy>(name(buffer->kind));
     }
     if (Result<void> written = buffer->wait_for_uses(ArgumentUse::read, wait); !written) return written;
     const std::shared_ptr<StreamState> stream = device.download_stream();
@@ -46,17 +41,11 @@ Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
 }  // namespace
 
 Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
-    if (!buffer) {
-        return Error(Code::invalid_handle, "read_back: the buffer is empty, moved from or already released",
-                     "use the buffer that it was moved to, or allocate a new one");
-    }
+    if (!buffer) return make_error<errors::read_back_of_empty_buffer>();
     if (buffer->device->bars(rules::PublicCall::read_back_host_side))
         return buffer->device->refusal(rules::PublicCall::read_back_host_side);
     if (buffer->device->books->captures.here()) {
-        return Error(
-            Code::capture_error,
-            "read_back waits for the device, and this thread has a capture open: what is captured does not run",
-            "copy into another buffer within the capture, and read that back when the graph has run");
+        return make_error<errors::read_back_in_capture>();
     }
     if (buffer->bytes == 0) return {};
     return buffer->host != nullptr ? view_bytes(buffer, to, wait) : copy_bytes(buffer, to, wait);

@@ -3,8 +3,8 @@
 
 #include <isthmus/device.hpp>
 
-#include "composed.hpp"
 #include "export_finding_rules.hpp"
+#include "ipc_errors.hpp"
 #include "virtual_memory_state.hpp"
 
 #include <string>
@@ -52,8 +52,7 @@ Result<ExportFinding> failed_at(ExportStep step, Error&& why, ExportFinding find
 Result<ExportFinding> probe_export(const Device& device, ExportKinds kind) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     if (!rules::feature_of(kind)) {
-        return Error(Code::invalid_argument, composed("{}: exactly one kind of handle is tried at a time", trying),
-                     "ExportKinds::posix_fd or ExportKinds::fabric");
+        return make_error<errors::export_probe_of_many_kinds>();
     }
     if (Result<void> now = detail::may_change_memory(*owner, trying); !now) return std::move(now).error();
     PhysicalOptions options;

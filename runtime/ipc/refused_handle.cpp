@@ -1,23 +1,18 @@
 // Which of the driver's answers to a handle an import passes on.
 #include "refused_handle.hpp"
 
-#include "composed.hpp"
-
 namespace isthmus::inline v0::detail {
 
-Error refused_handle(Error why, const HandleWords& words) {
+HandleRefusal judge_refused_handle(const Error& why) noexcept {
     switch (why.code()) {
         case Code::device_lost:
         case Code::unsupported:
         case Code::out_of_memory:
-        case Code::system_limit: return why;
+        case Code::system_limit: return HandleRefusal::passed_on;
         default: break;
     }
     constexpr int same_process = 201;
-    const bool own = why.driver_code() == same_process;
-    return Error(Code::invalid_argument, composed("{} ({})", own ? words.own : words.unknown, why.message()),
-                 own ? words.own_remedy : words.unknown_remedy)
-        .from_call(why.call(), why.driver_code());
+    return why.driver_code() == same_process ? HandleRefusal::own : HandleRefusal::unknown;
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -3,19 +3,30 @@
 
 #include <isthmus/result.hpp>
 
+#include "error_entry.hpp"
+
+#include <cstdint>
+#include <utility>
+
 namespace isthmus::inline v0::detail {
 
-// Static storage.
-struct HandleWords {
-    const char* own;      // the handle is one of this very process
-    const char* unknown;  // the driver knows no such handle
-    const char* own_remedy;
-    const char* unknown_remedy;
+// What the driver says to a handle that it does not know differs by what is wrong with it (observed on driver 580: 205
+// for no handle, 201 within one process).
+enum class HandleRefusal : std::uint8_t {
+    passed_on,  // a lost device, a missing function, and memory or files that ran short
+    own,        // the handle is one of this very process
+    unknown,    // the driver knows no such handle
 };
+HandleRefusal judge_refused_handle(const Error& why) noexcept;
 
-// `why` is what the driver answered. What it says to a handle that it does not know differs by what is wrong with it
-// (observed on driver 580: 205 for no handle, 201 within one process), and becomes invalid_argument; a lost device, a
-// missing function, and memory or files that ran short are passed on.
-Error refused_handle(Error why, const HandleWords& words);
+// `why` is what the driver answered. Own and Unknown: entries with the code invalid_argument and the driver's message
+// as their one field.
+template <const auto& Own, const auto& Unknown>
+Error refused_handle(Error why) {
+    const HandleRefusal refusal = judge_refused_handle(why);
+    if (refusal == HandleRefusal::passed_on) return why;
+    Error refused = refusal == HandleRefusal::own ? make_error<Own>(why.message()) : make_error<Unknown>(why.message());
+    return std::move(refused).from_call(why.call(), why.driver_code());
+}
 
 }  // namespace isthmus::inline v0::detail

@@ -1,12 +1,11 @@
 // The line between two processes, and descriptors as they come from elsewhere.
 #include "ring_files.hpp"
 
-#include "composed.hpp"
+#include "ipc_errors.hpp"
 
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <string>
 
 namespace isthmus::inline v0 {
 
@@ -23,10 +22,7 @@ std::string_view name(ReaderState state) noexcept {
 Result<SharedRingDescriptor> SharedRingDescriptor::received(std::span<const std::byte> bytes,
                                                             std::vector<FileDescriptor> fds) {
     if (bytes.size() != size_bytes || fds.size() != fd_count) {
-        return Error(Code::invalid_argument,
-                     composed("a shared frame ring's descriptor is {} bytes and {} file descriptors, not {} and {}",
-                              size_bytes, fd_count, bytes.size(), fds.size()),
-                     "send what SharedFrameRing::admit() gave, all of it");
+        return make_error<errors::ring_descriptor_without_its_files>(size_bytes, fd_count, bytes.size(), fds.size());
     }
     Bytes own{};
     std::copy(bytes.begin(), bytes.end(), own.begin());

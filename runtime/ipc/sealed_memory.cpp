@@ -2,6 +2,7 @@
 #include "sealed_memory.hpp"
 
 #include "composed.hpp"
+#include "ipc_errors.hpp"
 #include "system_words.hpp"
 
 #include <fcntl.h>
@@ -22,39 +23,39 @@
 #endif
 
 namespace isthmus::inline v0::detail {
-
-Error system_failure(const char* call, int error, const std::string& what) {
-    const bool limit = error == EMFILE || error == ENFILE;
-    const bool memory = error == ENOMEM || error == ENOSPC;
-    const Code code = limit             ? Code::system_limit
-                      : memory          ? Code::out_of_memory
-                      : error == ENOSYS ? Code::unsupported
-                      : error == EPERM  ? Code::not_permitted
-                      : error == EACCES ? Code::not_permitted
-                                        : Code::system_error;
-    return Error(code, composed("{}: {}", what, system_words(error)),
-                 limit    ? "close descriptors, or raise the limit of open files (ulimit -n)"
-                 : memory ? "ask for less, or release memory"
-                          : "see the error of the system")
-        .from_call(call, error);
-}
-
 namespace {
 
 constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-Error not_as_said(const std::string& what) {
-    return {Code::peer_broke_rules, composed("a descriptor from another process was refused: {}", what),
-            "memory that SealedMemory::create() made, sent with its size, by the same version of the library"};
+Error failure_of(int error, std::string_view what) {
+    const std::string reason = system_words(error);
+    switch (error) {
+        case EMFILE:
+        case ENFILE: return make_error<errors::shared_memory_system_limit>(what, reason);
+        case ENOMEM:
+        case ENOSPC: return make_error<errors::shared_memory_out_of_memory>(what, reason);
+        default: break;
+    }
+    const Code code = error == ENOSYS                     ? Code::unsupported
+                      : error == EPERM || error == EACCES ? Code::not_permitted
+                                                          : Code::system_error;
+    return make_error_as<errors::shared_memory_system_failure>(code, what, reason);
+}
+
+Error not_as_said(const char* reason) {
+    return make_error<errors::sealed_memory_refused>(reason);
 }
 
 }  // namespace
 
+Error system_failure(const char* call, int error, std::string_view what) {
+    return failure_of(error, what).from_call(call, error);
+}
+
 Result<SealedMemory> SealedMemory::create(std::size_t bytes, const char* name, const platform::os::ProcessCalls& calls,
                                           SealedFor writers) {
     if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
-        return Error(Code::invalid_argument, composed("{} bytes of shared memory were asked for", bytes),
-                     "at least one byte, and no more than an address space has");
+        return make_error<errors::sealed_memory_size_out_of_range>(bytes);
     }
     // Systems may demand that a memfd can never be executed (vm.memfd_noexec); older ones do not know the flag.
     int number = calls.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -71,9 +72,7 @@ Result<SealedMemory> SealedMemory::create(std::size_t bytes, const char* name, c
     const bool alone = writers == SealedFor::maker;
     if (calls.fcntl(memory.fd(), F_ADD_SEALS, wanted_seals | (alone ? F_SEAL_FUTURE_WRITE : 0)) == 0) return memory;
     if (alone && errno == EINVAL) {
-        return Error(Code::unsupported, "this kernel cannot seal shared memory against others' writing (Linux 5.1 can)",
-                     "let those who share it write it, where they are trusted")
-            .from_call("fcntl(F_ADD_SEALS)", EINVAL);
+        return make_error<errors::no_seal_against_writing>().from_call("fcntl(F_ADD_SEALS)", EINVAL);
     }
     return system_failure("fcntl(F_ADD_SEALS)", errno, "shared memory could not be sealed");
 }
@@ -82,7 +81,7 @@ Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes, 
                                           SealedFor writers) {
     if (!fd) return not_as_said("it is none");
     if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
-        return not_as_said(composed("its size is said to be {} bytes", bytes));
+        return make_error<errors::sealed_memory_of_impossible_size>(bytes);
     }
     // Seals first: what the rest finds can then change no more. Pipes, sockets, devices and files on disk have none.
     const int seals = calls.fcntl(fd.get(), F_GET_SEALS, 0);
@@ -105,7 +104,7 @@ Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes, 
     struct stat facts {};
     if (calls.fstat(fd.get(), &facts) != 0) return system_failure("fstat", errno, "a descriptor could not be checked");
     if (facts.st_size < 0 || static_cast<std::uint64_t>(facts.st_size) != bytes) {
-        return not_as_said(composed("it has {} bytes, and {} were said", facts.st_size, bytes));
+        return make_error<errors::sealed_memory_of_another_size>(facts.st_size, bytes);
     }
     SealedMemory memory;
     const bool writable = writers == SealedFor::both;

@@ -7,13 +7,13 @@
 #include <platform/process_calls.hpp>
 
 #include <cstddef>
-#include <string>
+#include <string_view>
 #include <utility>
 
 namespace isthmus::inline v0::detail {
 
 // What the system refused (errno): system_limit, out_of_memory, not_permitted, unsupported or system_error.
-Error system_failure(const char* call, int error, const std::string& what);
+Error system_failure(const char* call, int error, std::string_view what);
 
 // Who may write it.
 enum class SealedFor : unsigned char {

@@ -1,11 +1,10 @@
 // A handle of the driver's and whose it is: everything else about an event is the driver's.
 #include "shared_event_bytes.hpp"
 
-#include "composed.hpp"
+#include "ipc_errors.hpp"
 #include "little_endian.hpp"
 
 #include <cstdint>
-#include <string>
 
 namespace isthmus::rules {
 namespace {
@@ -13,10 +12,8 @@ namespace {
 constexpr std::uint64_t magic = 0x7476656d68747369u;  // "isthmevt"
 constexpr std::uint32_t version = 1;
 
-Error damaged(const std::string& field) {
-    return {Code::invalid_argument,
-            composed("the descriptor of a shared event is not one that export_event() makes: {}", field),
-            "take it unchanged from export_event() of the same version of this library"};
+Error damaged(const char* reason) {
+    return make_error<errors::event_descriptor_damaged>(reason);
 }
 
 }  // namespace
@@ -35,12 +32,12 @@ static_assert(8 + 2 * 4 + 16 + 64 == SharedEventDescriptor::size_bytes);
 
 Result<DecodedEvent> decode_shared_event(std::span<const std::byte> bytes) {
     if (bytes.size() != SharedEventDescriptor::size_bytes) {
-        return damaged(composed("it has {} bytes instead of {}", bytes.size(), SharedEventDescriptor::size_bytes));
+        return make_error<errors::event_descriptor_of_another_length>(bytes.size(), SharedEventDescriptor::size_bytes);
     }
     LittleEndianReader from(bytes.data());
     if (from.number(8) != magic) return damaged("its magic is another one");
     if (const std::uint64_t told = from.number(4); told != version) {
-        return damaged(composed("its version is {}, and this library speaks {}", told, version));
+        return make_error<errors::event_descriptor_of_another_version>(told, version);
     }
     const std::uint64_t mig = from.number(4);
     if (mig > 1) return damaged("its device is neither a whole one nor a MIG instance");

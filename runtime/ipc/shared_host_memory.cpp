@@ -6,6 +6,7 @@
 
 #include "buffer_state.hpp"
 #include "device_state.hpp"
+#include "ipc_errors.hpp"
 #include "sealed_memory.hpp"
 #include "shared_memory_bytes.hpp"
 #include "shared_piece.hpp"
@@ -40,7 +41,7 @@ public:
         if (device_->bars(rules::PublicCall::export_host_memory))
             return device_->refusal(rules::PublicCall::export_host_memory);
         const std::lock_guard lock(mutex_);
-        if (!file_) return nothing_to_export();
+        if (!file_) return make_error<errors::nothing_to_export>();
         FileDescriptor fd(ProcessCalls::real().fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
         if (!fd) return system_failure("fcntl(F_DUPFD_CLOEXEC)", errno, "shared memory could not be exported");
         return SharedMemoryAccess::make(rules::encode_shared_memory(facts(), {}), facts(), std::move(fd));

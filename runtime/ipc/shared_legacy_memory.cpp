@@ -4,8 +4,8 @@
 
 #include "allocation.hpp"
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "device_state.hpp"
+#include "ipc_errors.hpp"
 #include "memory_source.hpp"
 #include "piece_release.hpp"
 #include "refused_handle.hpp"
@@ -13,7 +13,6 @@
 #include "shared_piece.hpp"
 #include "virtual_memory_state.hpp"
 
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -57,12 +56,6 @@ struct Opened {
     Piece piece;
 };
 
-constexpr HandleWords handle_words{
-    "importing memory was refused: it is this very process's own",
-    "importing memory was refused: the handle is none of this driver's, or its exporter gave the memory up",
-    "use the buffer that was exported",
-    "send what export_memory() gave to a process on the same driver, and keep the exporter's buffer"};
-
 // The driver tells of an opened address what it tells of its own.
 Result<void> check_against(DeviceState& device, std::uint64_t address, const SharedMemoryFacts& facts) {
     platform::PointerFacts told;
@@ -71,11 +64,7 @@ Result<void> check_against(DeviceState& device, std::uint64_t address, const Sha
     if (told.base == address && told.bytes == facts.mapped_bytes && told.ordinal == device.driver->facts().ordinal) {
         return {};
     }
-    return Error(Code::invalid_argument,
-                 composed("importing memory was refused: the handle is for {} bytes of device {}, and its descriptor "
-                          "says {} of this one",
-                          told.bytes, told.ordinal, facts.mapped_bytes),
-                 "send the bytes of one export_memory(), unchanged");
+    return make_error<errors::imported_handle_for_other_memory>(told.bytes, told.ordinal, facts.mapped_bytes);
 }
 
 }  // namespace
@@ -95,12 +84,7 @@ Result<MadeExportable> make_shared_legacy(const std::shared_ptr<DeviceState>& ow
     // That the driver has the call promises nothing.
     if (Result<SharedMemoryDescriptor> tried = describe_at(*owner, state->device_address, *facts); !tried) {
         if (tried.code() != Code::unsupported) return std::move(tried).error();
-        return Error(Code::unsupported,
-                     composed("{} was refused: this device has neither file descriptors nor a fabric for it, and the "
-                              "driver gives no older handle ({})",
-                              making, tried.error().message()),
-                     "declare that CPUs see it (ExportableOptions::seen_by): shared memory of the host works on every "
-                     "machine")
+        return make_error<errors::no_older_handles>(tried.error().message())
             .from_call(tried.error().call(), tried.error().driver_code());
     }
     state->bytes = bytes;
@@ -119,7 +103,10 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     Opened opened(*owner);
     platform::Allocation& allocation = opened.piece.allocation;
     const platform::Status status = owner->driver->memory().open_shared(decoded->handle, allocation);
-    if (!status.ok()) return refused_handle(owner->failure(status, importing), handle_words);
+    if (!status.ok()) {
+        return refused_handle<errors::imported_memory_of_this_process, errors::imported_memory_unknown>(
+            owner->failure(status, importing));
+    }
     allocation.bytes = static_cast<std::size_t>(facts.mapped_bytes);
     if (Result<void> fits = check_against(*owner, allocation.device, facts); !fits) return std::move(fits).error();
     MemoryBlock block;
@@ -129,8 +116,7 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     Result<std::uint64_t> id = owner->books->ledger.enter_adopted(block, owner->index, opened.piece);
     if (!id) {
         if (id.code() != Code::in_use) return std::move(id).error();
-        return Error(Code::in_use, "importing memory was refused: this runtime has imported it already",
-                     "use that buffer; the driver opens the same memory at the same address again");
+        return make_error<errors::memory_imported_twice>();
     }
     opened.piece = {};
     block.id = *id;

@@ -7,7 +7,7 @@
 
 #include "buffer_memory.hpp"
 #include "buffer_state.hpp"
-#include "composed.hpp"
+#include "ipc_errors.hpp"
 #include "shared_host_memory.hpp"
 #include "shared_legacy_memory.hpp"
 #include "shared_memory_bytes.hpp"
@@ -16,7 +16,6 @@
 #include "virtual_memory_state.hpp"
 
 #include <mutex>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -29,10 +28,7 @@ Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(std::span<const 
     if (!decoded) return decoded.error();
     const std::size_t needed = rules::has_file(decoded->facts.rung) ? 1 : 0;
     if (fds.size() != needed || (needed == 1 && !fds[0])) {
-        return Error(Code::invalid_argument,
-                     composed("memory that is shared by {} comes with {} file descriptors, not with {}",
-                              name(decoded->facts.rung), needed, fds.size()),
-                     "send what export_memory() gave, all of it");
+        return make_error<errors::memory_descriptor_without_its_files>(name(decoded->facts.rung), needed, fds.size());
     }
     Bytes own{};
     std::copy(bytes.begin(), bytes.end(), own.begin());
@@ -100,10 +96,8 @@ Result<SharingRung> rung_for(const DeviceState& device, const ExportableOptions&
         mapped && device.capabilities.has(Feature::virtual_memory) && device.capabilities.has(Feature::export_fabric);
     const rules::RungAnswer answer = rules::choose_rung(options.seen_by, end, end, !options.other_machines);
     if (answer.rung != SharingRung::none) return answer.rung;
-    return Error(Code::unsupported, composed("{} was refused: {}", making, answer.reason),
-                 options.other_machines ? std::string(answer.remedy)
-                                        : "declare that CPUs see it (ExportableOptions::seen_by): shared memory of the "
-                                          "host works on every machine");
+    if (options.other_machines) return make_error<errors::no_way_to_other_machines>(answer.reason, answer.remedy);
+    return make_error<errors::no_way_to_other_gpus>(answer.reason);
 }
 
 // There and back: the attribute promises nothing.
@@ -156,15 +150,10 @@ Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemory
     if (status.ok()) return handle;
     Error why = device.failure(status, importing);
     if (why.code() != Code::driver_error && why.code() != Code::invalid_argument) return why;
-    return Error(Code::invalid_argument,
-                 composed("importing memory was refused: what came with the descriptor is no memory of this driver, or "
-                          "its exporter gave it up ({})",
-                          why.message()),
-                 descriptor.facts().rung == SharingRung::fabric
-                     ? "give both ends the same IMEX channel (`isthmus doctor --fabric-channel N` compares them), and "
-                       "let the exporter hold the memory until it was imported"
-                     : "send the file descriptor of export_memory() itself, of a process on the same driver")
-        .from_call(why.call(), why.driver_code());
+    Error unknown = descriptor.facts().rung == SharingRung::fabric
+                        ? make_error<errors::imported_fabric_handle_unknown>(why.message())
+                        : make_error<errors::imported_file_unknown>(why.message());
+    return std::move(unknown).from_call(why.call(), why.driver_code());
 }
 
 // A handle tells whose memory it is, whatever was said beside it.
@@ -176,9 +165,7 @@ Result<void> check_owner(PhysicalState& memory, SharingRung rung) {
     const bool fits = told.place.where == MemoryPlace::Where::device &&
                       (rung == SharingRung::fabric || told.place.id == device.driver->facts().ordinal);
     if (fits) return {};
-    return Error(Code::invalid_argument,
-                 "importing memory was refused: the handle is not for memory of the device that its descriptor names",
-                 "send the file descriptor and the bytes of the same export_memory()");
+    return make_error<errors::imported_handle_of_another_device>();
 }
 
 }  // namespace
@@ -227,13 +214,8 @@ SharingRung rung_of(const SharedPiece* memory) noexcept {
     return memory != nullptr ? memory->facts().rung : SharingRung::none;
 }
 
-Error nothing_to_export() {
-    return {Code::invalid_handle, "exporting memory: the buffer is empty, moved from or already released",
-            "export the buffer that it was moved to, or make a new one"};
-}
-
 Result<SharedMemoryDescriptor> SharedMapping::describe() const {
-    if (ended) return nothing_to_export();
+    if (ended) return make_error<errors::nothing_to_export>();
     PhysicalState& physical = *mapping_->memory;
     DeviceState& device = *physical.device;
     if (device.bars(rules::PublicCall::export_memory)) return device.refusal(rules::PublicCall::export_memory);
@@ -249,7 +231,8 @@ Result<SharedMemoryDescriptor> SharedMapping::describe() const {
 }
 
 Result<SharedMemoryDescriptor> export_shared(const BufferState* state, const SharedPiece* memory) {
-    return state == nullptr || memory == nullptr ? nothing_to_export() : memory->describe();
+    if (state == nullptr || memory == nullptr) return make_error<errors::nothing_to_export>();
+    return memory->describe();
 }
 
 Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedMemoryDescriptor descriptor,
@@ -287,10 +270,7 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedM
     if (!mapping) {
         if (mapping.error().code() != Code::unsupported) return std::move(mapping).error();
         // Nothing tells an imported handle's size, but that another one cannot be mapped (801).
-        return Error(Code::invalid_argument,
-                     composed("importing memory was refused: it does not have the {} bytes that its descriptor says",
-                              facts.mapped_bytes),
-                     "send the file descriptor and the bytes of the same export_memory()")
+        return make_error<errors::imported_memory_of_another_size>(facts.mapped_bytes)
             .from_call(mapping.error().call(), mapping.error().driver_code());
     }
     std::shared_ptr<BufferState> state =
@@ -304,13 +284,9 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedM
 namespace {
 
 Result<void> refuse_private(const BufferState* state, const char* what) {
-    if (state == nullptr) {
-        return Error(Code::invalid_handle, composed("{}: the buffer is empty, moved from or already released", what),
-                     "use the buffer that it was moved to");
-    }
+    if (state == nullptr) return make_error<errors::shared_buffer_is_empty>(what);
     if (state->shared) return {};
-    return Error(Code::invalid_argument, composed("{} was refused: the buffer is of this process alone", what),
-                 "give an ExportableBuffer, or what import_memory() made");
+    return make_error<errors::buffer_of_this_process_alone>(what);
 }
 
 }  // namespace
@@ -332,10 +308,7 @@ Result<void> invalidate_shared(BufferBase& buffer, Wait wait) {
     {
         const std::lock_guard lock(state->mutex);
         if (state->device_newer) {
-            return Error(Code::in_use,
-                         "invalidating shared memory was refused: this process's device wrote it, and that was not "
-                         "brought to the shared memory",
-                         "flush_shared() before the other process's turn begins");
+            return make_error<errors::shared_memory_not_flushed>();
         }
     }
     // Waits for what reads it on a device; what the device has of it is then of no use.
@@ -344,10 +317,8 @@ Result<void> invalidate_shared(BufferBase& buffer, Wait wait) {
 }
 
 Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffer) {
-    if (!buffer) return detail::nothing_to_export();
-    const std::string_view reason = buffer.can_export().reason;
-    return Error(Code::unsupported, composed("exporting this buffer was refused: {}", reason),
-                 "make it as an ExportableBuffer, or copy it into one");
+    if (!buffer) return make_error<errors::nothing_to_export>();
+    return make_error<errors::buffer_not_exportable>(buffer.can_export().reason);
 }
 
 }  // namespace isthmus::inline v0

@@ -1,11 +1,10 @@
 // Sizes follow from three numbers; a descriptor says all of them, and has to say the same.
 #include "shared_memory_bytes.hpp"
 
-#include "composed.hpp"
+#include "ipc_errors.hpp"
 #include "little_endian.hpp"
 
 #include <algorithm>
-#include <string>
 
 namespace isthmus::rules {
 namespace {
@@ -14,13 +13,8 @@ constexpr std::uint64_t magic = 0x6d656d6d68747369u;  // "isthmmem"
 constexpr std::uint32_t version = 1;
 constexpr std::uint64_t most_granularity = std::uint64_t{1} << 40;
 
-Error damaged(const std::string& field) {
-    return {Code::invalid_argument,
-            composed("the descriptor of shared memory is not one that export_memory() makes: {}", field),
-            "take it unchanged from export_memory() of the same version of this library"};
-}
-Error refused(Code code, const std::string& why, const char* remedy) {
-    return {code, composed("importing memory was refused: {}", why), remedy};
+Error damaged(const char* reason) {
+    return make_error<errors::memory_descriptor_damaged>(reason);
 }
 
 bool power_of_two(std::uint64_t number) noexcept {
@@ -32,14 +26,10 @@ bool power_of_two(std::uint64_t number) noexcept {
 Result<SharedMemoryFacts> make_shared_memory(SharingRung rung, std::uint64_t bytes, std::uint32_t element_bytes,
                                              std::uint64_t granularity_bytes, const Uuid& device) {
     if (bytes == 0 || element_bytes == 0 || bytes % element_bytes != 0 || bytes > most_shared_bytes) {
-        return Error(Code::invalid_argument,
-                     composed("{} bytes of elements of {} bytes are nothing to be shared", bytes, element_bytes),
-                     "one element or more, and no more bytes than a machine has");
+        return make_error<errors::nothing_to_share>(bytes, element_bytes);
     }
     if (!power_of_two(granularity_bytes) || granularity_bytes > most_granularity) {
-        return Error(Code::invalid_argument,
-                     composed("a granularity of {} bytes is none that memory has", granularity_bytes),
-                     "as the driver tells it: a power of two");
+        return make_error<errors::impossible_granularity>(granularity_bytes);
     }
     SharedMemoryFacts facts;
     facts.rung = rung;
@@ -74,12 +64,13 @@ static_assert(8 + 2 * 4 + 3 * 8 + 2 * 4 + 16 + 64 == SharedMemoryDescriptor::siz
 
 Result<DecodedMemory> decode_shared_memory(std::span<const std::byte> bytes) {
     if (bytes.size() != SharedMemoryDescriptor::size_bytes) {
-        return damaged(composed("it has {} bytes instead of {}", bytes.size(), SharedMemoryDescriptor::size_bytes));
+        return make_error<errors::memory_descriptor_of_another_length>(bytes.size(),
+                                                                       SharedMemoryDescriptor::size_bytes);
     }
     LittleEndianReader from(bytes.data());
     if (from.number(8) != magic) return damaged("its magic is another one");
     if (const std::uint64_t told = from.number(4); told != version) {
-        return damaged(composed("its version is {}, and this library speaks {}", told, version));
+        return make_error<errors::memory_descriptor_of_another_version>(told, version);
     }
     const std::uint64_t rung = from.number(4);
     if (rung == static_cast<std::uint64_t>(SharingRung::none) || rung >= sharing_rung_count) {
@@ -110,19 +101,13 @@ namespace {
 
 Result<void> elements_fit(const SharedMemoryFacts& facts, const ImportingEnd& end) {
     if (end.element_bytes == facts.element_bytes) return {};
-    return refused(Code::invalid_argument,
-                   composed("it holds elements of {} bytes, and elements of {} were asked for", facts.element_bytes,
-                            end.element_bytes),
-                   "import it as the type that it was exported as");
+    return make_error<errors::import_of_other_elements>(facts.element_bytes, end.element_bytes);
 }
 
 // Any device will do. Its pages are this process's to pay for, too.
 Result<void> may_import_host(const SharedMemoryFacts& facts, const ImportingEnd& end) {
     if (facts.mapped_bytes > end.most_host_bytes) {
-        return refused(Code::out_of_memory,
-                       composed("it takes {} bytes of the host, and {} are allowed at most", facts.mapped_bytes,
-                                end.most_host_bytes),
-                       "a greater ImportOptions::most_bytes, where its exporter is trusted with that");
+        return make_error<errors::import_of_too_much_host_memory>(facts.mapped_bytes, end.most_host_bytes);
     }
     return elements_fit(facts, end);
 }
@@ -139,28 +124,15 @@ const char* not_imported(SharingRung rung) noexcept {
 
 Result<void> may_import(const SharedMemoryFacts& facts, const ImportingEnd& end) {
     if (facts.rung == SharingRung::host_memory) return may_import_host(facts, end);
-    if (end.is_cpu) {
-        return refused(
-            Code::unsupported, "it is memory of a GPU, and the CPU device cannot use it",
-            "import it with the GPU that it names, or export it as memory that CPUs see (SeenBy::cpus_and_gpus)");
-    }
-    if (!end.imports) {
-        return refused(Code::unsupported,
-                       std::string("this device or its driver imports no ") + not_imported(facts.rung),
-                       "export it as memory that CPUs see (SeenBy::cpus_and_gpus)");
-    }
+    if (end.is_cpu) return make_error<errors::import_of_gpu_memory_on_cpu>();
+    if (!end.imports) return make_error<errors::import_unsupported>(not_imported(facts.rung));
     // Across a fabric it is another machine's device.
     if (facts.rung != SharingRung::fabric && !(facts.device == end.device)) {
-        return refused(Code::wrong_device,
-                       composed("it is memory of {}, and this device is {}", facts.device.text(), end.device.text()),
-                       "import it with Runtime::device(descriptor.facts().device)");
+        return make_error<errors::import_of_another_devices_memory>(facts.device.text(), end.device.text());
     }
     if (Result<void> fits = elements_fit(facts, end); !fits) return fits;
     if (!power_of_two(end.granularity_bytes) || facts.mapped_bytes % end.granularity_bytes != 0) {
-        return refused(Code::unsupported,
-                       composed("{} bytes are no multiple of this device's granularity of {}", facts.mapped_bytes,
-                                end.granularity_bytes),
-                       "import it with a device of the exporter's kind");
+        return make_error<errors::import_of_another_granularity>(facts.mapped_bytes, end.granularity_bytes);
     }
     return {};
 }

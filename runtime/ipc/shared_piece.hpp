@@ -34,7 +34,5 @@ private:
     const SharedMemoryFacts facts_;
 };
 
-Error nothing_to_export();
-
 }  // namespace detail
 }  // namespace isthmus::inline v0

@@ -5,6 +5,7 @@
 #include "buffer_state.hpp"
 #include "composed.hpp"
 #include "device_state.hpp"
+#include "ipc_errors.hpp"
 #include "ring_files.hpp"
 #include "sharing_rung.hpp"
 
@@ -35,24 +36,12 @@ struct Reader {
     bool live() const noexcept { return info.state == ReaderState::live; }
 };
 
-Error of_system(const char* call, const char* what) {
-    const int error = errno;
-    const bool limit = error == EMFILE || error == ENFILE;
-    return Error(limit ? Code::system_limit : Code::system_error, composed("{}: {}", what, std::strerror(error)),
-                 limit ? "close descriptors, or raise the limit of open files (ulimit -n)"
-                       : "see the error of the system")
-        .from_call(call, error);
-}
-
 Result<void> check_options(const SharedRingOptions& options) {
-    const auto refused = [](const char* why, const char* remedy) {
-        return Error(Code::invalid_argument, std::string("a shared frame ring is refused: ") + why, remedy);
-    };
     if (options.most_readers < 1 || options.most_readers > 64) {
-        return refused("the number of its readers is out of range", "1 to 64 readers at a time");
+        return make_error<errors::ring_reader_count_out_of_range>();
     }
     if (options.reader_deadline <= std::chrono::nanoseconds(0)) {
-        return refused("its readers have no time", "a deadline above 0");
+        return make_error<errors::ring_readers_without_time>();
     }
     return {};
 }
@@ -62,17 +51,13 @@ Result<void> check_rung(const Device& device, SeenBy seen) {
     const rules::SharingEnd end = rules::sharing_end(device.capabilities());
     const rules::RungAnswer answer = rules::choose_rung(seen, end, end, true);
     if (answer.rung == SharingRung::host_memory) return {};
-    return Error(Code::unsupported,
-                 composed("a shared frame ring for GPUs alone is refused: its rung would be {} ({}), and rings stand "
-                          "on shared memory of the host only",
-                          name(answer.rung), answer.reason),
-                 "SeenBy::cpus_and_gpus: GPUs use registered shared memory in place");
+    return make_error<errors::ring_not_on_host_memory>(name(answer.rung), answer.reason);
 }
 
 Result<std::array<std::byte, 16>> drawn_id(const ProcessCalls& calls) {
     std::array<std::byte, 16> id{};
     if (calls.getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size())) return id;
-    return of_system("getrandom", "no identity could be drawn for a shared frame ring");
+    return system_failure("getrandom", errno, "no identity could be drawn for a shared frame ring");
 }
 
 }  // namespace
@@ -251,29 +236,24 @@ Result<SharedRingDescriptor> RingProducerCore::admit() {
     Parts& parts = *parts_;
     if (parts.device->bars(rules::PublicCall::admit_ring_reader))
         return parts.device->refusal(rules::PublicCall::admit_ring_reader);
-    if (parts.closed) {
-        return Error(Code::invalid_handle, "the shared frame ring is closed", "open another one for further frames");
-    }
+    if (parts.closed) return make_error<errors::shared_ring_closed>();
     Reader* place = nullptr;
     for (Reader& reader : parts.readers) {
         parts.note_end(reader);
         if (!reader.live() && place == nullptr) place = &reader;
     }
-    if (place == nullptr) {
-        return Error(Code::in_use, composed("the shared frame ring has all of its {} readers", parts.readers.size()),
-                     "wait until one ends, or create it with more (SharedRingOptions::most_readers)");
-    }
+    if (place == nullptr) return make_error<errors::ring_has_all_its_readers>(parts.readers.size());
     const rules::RingShape& shape = parts.files->shape();
     Result<SealedMemory> page =
         SealedMemory::create(static_cast<std::size_t>(shape.page_bytes), "isthmus-ring-reader", parts.calls);
     if (!page) return std::move(page).error();
     int ends[2] = {-1, -1};
     if (parts.calls.socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-        return of_system("socketpair", "no line to a reader could be made");
+        return system_failure("socketpair", errno, "no line to a reader could be made");
     }
     FileDescriptor ours(ends[0]), theirs(ends[1]);
     FileDescriptor frames(parts.calls.fcntl(parts.frames_fd.get(), F_DUPFD_CLOEXEC, 0));
-    if (!frames) return of_system("fcntl(F_DUPFD_CLOEXEC)", "no descriptor for a reader could be made");
+    if (!frames) return system_failure("fcntl(F_DUPFD_CLOEXEC)", errno, "no descriptor for a reader could be made");
     parts.atomics.store_stamped_relaxed(RingFiles::cursor(*page), parts.published);
     place->info = {parts.admitted++, ReaderState::live, {}};
     FileDescriptor cursor = page->take_fd();
@@ -289,24 +269,14 @@ Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
     Parts& parts = *parts_;
     if (parts.device->bars(rules::PublicCall::begin_ring_frame))
         return parts.device->refusal(rules::PublicCall::begin_ring_frame);
-    if (parts.closed) {
-        return Error(Code::invalid_handle, "the shared frame ring is closed", "open another one for further frames");
-    }
-    if (parts.filling) {
-        return Error(Code::in_use, "a frame of the shared ring is being filled already",
-                     "publish it, or let it go out of scope, before the next one begins");
-    }
+    if (parts.closed) return make_error<errors::shared_ring_closed>();
+    if (parts.filling) return make_error<errors::ring_frame_being_filled>();
     const RingDeadline deadline(wait, parts.wait_timeout);
     const std::chrono::nanoseconds spins = ring_spin_time(parts.options.waiting);
     std::chrono::nanoseconds looked{0};
     bool last_look = false;
     for (std::uint32_t looks = 0; !parts.may_write(); ++looks) {
-        if (deadline.refuses() && last_look) {
-            return Error(Code::not_ready,
-                         "a reader has not finished the frame that would be overwritten, and waiting "
-                         "was ruled out",
-                         "allow a wait, or more slots");
-        }
+        if (deadline.refuses() && last_look) return make_error<errors::ring_reader_in_the_way>();
         if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
             if (looks > 64) protocol::ProcessAtomics::relax();
             continue;
@@ -314,11 +284,7 @@ Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
         const std::chrono::nanoseconds passed = deadline.passed();
         const std::chrono::nanoseconds slow = parts.give_up_slow_readers();
         if (deadline.left() == std::chrono::nanoseconds(0)) {
-            if (last_look) {
-                return Error(Code::timed_out,
-                             "no reader finished the frame that would be overwritten before the deadline",
-                             "allow more time or more slots, or give the ring a shorter reader_deadline");
-            }
+            if (last_look) return make_error<errors::ring_readers_too_slow>();
             last_look = true;  // however short the wait was: a dead reader is told from a slow one
             for (Reader& reader : parts.readers) parts.note_end(reader);
             continue;
@@ -351,6 +317,10 @@ Result<void> RingProducerCore::publish(BufferState& buffer, Wait wait) {
     ++parts.published;
     parts.wake_readers(false);
     return {};
+}
+
+Error RingProducerCore::published_before() {
+    return make_error<errors::ring_frame_published_before>();
 }
 
 // The slot stays marked as being written, which it was; the next frame goes there.

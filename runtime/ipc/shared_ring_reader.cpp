@@ -3,15 +3,14 @@
 #include <isthmus/shared_frame_ring.hpp>
 
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "device_state.hpp"
+#include "ipc_errors.hpp"
 #include "ring_files.hpp"
 
 #include <platform/os.hpp>
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 namespace isthmus::inline v0::detail {
 namespace {
@@ -23,11 +22,6 @@ using protocol::PublishedVerdict;
 using protocol::StampVerdict;
 using Follower = protocol::FrameFollower<ProcessAtomics>;
 
-Error broke_rules(const std::string& what) {
-    return {Code::peer_broke_rules, composed("the producer of a shared frame ring broke its rules: {}", what),
-            "end this reader and look at the producer: nothing that it writes can be believed"};
-}
-
 // A line is a socket between two processes of this machine, and nothing that reading from would block.
 Result<void> check_line(const ProcessCalls& calls, int line) {
     int domain = 0, type = 0;
@@ -35,7 +29,7 @@ Result<void> check_line(const ProcessCalls& calls, int line) {
     const bool socket = calls.getsockopt(line, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 &&
                         calls.getsockopt(line, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0;
     if (socket && domain == AF_UNIX && type == SOCK_STREAM) return {};
-    return broke_rules("its line is no stream socket of the UNIX domain");
+    return make_error<errors::ring_line_is_no_socket>();
 }
 
 }  // namespace
@@ -85,8 +79,8 @@ struct RingReaderCore::Parts {
     std::optional<LineWord> farewell;
     std::optional<Error> broken;  // for good
 
-    Error broke(const std::string& what) {
-        broken = broke_rules(what);
+    Error broke(Error error) {
+        broken = std::move(error);
         return *broken;
     }
     void let_go() {
@@ -125,20 +119,9 @@ struct RingReaderCore::Parts {
     // One look for a frame. Nothing: there is none; `over`: there will be none.
     Result<std::optional<Taken>> look(bool& over);
     Error lost() const {
-        if (farewell == LineWord::too_slow) {
-            return {Code::peer_lost,
-                    "the producer of a shared frame ring gave this reader up: it finished no frame for longer than the "
-                    "ring's deadline",
-                    "finish frames sooner, and connect again"};
-        }
-        if (farewell == LineWord::broke_rules) {
-            return {Code::peer_lost,
-                    "the producer of a shared frame ring gave this reader up: it read an impossible "
-                    "word in this reader's page",
-                    "connect again; who else has the page's descriptor?"};
-        }
-        return {Code::peer_lost, "the producer of a shared frame ring is gone without closing it",
-                "connect to another one; frames that were taken stay valid"};
+        if (farewell == LineWord::too_slow) return make_error<errors::ring_reader_too_slow>();
+        if (farewell == LineWord::broke_rules) return make_error<errors::ring_reader_broke_rules>();
+        return make_error<errors::ring_producer_gone>();
     }
     void sleep(std::chrono::nanoseconds most) {
         protocol::announce_sleep(atomics, RingFiles::asleep(page));
@@ -164,22 +147,13 @@ Result<std::shared_ptr<RingReaderCore>> RingReaderCore::open(const Device& devic
     if (!ring) return std::move(ring).error();
     const rules::RingShape& shape = ring->shape;
     if (shape.file_bytes > options.most_bytes) {
-        return Error(Code::out_of_memory,
-                     composed("the ring's frames take {} bytes, and this reader maps {} at most", shape.file_bytes,
-                              options.most_bytes),
-                     "fewer or smaller slots, or a greater SharedReaderOptions::most_bytes");
+        return make_error<errors::ring_larger_than_allowed>(shape.file_bytes, options.most_bytes);
     }
     if (options.elements != 0 && shape.elements != options.elements) {
-        return Error(
-            Code::invalid_argument,
-            composed("the ring's frames have {} elements, and {} were asked for", shape.elements, options.elements),
-            "open it as what the producer made it");
+        return make_error<errors::ring_of_other_frames>(shape.elements, options.elements);
     }
     if (shape.element_bytes != element_bytes) {
-        return Error(Code::invalid_argument,
-                     composed("the ring's frames have elements of {} bytes, and {} were asked for", shape.element_bytes,
-                              element_bytes),
-                     "open it as what the producer made it");
+        return make_error<errors::ring_of_other_elements>(shape.element_bytes, element_bytes);
     }
     std::array<FileDescriptor, SharedRingDescriptor::fd_count> fds = descriptor.take_fds();
     if (Result<void> fine = check_line(calls, fds[2].get()); !fine) return std::move(fine).error();
@@ -193,7 +167,7 @@ Result<std::shared_ptr<RingReaderCore>> RingReaderCore::open(const Device& devic
     const rules::RingHeader wanted = rules::ring_header(shape);
     rules::RingHeader found{};
     std::memcpy(found.data(), frames->data(), found.size());
-    if (found != wanted) return broke_rules("the header of its file is not what the descriptor says");
+    if (found != wanted) return make_error<errors::ring_header_is_another>();
     frames->take_fd().close();
     page->take_fd().close();
     auto files = std::make_shared<RingFiles>(std::move(frames).value(), shape);
@@ -229,26 +203,22 @@ Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& o
         const PublishedLook found = protocol::judge_published(word, seen, next, shape.kept());
         switch (found.verdict) {
             case PublishedVerdict::goes_back:
-                return broke(composed("its word `published` went back from {} to {}, or opened again",
-                                      seen & ~protocol::ring_closed, word & ~protocol::ring_closed));
-            case PublishedVerdict::too_great:
-                return broke(composed("its word `published` is {}, which nobody publishes", word));
+                return broke(make_error<errors::ring_count_went_back>(seen & ~protocol::ring_closed,
+                                                                      word & ~protocol::ring_closed));
+            case PublishedVerdict::too_great: return broke(make_error<errors::ring_count_impossible>(word));
             case PublishedVerdict::closed: over = true; [[fallthrough]];
             case PublishedVerdict::nothing: seen = word; return std::optional<Taken>();
             case PublishedVerdict::frame: break;
         }
         const auto slot = static_cast<std::size_t>(found.frame % shape.slots);
         for (const std::uint64_t other : held) {
-            if (other % shape.slots == slot) {
-                return Error(Code::in_use, "the next frame stands where one stands that this reader still holds",
-                             "finish frames in time: no more are there than the ring has slots");
-            }
+            if (other % shape.slots == slot) return make_error<errors::ring_slot_still_held>();
         }
         seen = word;
         const std::uint64_t stamp = follower.stamp(files->stamp(found.frame));
         const StampVerdict verdict = protocol::judge_stamp(stamp, found.frame, shape.slots);
         if (verdict == StampVerdict::lie) {
-            return broke(composed("its word `stamp` of slot {} is {} for frame {}", slot, stamp, found.frame));
+            return broke(make_error<errors::ring_stamp_impossible>(slot, stamp, found.frame));
         }
         missed += found.missed;
         next = found.frame + 1;
@@ -283,14 +253,9 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
             return *parts.broken;
         }
         if (*found) return **found;
-        if (over) {
-            return Error(Code::invalid_handle, "the shared frame ring is closed, and no frame is left",
-                         "connect to another one for further frames");
-        }
+        if (over) return make_error<errors::ring_closed_and_empty>();
         if (gone) return parts.lost();
-        if (deadline.refuses() && last_look) {
-            return Error(Code::not_ready, "no frame was published, and waiting was ruled out", "allow a wait");
-        }
+        if (deadline.refuses() && last_look) return make_error<errors::ring_frame_not_ready>();
         if (!deadline.refuses() && spins.count() > 0 && looks % ring_looks_between_clocks != 0) {
             if (looks > 64) protocol::ProcessAtomics::relax();
             continue;
@@ -299,8 +264,7 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
         const std::chrono::nanoseconds passed = deadline.passed();
         if (deadline.left() == std::chrono::nanoseconds(0)) {
             // However short the wait was: a dead producer is told from a slow one.
-            if (last_look)
-                return Error(Code::timed_out, "no frame was published before the deadline", "allow more time");
+            if (last_look) return make_error<errors::ring_frame_timed_out>();
             last_look = true;
             parts.look_at_line();
             continue;
@@ -337,6 +301,10 @@ Result<void> RingReaderCore::finish(std::uint64_t frame, BufferState& buffer, Wa
     return parts.finish(frame, buffer, wait);
 }
 
+Error RingReaderCore::finished_before() {
+    return make_error<errors::ring_frame_finished_before>();
+}
+
 void RingReaderCore::give_back(std::uint64_t frame, const std::shared_ptr<BufferState>& buffer) noexcept {
     Parts& parts = *parts_;
     if (parts.device->config->forked() || Parts::finished(finish(frame, *buffer, {}))) return;
@@ -347,8 +315,7 @@ Result<void> RingReaderCore::Parts::finish(std::uint64_t frame, BufferState& buf
     if (!buffer.mutex.seen().at_rest()) {
         std::unique_lock lock(buffer.mutex);
         if (buffer.open_against(ArgumentUse::write)) {
-            return Error(Code::in_use, "the frame cannot be finished while a host view of it is open",
-                         "let the view go out of scope first");
+            return make_error<errors::ring_frame_has_open_view>();
         }
         lock.unlock();
         if (Result<void> waited = buffer.wait_for_uses(ArgumentUse::write, wait); !waited) return waited;
@@ -361,13 +328,9 @@ Result<void> RingReaderCore::Parts::finish(std::uint64_t frame, BufferState& buf
     if (verdict == StampVerdict::whole) return {};
     if (verdict == StampVerdict::overtaken) {
         doubtful = true;
-        return Error(Code::overtaken,
-                     composed("frame {} of a shared ring was overwritten while it was read, by frame {}", frame,
-                              (stamp - 1) / 2),
-                     "throw away what was made of it; more slots, less work per frame, or RingPolicy::wait");
+        return make_error<errors::ring_frame_overtaken>(frame, (stamp - 1) / 2);
     }
-    return broke(
-        composed("its word `stamp` of slot {} became {} while frame {} was read", frame % shape.slots, stamp, frame));
+    return broke(make_error<errors::ring_stamp_became_impossible>(frame % shape.slots, stamp, frame));
 }
 
 }  // namespace isthmus::inline v0::detail

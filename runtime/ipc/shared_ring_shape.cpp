@@ -3,11 +3,10 @@
 
 #include <isthmus/protocol/frame_stamps.hpp>
 
-#include "composed.hpp"
+#include "ipc_errors.hpp"
 #include "little_endian.hpp"
 
 #include <algorithm>
-#include <string>
 
 namespace isthmus::rules {
 namespace {
@@ -22,10 +21,8 @@ std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t page) noexcept {
 using Writer = LittleEndianWriter;
 using Reader = LittleEndianReader;
 
-Error damaged(const std::string& field) {
-    return {Code::invalid_argument,
-            composed("the descriptor of a shared frame ring is not one that a producer makes: {}", field),
-            "take it unchanged from SharedFrameRing::admit() of the same version of this library"};
+Error damaged(const char* reason) {
+    return make_error<errors::ring_descriptor_damaged>(reason);
 }
 
 void write_shape(Writer& to, const RingShape& shape) {
@@ -52,18 +49,11 @@ static_assert(ring_header_bytes <= ring_published_at);
 
 Result<RingShape> make_ring_shape(std::uint64_t elements, std::uint32_t element_bytes, const SharedRingOptions& options,
                                   std::uint64_t page_bytes) {
-    const auto refused = [](std::string why, std::string remedy) {
-        return Error(Code::invalid_argument, composed("a shared frame ring is refused: {}", std::move(why)),
-                     std::move(remedy));
-    };
     if (options.slots < 2 || options.slots > most_ring_slots) {
-        return refused(composed("it has {} slots", options.slots),
-                       composed("2 to {} slots: one is filled while others are read", most_ring_slots));
+        return make_error<errors::ring_slots_out_of_range>(options.slots, most_ring_slots);
     }
-    if (elements == 0 || element_bytes == 0) return refused("its frames are empty", "frames of one element or more");
-    if (elements > most_ring_bytes / element_bytes) {
-        return refused("its frames are longer than memory can be", "check the number of elements");
-    }
+    if (elements == 0 || element_bytes == 0) return make_error<errors::ring_frames_empty>();
+    if (elements > most_ring_bytes / element_bytes) return make_error<errors::ring_frames_too_long>();
     RingShape shape;
     shape.slots = static_cast<std::uint32_t>(options.slots);
     shape.policy = options.policy;
@@ -75,9 +65,7 @@ Result<RingShape> make_ring_shape(std::uint64_t elements, std::uint32_t element_
     shape.frames_at = rounded_up(ring_stamps_at + shape.slots * ring_line_bytes, page_bytes);
     // At most 2^8 slots of 2^46 bytes and a page: no overflow.
     shape.file_bytes = shape.frames_at + shape.slots * shape.stride_bytes;
-    if (shape.file_bytes > most_ring_bytes) {
-        return refused("it is longer than memory can be", "fewer slots, or shorter frames");
-    }
+    if (shape.file_bytes > most_ring_bytes) return make_error<errors::ring_too_long>();
     return shape;
 }
 
@@ -101,12 +89,12 @@ RingDescriptorBytes encode_ring(const RingShape& shape, const RingPlaceOfReader&
 
 Result<DecodedRing> decode_ring(std::span<const std::byte> bytes, std::uint64_t page_bytes) {
     if (bytes.size() != SharedRingDescriptor::size_bytes) {
-        return damaged(composed("it has {} bytes instead of {}", bytes.size(), SharedRingDescriptor::size_bytes));
+        return make_error<errors::ring_descriptor_of_another_length>(bytes.size(), SharedRingDescriptor::size_bytes);
     }
     Reader from(bytes.data());
     if (from.number(8) != magic) return damaged("its magic is another one");
     if (const std::uint64_t told = from.number(4); told != version) {
-        return damaged(composed("its version is {}, and this library speaks {}", told, version));
+        return make_error<errors::ring_descriptor_of_another_version>(told, version);
     }
     SharedRingOptions options;
     options.slots = static_cast<std::size_t>(from.number(4));

@@ -84,7 +84,7 @@ TEST(FailingCalls, NoneOfThemLeavesAnythingBehind) {
             const long calls = play(faulty, other, listens, 0, 0);
             ASSERT_GT(calls, 10);
             for (long nth = 1; nth <= calls; ++nth) {
-                for (const int code : {EIO, EMFILE, ENOMEM, EINTR, 0}) {
+                for (const int code : {EIO, EMFILE, ENOMEM, EACCES, ENOSYS, EINTR, 0}) {
                     play(faulty, other, listens, nth, code == 0 ? EIO : code, code == 0);
                     ++tries;
                     if (HasFailure())

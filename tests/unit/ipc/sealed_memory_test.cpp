@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 #include <utility>
 
@@ -122,6 +123,21 @@ TEST(SealedMemory, WhatOnlyItsMakerWritesIsSealedAgainstOthers) {
         return;
     }
     EXPECT_EQ(SealedMemory::accept(duplicate(own->fd()), 4096, calls, detail::SealedFor::maker).code(), Code::ok);
+}
+
+// keeps I5
+TEST(SealedMemory, AKernelThatCannotSealAgainstWritingIsNamed) {
+    const NothingLeft nothing_left;
+    ProcessCalls old = ProcessCalls::real();
+    old.fcntl = [](int fd, int command, int argument) {
+        if (command == F_ADD_SEALS && (argument & F_SEAL_FUTURE_WRITE) != 0) return errno = EINVAL, -1;
+        return ::fcntl(fd, command, argument);
+    };
+    const Result<SealedMemory> refused = SealedMemory::create(4096, "isthmus-test", old, detail::SealedFor::maker);
+    ASSERT_EQ(refused.code(), Code::unsupported);
+    EXPECT_EQ(refused.error().call(), "fcntl(F_ADD_SEALS)");
+    EXPECT_NE(refused.error().message().find("Linux 5.1"), std::string::npos);
+    EXPECT_TRUE(SealedMemory::create(4096, "isthmus-test", old, detail::SealedFor::both).ok());
 }
 
 }  // namespace

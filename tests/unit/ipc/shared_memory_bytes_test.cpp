@@ -1,6 +1,8 @@
 // The descriptor of shared memory, of which every byte may be anything, and what an importer accepts of it.
 #include "shared_memory_bytes.hpp"
 
+#include "shared_event_bytes.hpp"
+
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -208,6 +210,31 @@ TEST(SharedMemoryDescriptors, ComeWithAsManyFilesAsTheirRungNeeds) {
     std::vector<FileDescriptor> none;
     none.emplace_back(-1);
     EXPECT_EQ(SharedMemoryDescriptor::received(bytes_of(), std::move(none)).code(), Code::invalid_argument);
+}
+
+// keeps I2
+TEST(SharedEventBytes, ComeBackAsTheyWentAndAreRefusedWhereTheyDiffer) {
+    EventHandleBytes handle{};
+    handle.fill(0x55);
+    const SharedEventDescriptor::Bytes good = encode_shared_event({uuid_of(7)}, handle);
+    const DecodedEvent decoded = decode_shared_event(good).value();
+    EXPECT_EQ(decoded.facts.device, uuid_of(7));
+    EXPECT_EQ(decoded.handle, handle);
+    const auto why = [](std::span<const std::byte> bytes) {
+        const Result<DecodedEvent> answer = decode_shared_event(bytes);
+        EXPECT_EQ(answer.code(), Code::invalid_argument);
+        return answer ? std::string() : std::string(answer.error().message());
+    };
+    const auto changed = [&](std::size_t at) {
+        SharedEventDescriptor::Bytes bytes = good;
+        bytes[at] = std::byte{9};
+        return why(bytes);
+    };
+    EXPECT_NE(why(std::span(good).first(20)).find("it has 20 bytes instead of 96"), std::string::npos);
+    EXPECT_NE(changed(0).find("magic"), std::string::npos);
+    EXPECT_NE(changed(8).find("its version is 9, and this library speaks 1"), std::string::npos);
+    EXPECT_NE(changed(12).find("MIG"), std::string::npos);
+    EXPECT_NE(why(encode_shared_event({uuid_of(7)}, {})).find("it has no handle"), std::string::npos);
 }
 
 }  // namespace

@@ -453,6 +453,41 @@ TEST(SharedRingDeaths, AFrameThatGoesWhileAViewOfItIsOpenIsFinishedLater) {
 }
 
 // keeps I6
+TEST(SharedRingFrames, ASlotWhoseFrameIsStillHeldIsNotGivenOutAgain) {
+    Producer producer(options_of(RingPolicy::drop, 2));
+    Consumer consumer(producer);
+    ASSERT_TRUE(producer.produce(1));
+    const RingReaderCore::Taken first = consumer.take().value();
+    ASSERT_TRUE(producer.produce(2));
+    ASSERT_TRUE(producer.produce(3));
+    const auto refused = consumer.take();
+    EXPECT_EQ(refused.code(), Code::in_use);
+    if (!refused) {
+        EXPECT_NE(refused.error().message().find("still holds"), std::string::npos);
+    }
+    EXPECT_EQ(consumer.finish(first).code(), Code::overtaken);
+    EXPECT_EQ(consumer.take().value().frame, 2u);
+}
+
+// keeps I6
+TEST(SharedRingFrames, AreShownOnceAndFinishedOnce) {
+    SharedFrameRing<std::uint32_t> ring =
+        SharedFrameRing<std::uint32_t>::create(device(), elements, options_of(RingPolicy::drop)).value();
+    SharedFrameReader<std::uint32_t> reader =
+        SharedFrameReader<std::uint32_t>::open(device(), ring.admit().value()).value();
+    auto filled = ring.begin_frame().value();
+    EXPECT_TRUE(filled.publish());
+    const auto again = filled.publish();
+    ASSERT_EQ(again.code(), Code::invalid_handle);
+    EXPECT_EQ(again.error().message(), "the frame was published before");
+    auto frame = reader.next_frame(Wait::at_most(1ms)).value();
+    EXPECT_TRUE(frame.finish());
+    const auto finished = frame.finish();
+    ASSERT_EQ(finished.code(), Code::invalid_handle);
+    EXPECT_EQ(finished.error().message(), "the frame was finished before");
+}
+
+// keeps I6
 TEST(SharedRingDeaths, AnEndIsSeenThoughAForkedChildHoldsCopiesOfTheLine) {
     std::optional<Producer> producer(options_of(RingPolicy::wait, 2));
     std::optional<Consumer> leaves(*producer);

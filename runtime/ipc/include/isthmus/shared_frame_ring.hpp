@@ -88,6 +88,7 @@ public:
     Result<SharedRingDescriptor> admit();
     Result<std::uint64_t> begin(Wait wait);
     Result<void> publish(BufferState& buffer, Wait wait);
+    static Error published_before();
     void abandon() noexcept;
     void close() noexcept;
     std::uint64_t published() const noexcept;
@@ -121,6 +122,7 @@ public:
     Result<Taken> take(Wait wait);
     void arrived(BufferState& buffer) noexcept;
     Result<void> finish(std::uint64_t frame, BufferState& buffer, Wait wait);
+    static Error finished_before();
     // Finishes it, now or by a later call of take() or finish().
     void give_back(std::uint64_t frame, const std::shared_ptr<BufferState>& buffer) noexcept;
 
@@ -179,7 +181,7 @@ public:
     // again: in_use (a host view of it is open), timed_out, not_ready (Wait::never()), device_lost; invalid_handle
     // (done before).
     Result<void> publish(Wait wait = {}) {
-        if (!ring_) return Error(Code::invalid_handle, "the frame was published before", "begin the next one");
+        if (!ring_) return detail::RingProducerCore::published_before();
         Result<void> done = ring_->core->publish(*buffer().state(), wait);
         if (done) ring_.reset();
         return done;
@@ -214,7 +216,7 @@ public:
 
     // What one more process needs to read along, from the next frame that is published on. Decide before whom it is
     // given to: it cannot be taken back (I3). Errors: in_use (most_readers are there), invalid_handle (the ring is
-    // closed), system_limit, system_error.
+    // closed), system_limit, out_of_memory, system_error.
     Result<SharedRingDescriptor> admit() { return state_->core->admit(); }
     // A frame to fill; one at a time. Errors: timed_out, not_ready (Wait::never()), invalid_handle (the ring is
     // closed), in_use (the last one is neither published nor abandoned).
@@ -269,7 +271,7 @@ public:
     // peer_broke_rules (the stamp names what no producer writes); with these it can be tried again: in_use (a host view
     // of it is open), timed_out, not_ready (Wait::never()), device_lost; invalid_handle (done before).
     Result<void> finish(Wait wait = {}) {
-        if (!ring_) return Error(Code::invalid_handle, "the frame was finished before", "take the next one");
+        if (!ring_) return detail::RingReaderCore::finished_before();
         Result<void> done = ring_->core->finish(taken_.frame, *ring_->buffers[taken_.slot].state(), wait);
         if (done || done.code() == Code::overtaken || done.code() == Code::peer_broke_rules) ring_.reset();
         return done;
