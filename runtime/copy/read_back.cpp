@@ -19,7 +19,7 @@ namespace {
 Result<void> view_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
     Result<ViewScope> scope = open_scope(*buffer, ArgumentUse::read, wait);
     if (!scope) return std::move(scope).error();
-    std::memcpy(to, buffer->host, buffer->bytes);
+    std::memcpy(to, buffer->memory->host, buffer->memory->bytes);
     return {};
 }
 
@@ -32,12 +32,13 @@ Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
         return Error(
             Code::not_ready,
             composed("the buffer's content lies in {} memory, which takes a copy to read, and waiting was ruled out",
-                     name(buffer->kind)),
+                     name(buffer->memory->kind)),
             "allow a wait, or copy to the host on a stream and ask later");
     }
     if (Result<void> written = buffer->wait_for_uses(ArgumentUse::read, wait); !written) return written;
     const std::shared_ptr<StreamState> stream = device.download_stream();
-    const CopyRequest request{end_of(to, buffer->bytes, {}), {&buffer, 0, 0, {}}, {buffer->bytes, 1, 1}, 1};
+    const CopyRequest request{
+        end_of(to, buffer->memory->bytes, {}), {&buffer, 0, 0, {}}, {buffer->memory->bytes, 1, 1}, 1};
     Result<CopyJob> job = check_copy(*stream, request);
     if (!job) return std::move(job).error();
     return bounce_down(*stream, *job);
@@ -58,8 +59,8 @@ Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* t
             "read_back waits for the device, and this thread has a capture open: what is captured does not run",
             "copy into another buffer within the capture, and read that back when the graph has run");
     }
-    if (buffer->bytes == 0) return {};
-    return buffer->host != nullptr ? view_bytes(buffer, to, wait) : copy_bytes(buffer, to, wait);
+    if (buffer->memory->bytes == 0) return {};
+    return buffer->memory->host != nullptr ? view_bytes(buffer, to, wait) : copy_bytes(buffer, to, wait);
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -92,8 +92,8 @@ void StreamState::thin_fences() {
 // none. Not so where managed memory is attached to the stream: giving it back would be two driver calls more. An
 // interprocess event is recorded anew in place, so that no fence can lean on it.
 Result<bool> StreamState::record_user_event(FenceEvent& event) {
-    const bool attached = std::any_of(tail.begin(), tail.end(),
-                                      [](const BufferState* buffer) { return buffer->path == LaunchPath::attach; });
+    const bool attached = std::any_of(
+        tail.begin(), tail.end(), [](const BufferState* buffer) { return buffer->memory->path == LaunchPath::attach; });
     if (event.kind == platform::EventKind::interprocess && !tail.empty() && !attached) {
         if (Result<void> fenced = fence(); !fenced) return std::move(fenced).error();
     }

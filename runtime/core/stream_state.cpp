@@ -139,19 +139,19 @@ Result<void> StreamState::record_fence() {
 // Managed memory of phase-guarded machines goes back to the host behind its last use; views wait for that too.
 Result<void> StreamState::return_attached() {
     for (BufferState* buffer : tail) {
-        if (buffer->path != LaunchPath::attach) continue;
-        std::unique_lock lock(buffer->mutex);
-        if (buffer->attached_to != this) continue;
+        if (buffer->memory->path != LaunchPath::attach) continue;
+        std::unique_lock lock(buffer->views);
+        if (buffer->sides.attached_to() != this) continue;
         lock.unlock();  // nobody else takes it away from a stream
         gives("the return of managed memory to the host");
         const platform::Status status =
             device->driver->memory().attach(buffer->whole(), platform::Attachment::host, handle);
         lock.lock();
         if (!status.ok()) return device->failure(status, "attaching managed memory back to the host");
-        buffer->attached_to = nullptr;
-        buffer->uploaded_on = this;
-        buffer->upload_position = advance("the return of managed memory to the host");
-        buffer->touch(*this, buffer->upload_position, ArgumentUse::write);
+        buffer->sides.detach();
+        const std::uint64_t position = advance("the return of managed memory to the host");
+        buffer->sides.brought(*this, position);
+        buffer->touch(*this, position, ArgumentUse::write);
     }
     return {};
 }

@@ -107,7 +107,7 @@ Result<void> refuse_body(const detail::StreamState& stream, const detail::Driver
 }
 
 Result<void> refuse_word(const detail::StreamState& stream, const std::shared_ptr<detail::BufferState>& word) {
-    if (!word || word->bytes < sizeof(std::int32_t)) {
+    if (!word || word->memory->bytes < sizeof(std::int32_t)) {
         return Error(Code::invalid_handle, "the word that decides is empty, moved from or already released",
                      "give a buffer of at least one element");
     }
@@ -115,10 +115,11 @@ Result<void> refuse_word(const detail::StreamState& stream, const std::shared_pt
         return Error(Code::wrong_device, "the word that decides belongs to another device than the stream",
                      "allocate it on the device that runs the loop or the branch");
     }
-    if (word->path == LaunchPath::refuse || !stream.device->reaches(word->kind)) {
-        return Error(Code::not_accessible,
-                     composed("the device cannot read the word that decides: it is {} memory", name(word->kind)),
-                     "use device, pinned or shared memory");
+    if (word->memory->path == LaunchPath::refuse || !stream.device->reaches(word->memory->kind)) {
+        return Error(
+            Code::not_accessible,
+            composed("the device cannot read the word that decides: it is {} memory", name(word->memory->kind)),
+            "use device, pinned or shared memory");
     }
     return {};
 }
@@ -155,7 +156,8 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
     platform::Status status;
     Result<std::uint64_t> issued = operation.issue([&] {
         if (stream.recording == nullptr) return platform::Status{Code::capture_error, 0, "append_conditional"};
-        const platform::ConditionalBody request{loops, body.handle, word->device_address, &detail::set_condition};
+        const platform::ConditionalBody request{loops, body.handle, word->memory->device_address,
+                                                &detail::set_condition};
         status = stream.device->driver->captures()->append_conditional(stream.handle, request);
         if (status.ok()) stream.recording->conditional = true;
         if (status.code == Code::capture_error) stream.recording->spoiled = true;

@@ -42,12 +42,12 @@ AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Exten
         if (parameter->use == ArgumentUse::value) continue;
         const BufferState* const buffer = (*next++)->get();
         if (buffer == nullptr || !buffer->only_for(stream, device)) return AtOnce::not_so_simple;
-        const Viewed viewed{buffer->device_address, elements(buffer->bytes, parameter->element_bytes)};
+        const Viewed viewed{buffer->memory->device_address, elements(buffer->memory->bytes, parameter->element_bytes)};
         std::memcpy(static_cast<unsigned char*>(pack) + parameter->offset_bytes, &viewed, sizeof viewed);
     }
     // Before the call: whoever releases a buffer meanwhile waits for this launch (ADR 4).
     position = stream.advance(kernel.name);
-    for (; buffers != next; ++buffers) (*buffers)->get()->mark_used(position);
+    for (; buffers != next; ++buffers) (*buffers)->get()->first_use.raise(position);
     stream.gives(kernel.name);
     status = device.execution.launch(request);
     return status.ok() ? AtOnce::done : AtOnce::failed;

@@ -53,11 +53,11 @@ Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
                      "trimming a buffer was refused: a capture is open, and its graph may be about to use the memory",
                      "trim it when the capture has ended");
     }
-    if (buffer.graphs.load(std::memory_order_relaxed) > 0) {
+    if (buffer.uses.in_graphs()) {
         return Error(Code::in_use, "the buffer cannot be trimmed while a graph uses it: its work has the address",
                      "destroy the graph and its instances first");
     }
-    if (buffer.has_parts.load(std::memory_order_acquire)) {
+    if (buffer.views.has_parts()) {
         return Error(Code::in_use, "the buffer cannot be trimmed: parts of it were made, which may reach that far",
                      "keep its memory, or use views of the whole buffer only");
     }
@@ -80,7 +80,9 @@ Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes,
     }
     Result<std::shared_ptr<GrowableMemory>> reserved = reserve_growable(owner, most_bytes, options);
     if (!reserved) return std::move(reserved).error();
-    std::shared_ptr<BufferState> state = buffer_over(owner, *reserved);
+    NewBuffer buffer(owner);
+    lay_over(buffer, *reserved);
+    std::shared_ptr<BufferState> state = buffer.make();
     (*reserved)->buffer = state;
     return MadeGrowable{std::move(state), std::move(reserved).value()};
 }
@@ -101,18 +103,18 @@ Result<void> resize_growable(const std::shared_ptr<BufferState>& state, Growable
         if (Result<void> can = may_change(*state->device, *memory, "growing a buffer"); !can) return can;
         if (Result<void> grown = memory->extend(*step); !grown) return grown;
     }
-    const std::lock_guard lock(state->mutex);
-    if (*step > 0 && mapped > 0 && state->kind == MemoryKind::vmm && state->host != nullptr) {
-        state->seams.push_back(mapped);
+    const std::lock_guard lock(state->views);
+    if (*step > 0 && mapped > 0 && state->memory->kind == MemoryKind::vmm && state->memory->host != nullptr) {
+        state->memory.add_seam(mapped);
     }
-    state->bytes = bytes;
+    state->memory.change_size(bytes);
     return {};
 }
 
 Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory, Wait wait) {
     if (!belongs(state, memory)) return empty_growable("trimming a buffer");
     BufferState& buffer = *state;
-    const std::size_t kept = rules::handles_kept(memory->handles, buffer.bytes);
+    const std::size_t kept = rules::handles_kept(memory->handles, buffer.memory->bytes);
     if (kept == memory->handles.size()) return {};
     if (Result<void> can = may_trim(buffer, *memory); !can) return can;
     if (Result<void> alone = buffer.begin_release(); !alone) {
@@ -122,10 +124,10 @@ Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMe
     Result<void> trimmed = buffer.wait_until_unused(Deadline(wait, buffer.device->config->wait_timeout));
     while (trimmed && memory->handles.size() > kept) trimmed = memory->give_back_last();
     {
-        const std::lock_guard lock(buffer.mutex);
-        while (!buffer.seams.empty() && buffer.seams.back() >= memory->mapped_bytes()) buffer.seams.pop_back();
+        const std::lock_guard lock(buffer.views);
+        buffer.memory.drop_seams_from(memory->mapped_bytes());
     }
-    buffer.releasing.store(false, std::memory_order_release);
+    buffer.views.release_failed();
     return trimmed;
 }
 
