@@ -19,6 +19,7 @@ struct StreamState;
 // and its operation's end.
 class BufferSides {
 public:
+    BufferSides() = default;
     // `staged`: a first launch is to find on the device what the host sees. `relayed`: copies go from and to a relay.
     BufferSides(bool staged, bool relayed) noexcept : host_newer_(staged), relayed_(relayed), relay_stale_(relayed) {}
     BufferSides(const BufferSides&) = delete;
@@ -86,10 +87,16 @@ public:
     std::mutex downloading;  // held for a copy to the host's side; taken before all other locks
 
 private:
-    bool host_newer_;
+    friend class NewBuffer;
+    void begin(bool staged, bool relayed) noexcept {
+        host_newer_ = staged;
+        relayed_ = relay_stale_ = relayed;
+    }
+
+    bool host_newer_ = false;
     bool device_newer_ = false;
-    const bool relayed_;
-    bool relay_stale_;  // the host wrote since the relay was filled
+    bool relayed_ = false;      // constant
+    bool relay_stale_ = false;  // the host wrote since the relay was filled
     std::uint64_t claims_ = 0;
     const StreamState* brought_by_ = nullptr;
     std::uint64_t brought_at_ = 0;

@@ -21,8 +21,6 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-void end_of_buffer(BufferState* buffer);
-
 // Static objects may end behind the driver, which then answers every call with this one code.
 bool driver_ended(const DeviceState& device) {
     constexpr int deinitialized = 4;  // CUDA_ERROR_DEINITIALIZED
@@ -37,7 +35,7 @@ bool put_off_behind_service(BufferState* buffer) {
         StreamState& stream = *use.stream;
         if (!stream.serves.load(std::memory_order_acquire) || stream.reached(use.last)) continue;
         if (stream.device->is_lost()) continue;
-        const auto again = [buffer] { end_of_buffer(buffer); };
+        const auto again = [buffer] { end_buffer(buffer); };
         if (stream.device->services.put_off(rules::DriverUse::wait_for_service, again)) return true;
     }
     return false;
@@ -50,10 +48,12 @@ void end_now(BufferState* buffer) {
     for (const std::shared_ptr<StreamState>& stream : buffer->end()) stream->keep_until_end(ended);
 }
 
-void end_of_buffer(BufferState* buffer) {
+}  // namespace
+
+void end_buffer(BufferState* buffer) {
     if (process::in_host_function && !buffer->device->config->forked()) {  // what it needs, the driver refuses there
         // All of it is put off: a capture may be open by then.
-        buffer->device->books->after_host_functions.put_off([buffer] { end_of_buffer(buffer); });
+        buffer->device->books->after_host_functions.put_off([buffer] { end_buffer(buffer); });
         return;
     }
     OpenCaptures& captures = buffer->device->books->captures;
@@ -65,41 +65,36 @@ void end_of_buffer(BufferState* buffer) {
     }
 }
 
-}  // namespace
-
 void NewBuffer::be_of_kind(MemoryKind kind) noexcept {
     facts.kind = kind;
     facts.host_kind = rules::host_finds(kind) ? kind : MemoryKind::unknown;
     // One memory: what the rule would stage needs a second side, which only a staged plan makes.
-    const LaunchPath path = device->paths[static_cast<std::size_t>(kind)].path;
+    const LaunchPath path = device()->paths[static_cast<std::size_t>(kind)].path;
     facts.path = path == LaunchPath::stage ? LaunchPath::refuse : path;
 }
 
+NewBuffer::NewBuffer(std::unique_ptr<BufferState> state) noexcept
+    : state_(std::move(state)), facts(state_->memory.facts_), blocks(state_->held.blocks_) {}
+
 std::shared_ptr<BufferState> NewBuffer::make() {
-    return {new BufferState(*this), [](BufferState* buffer) {
-                if (buffer->views.abandon()) end_of_buffer(buffer);
+    state_->views.begin(facts.adopted, facts.path == LaunchPath::prefetch);
+    state_->sides.begin(facts.staged() && facts.bytes > 0, facts.relay != nullptr);
+    return {state_.release(), [](BufferState* buffer) {
+                if (buffer->views.abandon()) end_buffer(buffer);
             }};
-}
-
-NewBuffer::~NewBuffer() {
-    if (blocks.block || blocks.host_block || blocks.adopted_block) (void)make();
-}
-
-BufferState::BufferState(NewBuffer& made)
-    : device(made.device),
-      memory(std::exchange(made.facts, {})),
-      views(memory->adopted, memory->path == LaunchPath::prefetch),
-      sides(memory->staged() && memory->bytes > 0, memory->relay != nullptr),
-      held(std::exchange(made.blocks, {})) {}
-
-void end_behind_views(BufferState& buffer) {
-    end_of_buffer(&buffer);
 }
 
 std::vector<std::shared_ptr<StreamState>> BufferState::end() {
     const bool released = !held.any();  // before, and maybe behind work that still runs
-    Result<std::shared_ptr<StreamState>> after =
-        released ? Result<std::shared_ptr<StreamState>>(nullptr) : part_for_good();
+    // A failure that may pass (no event to be had, a call that was interrupted) is tried again here, because no caller
+    // can; a deadline is not. A lost device runs nothing any more.
+    constexpr int tries = 3;
+    Result<std::shared_ptr<StreamState>> after = std::shared_ptr<StreamState>();
+    for (int attempt = 0; !released && attempt < tries && device->usable(); ++attempt) {
+        after = part_with_uses(Wait{});
+        if (after || after.code() == Code::timed_out) break;
+    }
+    if (!after && after.code() != Code::timed_out && device->is_lost()) after = std::shared_ptr<StreamState>();
     std::vector<std::shared_ptr<StreamState>> standing;
     for (const Use& use : uses.take_all()) {  // a stream that keeps this is not kept by it
         if (!use.stream->forget(this, use.last)) standing.push_back(use.stream);
@@ -109,28 +104,11 @@ std::vector<std::shared_ptr<StreamState>> BufferState::end() {
         // The device may still write: giving the memory back would hand it to somebody else (R5). The books keep it
         // until the device closes.
         device->config->say(Severity::error, composed("memory was given up: {}", after.error().text()));
-    } else if (Result<void> freed = free_memory(*after); !freed) {
+    } else if (Result<void> freed = give_back(*after); !freed) {
         device->config->say(Severity::warning, composed("releasing a buffer: {}", freed.error().text()));
         held.leave(*device, memory->adopted);
     }
     return standing;
-}
-
-// Nobody can be asked to try again in a destructor: a failure that may pass (no event to be had, a call that was
-// interrupted) is tried again here, a deadline is not. A lost device runs nothing any more.
-Result<std::shared_ptr<StreamState>> BufferState::part_for_good() {
-    constexpr int tries = 3;
-    Result<std::shared_ptr<StreamState>> ended = std::shared_ptr<StreamState>();
-    for (int attempt = 0; attempt < tries && device->usable(); ++attempt) {
-        ended = part_with_uses(Wait{});
-        if (ended || ended.code() == Code::timed_out) return ended;
-    }
-    if (device->is_lost()) return std::shared_ptr<StreamState>();
-    return ended;
-}
-
-bool BufferState::freed_in_order() const noexcept {
-    return rules::is_pooled(held->block.kind) && !memory->adopted;
 }
 
 Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
@@ -227,15 +205,19 @@ void BufferState::touch(StreamState& stream, std::uint64_t position, ArgumentUse
     views.open_slowly();
     LastUse* use = uses.find(stream);
     if (use == nullptr) {
-        for (const void* ended : uses.forget_ended({first_use.stream(), sides.attached_to(), sides.brought_by()})) {
-            views.forget(ended);
-        }
+        if (uses.size() > 0) forget_ended_uses();
         use = &uses.add(stream);
     }
     use->raise(position, how);
     // A stream that the book of parts names stands in `uses`, and so is there.
     views.touch(&stream, position, how, span,
                 [](const void* one, std::uint64_t end) { return static_cast<const StreamState*>(one)->reached(end); });
+}
+
+void BufferState::forget_ended_uses() {
+    for (const void* ended : uses.forget_ended({first_use.stream(), sides.attached_to(), sides.brought_by()})) {
+        views.forget(ended);
+    }
 }
 
 Error BufferState::refuse_released(const char* what) const {
@@ -389,7 +371,7 @@ Result<void> BufferState::download(Wait whole) {
     return {};
 }
 
-Result<void> BufferState::free_memory(const std::shared_ptr<StreamState>& after) {
+Result<void> BufferState::give_back(const std::shared_ptr<StreamState>& after) {
     if (device->bars(rules::PublicCall::end_buffer)) return device->refusal(rules::PublicCall::end_buffer);
     // The process ends, and nobody says what still runs: a kernel might reach host memory that is unmapped here (R4).
     if (driver_ended(*device)) return {};

@@ -35,29 +35,12 @@ struct DeviceState;
 struct FenceEvent;
 struct StreamState;
 
-// A buffer in the making: its memory as far as it was obtained. Whatever makes a buffer fills one in and calls make();
-// what did not become a buffer ends as one, so that a step that fails leaves nothing behind.
-struct NewBuffer {
-    explicit NewBuffer(std::shared_ptr<DeviceState> owner) : device(std::move(owner)) {}
-    NewBuffer(const NewBuffer&) = delete;
-    NewBuffer& operator=(const NewBuffer&) = delete;
-    ~NewBuffer();
-
-    // The kind, and what follows from it: the host's, and the path of launches. Nothing is staged.
-    void be_of_kind(MemoryKind kind) noexcept;
-    std::shared_ptr<BufferState> make();  // once
-
-    const std::shared_ptr<DeviceState> device;
-    StorageFacts facts;
-    BufferBlocks blocks;
-};
-
 // Each member has its own file, and there its rules. Their lock is `views`. Here are the steps that touch several.
 // Begins with what every launch over device memory looks at, in one cache line.
 struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     using Use = StreamUse;
 
-    explicit BufferState(NewBuffer& made);
+    explicit BufferState(std::shared_ptr<DeviceState> owner) : device(std::move(owner)) {}
     // What its end does: the memory goes back, or is given up where it may still be used. Waits for work, and for other
     // threads that stand in the driver, within the runtime's timeout. Answers the streams that still name the state.
     std::vector<std::shared_ptr<StreamState>> end();
@@ -148,24 +131,52 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     // Copies the device's side to the host's where it is newer, and waits for the copy.
     Result<void> download(Wait wait);
     // Can the memory be freed in the order of a stream? Not memory of other code, whose order is not known here.
-    bool freed_in_order() const noexcept;
+    bool freed_in_order() const noexcept { return rules::is_pooled(held->block.kind) && !memory->adopted; }
     // Nothing uses the memory any more, or, where it is pooled, nothing will behind the stream that is returned
     // (nullptr: all uses were waited for). Waits for the device only where the kind of memory needs it.
     Result<std::shared_ptr<StreamState>> part_with_uses(Wait wait);
     // Gives everything back. On an error nothing has changed.
-    Result<void> free_memory(const std::shared_ptr<StreamState>& after);
+    Result<void> give_back(const std::shared_ptr<StreamState>& after);
 
 private:
     void touch_locked(StreamState& stream, std::uint64_t position);
+    void forget_ended_uses();
     Result<std::shared_ptr<StreamState>> gather_uses(const Deadline& deadline);
-    Result<std::shared_ptr<StreamState>> part_for_good();
 };
 
-// Ends a buffer whose last view was closed when nothing else held it any more.
-void end_behind_views(BufferState& buffer);
+// A buffer in the making: whatever makes a buffer fills in what the memory is and the blocks that hold it, and calls
+// make(). What did not become a buffer ends as one, so that a step that fails leaves nothing behind.
+class NewBuffer {
+public:
+    explicit NewBuffer(std::shared_ptr<DeviceState> owner)
+        : NewBuffer(std::make_unique<BufferState>(std::move(owner))) {}
+    NewBuffer(const NewBuffer&) = delete;
+    NewBuffer& operator=(const NewBuffer&) = delete;
+    ~NewBuffer() {
+        if (state_) (void)make();
+    }
+
+    // The kind, and what follows from it: the host's, and the path of launches. Nothing is staged.
+    void be_of_kind(MemoryKind kind) noexcept;
+    std::shared_ptr<BufferState> make();  // once; facts and blocks are the buffer's then
+    const std::shared_ptr<DeviceState>& device() const noexcept { return state_->device; }
+
+private:
+    explicit NewBuffer(std::unique_ptr<BufferState> state) noexcept;
+    std::unique_ptr<BufferState> state_;
+
+public:
+    StorageFacts& facts;
+    BufferBlocks& blocks;
+};
+
+// Ends a buffer that neither an owner nor a view holds any more; later, where the driver refuses now what that needs.
+void end_buffer(BufferState* buffer);
 // Opens the buffer for the CPU: read, write (every byte), read_write or concurrent. Refuses conflicting views, waits
 // for conflicting device work, brings the host's side up to date.
 Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse use, Wait wait, const rules::ByteSpan& span = {});
+// … where open_at_once() was tried and did nothing.
+Result<ViewScope> open_with_care(BufferState& buffer, ArgumentUse use, Wait wait, const rules::ByteSpan& span = {});
 // … for a launch on the CPU device. Where nobody may use it concurrently, a kernel that would has it to itself.
 Result<ViewScope> open_for_launch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span = {});
 // What an operation that touches these bytes claims: all of it, unless parts of it are in use.

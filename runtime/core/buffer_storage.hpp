@@ -45,6 +45,7 @@ struct StorageFacts {
 
 class BufferStorage {
 public:
+    BufferStorage() = default;
     explicit BufferStorage(StorageFacts facts) noexcept : facts_(std::move(facts)) {}
     BufferStorage(const BufferStorage&) = delete;
     BufferStorage& operator=(const BufferStorage&) = delete;
@@ -73,6 +74,8 @@ public:
     }
 
 private:
+    friend class NewBuffer;
+
     StorageFacts facts_;
     std::atomic<signed char> of_file_{-1};  // -1: not asked so far
 };

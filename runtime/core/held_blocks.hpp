@@ -5,7 +5,6 @@
 #include <isthmus/result.hpp>
 
 #include <cstdint>
-#include <utility>
 
 namespace isthmus::inline v0 {
 class Stream;
@@ -28,7 +27,7 @@ struct BufferBlocks {
 // Each block is given back once. Not thread-safe: used by what makes a buffer, releases it or ends it.
 class HeldBlocks {
 public:
-    explicit HeldBlocks(BufferBlocks blocks) noexcept : blocks_(std::move(blocks)) {}
+    HeldBlocks() = default;
     HeldBlocks(const HeldBlocks&) = delete;
     HeldBlocks& operator=(const HeldBlocks&) = delete;
 
@@ -44,6 +43,8 @@ public:
     void leave(DeviceState& device, bool adopted);
 
 private:
+    friend class NewBuffer;
+
     BufferBlocks blocks_;
 };
 

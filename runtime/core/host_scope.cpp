@@ -107,6 +107,10 @@ Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse asked, Wait wait, 
             return ViewScope(buffer, {writes ? ArgumentUse::read_write : ArgumentUse::read});
         }
     }
+    return open_with_care(buffer, asked, wait, part);
+}
+
+Result<ViewScope> open_with_care(BufferState& buffer, ArgumentUse asked, Wait wait, const rules::ByteSpan& part) {
     if (asked == ArgumentUse::concurrent) {
         if (Result<void> shared = refuse_unshared(buffer); !shared) return std::move(shared).error();
     }
@@ -167,7 +171,7 @@ Result<ConcurrentScope> open_concurrent(const std::shared_ptr<BufferState>& stat
 }
 
 void close_view(BufferState& buffer, ArgumentUse use, std::size_t begin, std::size_t end) noexcept {
-    if (buffer.views.close({use, {begin, end}})) end_behind_views(buffer);
+    if (buffer.views.close(use, {begin, end})) end_buffer(&buffer);
 }
 
 }  // namespace isthmus::inline v0::detail

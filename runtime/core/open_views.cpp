@@ -6,7 +6,7 @@ namespace isthmus::inline v0::detail {
 void OpenViews::open(const OpenUse& view) {
     host_touched_ = true;
     if (parts_ != nullptr && moves_pages_) parts_->at_host.add(view.span);
-    if (counted(view)) return word_.opened(rules::writes(view.use));
+    if (counted(view.use, view.span)) return word_.opened(rules::writes(view.use));
     if (view.span.whole()) ++concurrents_;
     if (!view.span.whole()) parts_->opened(view);
     word_.opened_another();

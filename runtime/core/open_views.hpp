@@ -15,6 +15,7 @@ namespace isthmus::inline v0::detail {
 // something that a view would have to wait for, to copy, to note or to refuse calls open_slowly() before it unlocks.
 class OpenViews {
 public:
+    OpenViews() = default;
     // `moves_pages`: launches prefetch what the host touched.
     OpenViews(bool host_touched, bool moves_pages) noexcept : host_touched_(host_touched), moves_pages_(moves_pages) {}
     OpenViews(const OpenViews&) = delete;
@@ -28,8 +29,8 @@ public:
     bool open_at_once(bool writes) noexcept { return word_.open_at_once(writes); }
     rules::ViewWord seen() const noexcept { return word_.seen(); }
     // Closes a view. true: it was the last that held the buffer, which is to be ended. Expects the lock not to be held.
-    bool close(const OpenUse& view) noexcept {
-        return counted(view) ? word_.close(rules::writes(view.use)) : close_another(view);
+    bool close(ArgumentUse use, const rules::ByteSpan& span) noexcept {
+        return counted(use, span) ? word_.close(rules::writes(use)) : close_another({use, span});
     }
     // Nothing but views holds the buffer any more. true: nothing does, and it is to be ended.
     bool abandon() noexcept { return word_.abandon(); }
@@ -105,9 +106,15 @@ public:
     }
 
 private:
+    friend class NewBuffer;
+    void begin(bool host_touched, bool moves_pages) noexcept {
+        host_touched_ = host_touched;
+        moves_pages_ = moves_pages;
+    }
+
     // Of all of the buffer: the lock's word counts views of it that are not concurrent.
-    static bool counted(const OpenUse& view) noexcept {
-        return view.span.whole() && view.use != ArgumentUse::concurrent;
+    static bool counted(ArgumentUse use, const rules::ByteSpan& span) noexcept {
+        return span.whole() && use != ArgumentUse::concurrent;
     }
     bool close_another(const OpenUse& view) noexcept;
 
@@ -117,8 +124,8 @@ private:
     std::atomic<bool> parted_{false};
     std::atomic<bool> has_parts_{false};
     std::atomic<bool> releasing_{false};
-    bool host_touched_;  // where parts are told apart, their book knows
-    const bool moves_pages_;
+    bool host_touched_ = false;  // where parts are told apart, their book knows
+    bool moves_pages_ = false;   // constant
 };
 
 }  // namespace isthmus::inline v0::detail

@@ -145,7 +145,7 @@ Result<void> make_sides(NewBuffer& buffer) {
     buffer.blocks.block = *side;
     buffer.facts.device_address = side->device;
     if (buffer.facts.registered_here) return {};
-    buffer.blocks.host_allocator = MemorySource(buffer.device, MemoryKind::pinned);
+    buffer.blocks.host_allocator = MemorySource(buffer.device(), MemoryKind::pinned);
     Result<MemoryBlock> relay = buffer.blocks.host_allocator.allocate(request);
     if (!relay) return std::move(relay).error();
     buffer.blocks.host_block = *relay;
@@ -194,7 +194,7 @@ Result<void> keep(Taking& taking, NewBuffer& buffer, const rules::ForeignMemory&
     } else if (!rules::host_finds(buffer.facts.kind)) {
         block.host = nullptr;
     }
-    Result<std::uint64_t> id = buffer.device->books->ledger.enter_adopted(block, buffer.device->index, taking.piece);
+    Result<std::uint64_t> id = buffer.device()->books->ledger.enter_adopted(block, buffer.device()->index, taking.piece);
     if (!id) return std::move(id).error();
     block.id = *id;
     (buffer.facts.staged() ? buffer.blocks.adopted_block : buffer.blocks.block) = block;

@@ -27,7 +27,7 @@ constexpr std::uint64_t over_already = std::numeric_limits<std::uint64_t>::max()
 void begin(NewBuffer& buffer, std::size_t bytes, MemoryKind kind, std::string_view reason) {
     buffer.facts.bytes = bytes;
     buffer.facts.reason = reason;
-    buffer.be_of_kind(buffer.device->synchronous ? MemoryKind::host : kind);
+    buffer.be_of_kind(buffer.device()->synchronous ? MemoryKind::host : kind);
 }
 
 // A user's allocator may answer anything.
@@ -42,7 +42,7 @@ Result<void> check_block(const MemoryBlock& block, const NewBuffer& buffer, cons
         return Error(Code::invalid_argument, "an allocator answered with memory of a graph that no capture allocated",
                      "let the allocator answer with a block of another kind");
     }
-    if (block.id == 0 || (origin.known && origin.device == buffer.device->index)) return {};
+    if (block.id == 0 || (origin.known && origin.device == buffer.device()->index)) return {};
     return Error(Code::wrong_device, "an allocator of another device was asked for a buffer of this one",
                  "allocate with the device that the allocator was taken from");
 }
@@ -53,7 +53,7 @@ Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, Stream* st
     request.stream = stream;
     Result<MemoryBlock> made = allocator.allocate(request);
     if (!made) return std::move(made).error();
-    Ledger& ledger = buffer.device->books->ledger;
+    Ledger& ledger = buffer.device()->books->ledger;
     Ledger::Origin origin = ledger.origin(made->id);
     if (Result<void> fine = check_block(*made, buffer, origin); !fine) {
         (void)allocator.release(*made, stream);  // behind its allocation
@@ -65,7 +65,7 @@ Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, Stream* st
     if (buffer.facts.kind != block.kind) buffer.be_of_kind(block.kind);
     if (rules::host_finds(block.kind)) buffer.facts.host = block.host;
     buffer.facts.device_address = block.device != 0 ? block.device : reinterpret_cast<std::uintptr_t>(block.host);
-    if (block.id == 0) buffer.blocks.users_id = ledger.enter_users(block, buffer.device->index);
+    if (block.id == 0) buffer.blocks.users_id = ledger.enter_users(block, buffer.device()->index);
     if (block.kind == MemoryKind::graph) {
         const std::uint64_t recording = stream->state()->recording_id();
         buffer.facts.recorded_in = recording != 0 ? recording : over_already;

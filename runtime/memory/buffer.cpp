@@ -116,7 +116,7 @@ Result<void> BufferBase::release(Wait wait) {
         state_.reset();
         return {};
     }
-    Result<void> freed = buffer.free_memory(after ? *after : nullptr);
+    Result<void> freed = buffer.give_back(after ? *after : nullptr);
     if (freed) {
         state_.reset();
     } else {
@@ -135,7 +135,7 @@ Result<BufferBase::OpenedView> BufferBase::open_view(HostUse use, Wait wait) con
     const ArgumentUse how = use == HostUse::read    ? ArgumentUse::read
                             : use == HostUse::write ? ArgumentUse::write
                                                     : ArgumentUse::read_write;
-    Result<detail::ViewScope> scope = detail::open_scope(*state_, how, wait);
+    Result<detail::ViewScope> scope = detail::open_with_care(*state_, how, wait);
     if (!scope) return std::move(scope).error();
     return OpenedView{std::move(scope).value(), state_->memory->host};
 }

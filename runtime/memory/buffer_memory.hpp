@@ -10,7 +10,7 @@
 
 namespace isthmus::inline v0::detail {
 
-struct NewBuffer;
+class NewBuffer;
 
 // Its end gives everything back.
 class BufferMemory {

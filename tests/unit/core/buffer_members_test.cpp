@@ -120,7 +120,7 @@ TEST(OpenViews, RefuseExactlyWhatMayNotGoTogether) {  // keeps G9, G14
                     << rules::purpose(use) << " beside " << rules::purpose(open);
             }
         }
-        EXPECT_FALSE(views.close({open, {}}));
+        EXPECT_FALSE(views.close(open, {}));
         const std::lock_guard lock(views);
         EXPECT_FALSE(views.open_against(U::read_write));
     }
@@ -134,7 +134,7 @@ TEST(OpenViews, AReleaseBeginsOnlyWhereNoneIsOpenAndCanFail) {  // keeps K17
         EXPECT_FALSE(views.begin_release());
         EXPECT_FALSE(views.released());
     }
-    EXPECT_FALSE(views.close({U::concurrent, {}}));
+    EXPECT_FALSE(views.close(U::concurrent, {}));
     {
         const std::lock_guard lock(views);
         EXPECT_TRUE(views.begin_release());
@@ -154,8 +154,8 @@ TEST(OpenViews, TheLastOneEndsAnAbandonedBufferWhateverItsUse) {  // keeps K17
             views.open({use, {}});
         }
         EXPECT_FALSE(views.abandon());
-        EXPECT_FALSE(views.close({use, {}}));
-        EXPECT_TRUE(views.close({use, {}}));
+        EXPECT_FALSE(views.close(use, {}));
+        EXPECT_TRUE(views.close(use, {}));
     }
     OpenViews idle(false, false);
     EXPECT_TRUE(idle.abandon());
