@@ -126,7 +126,7 @@ TEST(OpenViews, RefuseExactlyWhatMayNotGoTogether) {  // keeps G9, G14
     }
 }
 
-TEST(OpenViews, AReleaseBeginsOnlyWhereNoneIsOpenAndCanFail) {  // keeps K17
+TEST(OpenViews, AReleaseBeginsOnlyWhereNoneIsOpenAndCanFail) {
     OpenViews views(false, false);
     {
         const std::lock_guard lock(views);
@@ -145,7 +145,7 @@ TEST(OpenViews, AReleaseBeginsOnlyWhereNoneIsOpenAndCanFail) {  // keeps K17
     EXPECT_FALSE(views.released());
 }
 
-TEST(OpenViews, TheLastOneEndsAnAbandonedBufferWhateverItsUse) {  // keeps K17
+TEST(OpenViews, TheLastOneEndsAnAbandonedBufferWhateverItsUse) {
     for (const U use : {U::read, U::concurrent}) {
         OpenViews views(false, false);
         {
@@ -185,7 +185,7 @@ TEST(OpenViews, PartsKnowWhatWasUsedBeforeThereWereAny) {  // keeps G8
     EXPECT_EQ(views.last_use(stream, {}, {0, 8}).last, 0u);
 }
 
-TEST(OpenViews, PagesAreAtTheHostFromItsTouchToTheMove) {  // keeps K2
+TEST(OpenViews, PagesAreAtTheHostFromItsTouchToTheMove) {  // keeps K21
     OpenViews views(false, true);
     const std::lock_guard lock(views);
     EXPECT_FALSE(views.pages_at_host({}));

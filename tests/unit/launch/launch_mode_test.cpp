@@ -650,7 +650,7 @@ struct ShortWay {
     isthmus::platform::Status status;
 };
 
-TEST(AtOnce, ServesMemoryThatTheHostMayViewWhileNoViewIsOpen) {  // keeps L6, G9
+TEST(AtOnce, ServesMemoryThatTheHostMayViewWhileNoViewIsOpen) {  // keeps G8, G9
     Machine machine;
     isthmus::Stream& stream = machine[0].stream();
     Buffer<int> picture = machine[0].allocate<int>(8, MemoryKind::pinned).value();
@@ -674,7 +674,7 @@ TEST(AtOnce, ServesMemoryThatTheHostMayViewWhileNoViewIsOpen) {  // keeps L6, G9
     EXPECT_EQ(stream.launch(add_one, 8, picture).code(), Code::in_use);
 }
 
-TEST(AtOnce, LeavesToTheLongWayWhatHasToBeFencedCopiedOrJudged) {  // keeps L6, L4
+TEST(AtOnce, LeavesToTheLongWayWhatHasToBeFencedCopiedOrJudged) {  // keeps G8, L4
     Machine machine({gpu(0), gpu(1)});
     isthmus::Stream& stream = machine[0].stream();
     Buffer<int> one = machine[0].allocate<int>(8, MemoryKind::pinned).value();
@@ -697,7 +697,7 @@ TEST(AtOnce, LeavesToTheLongWayWhatHasToBeFencedCopiedOrJudged) {  // keeps L6, 
     EXPECT_EQ(stream.state()->issued, before);
 }
 
-TEST(AtOnce, ALaunchThatTheDriverRefusesCountsAsGiven) {  // keeps R5
+TEST(AtOnce, ALaunchThatTheDriverRefusesCountsAsGiven) {
     Machine machine;
     isthmus::Stream& stream = machine[0].stream();
     Buffer<int> picture = machine[0].allocate<int>(8, MemoryKind::pinned).value();
