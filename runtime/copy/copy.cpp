@@ -25,9 +25,9 @@ namespace {
 
 bool reaches_other(const DeviceState& device, const BufferState& buffer) {
     const DeviceState& owner = *buffer.device;
-    if (buffer.path == LaunchPath::stage || buffer.path == LaunchPath::attach) return false;
-    if (may_be_mapped(buffer.kind)) return buffer_access(device, buffer).verdict == Verdict::yes;
-    return rules::peer_access(device.capabilities, owner.capabilities, buffer.kind, buffer.peer_state(device))
+    if (buffer.memory->path == LaunchPath::stage || buffer.memory->path == LaunchPath::attach) return false;
+    if (may_be_mapped(buffer.memory->kind)) return buffer_access(device, buffer).verdict == Verdict::yes;
+    return rules::peer_access(device.capabilities, owner.capabilities, buffer.memory->kind, buffer.peer_state(device))
                .verdict == Verdict::yes;
 }
 
@@ -47,7 +47,7 @@ Result<void> wait_for_users(StreamState& stream, BufferState& buffer, bool write
 // Streams of the buffer's own device that used it.
 std::vector<std::shared_ptr<StreamState>> own_users(StreamState& stream, BufferState& buffer) {
     std::vector<std::shared_ptr<StreamState>> users;
-    const std::lock_guard lock(buffer.mutex);
+    const std::lock_guard lock(buffer.views);
     for (const BufferState::Use& use : buffer.uses) {
         if (use.stream.get() != &stream && use.stream->device == buffer.device) users.push_back(use.stream);
     }
@@ -78,7 +78,7 @@ Result<void> refuse_captured_users(StreamState& stream, BufferState& buffer) {
 // buffer, that the copy touches.
 Result<void> order_before(StreamState& stream, BufferState& buffer, bool writes, const rules::ByteRange& bytes) {
     if (!foreign(stream, buffer)) return {};
-    if (buffer.staged() || buffer.path == LaunchPath::attach) {
+    if (buffer.staged() || buffer.memory->path == LaunchPath::attach) {
         const std::shared_ptr<StreamState> own = carrier_stream(*buffer.device);
         if (Result<void> ordered = wait_for_users(*own, buffer, writes); !ordered) return ordered;
         Operation claim(*own, "the claim of a copy between devices", nullptr);
@@ -199,11 +199,11 @@ rules::CopySideFacts facts_of(const DeviceState& carrier, const CopySide& side) 
         return facts;
     }
     const BufferState& buffer = *side.buffer;
-    facts.kind = buffer.kind;
-    facts.path = buffer.path;
+    facts.kind = buffer.memory->kind;
+    facts.path = buffer.memory->path;
     if (buffer.device.get() == &carrier) {
         facts.owner = rules::CopyOwner::same;
-        facts.reached = carrier.reaches(buffer.kind);
+        facts.reached = carrier.reaches(buffer.memory->kind);
     } else if (buffer.device->synchronous) {
         facts.owner = rules::CopyOwner::cpu_device;
         facts.reached = carrier.reaches(MemoryKind::host);
@@ -217,11 +217,12 @@ rules::CopySideFacts facts_of(const DeviceState& carrier, const CopySide& side) 
 std::uint64_t driver_address(const CopySide& side, bool host_memory) {
     if (!side.buffer) return side.span;
     // The host's own address: what the device calls the same memory may be another one (K23).
-    return host_memory ? reinterpret_cast<std::uintptr_t>(side.buffer->host) : side.buffer->device_address;
+    return host_memory ? reinterpret_cast<std::uintptr_t>(side.buffer->memory->host)
+                       : side.buffer->memory->device_address;
 }
 
 bool writes_whole(const BufferState& buffer, const rules::CopyShape& shape) {
-    return shape.rows == 1 && shape.slices == 1 && shape.width == buffer.bytes;
+    return shape.rows == 1 && shape.slices == 1 && shape.width == buffer.memory->bytes;
 }
 
 rules::ByteRange bytes_of(const rules::CopyShape& shape, const rules::CopyStride& side) noexcept {
@@ -288,9 +289,9 @@ Result<Stream> stream_of_destination(const std::shared_ptr<BufferState>& to) {
 Result<void> Stream::copy_whole(const std::shared_ptr<detail::BufferState>& to,
                                 const std::shared_ptr<detail::BufferState>& from, std::size_t element_bytes) {
     if (!to || !from) return make_error<errors::copy_of_empty_buffer>();
-    if (to->bytes != from->bytes) return make_error<errors::copy_between_sizes>(from->bytes, to->bytes);
+    if (to->memory->bytes != from->memory->bytes) return make_error<errors::copy_between_sizes>(from->memory->bytes, to->memory->bytes);
     if (to == from) return detail::check_buffer(*state_, &to, "a copy", "the buffer");
-    return copy_request({{&to, 0, 0, {}}, {&from, 0, 0, {}}, {to->bytes / element_bytes, 1, 1}, element_bytes});
+    return copy_request({{&to, 0, 0, {}}, {&from, 0, 0, {}}, {to->memory->bytes / element_bytes, 1, 1}, element_bytes});
 }
 
 Result<void> Stream::copy_request(const detail::CopyRequest& request) {

@@ -10,7 +10,7 @@ namespace isthmus::inline v0::detail {
 namespace {
 
 std::size_t elements_of(const CopyEnd& end, std::size_t element_bytes) {
-    return end.buffer == nullptr ? end.span_elements : (*end.buffer)->bytes / element_bytes;
+    return end.buffer == nullptr ? end.span_elements : (*end.buffer)->memory->bytes / element_bytes;
 }
 
 Result<void> check_fit(CopyLayout& layout, const CopyBox& box, std::size_t elements, const char* side) {
@@ -45,8 +45,8 @@ CopySide side_of(StreamState& stream, const CopyEnd& end, std::size_t element_by
 
 // Memory of the caller's that lies inside the buffer on the other side: a view of it, most likely.
 bool shares_memory(const CopyEnd& span, const BufferState& buffer, std::size_t element_bytes) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(buffer.host);
-    return buffer.host != nullptr && span.span < begin + buffer.bytes &&
+    const auto begin = reinterpret_cast<std::uintptr_t>(buffer.memory->host);
+    return buffer.memory->host != nullptr && span.span < begin + buffer.memory->bytes &&
            begin < span.span + span.span_elements * element_bytes;
 }
 
@@ -87,7 +87,7 @@ Result<CopyJob> check_copy(StreamState& stream, const CopyRequest& request) {
     rules::CopyShape shape{box.width * bytes, box.height, box.depth, in_bytes(to, bytes), in_bytes(from, bytes)};
     const bool same =
         request.to.buffer != nullptr && request.from.buffer != nullptr && *request.to.buffer == *request.from.buffer;
-    if ((same && ((*request.to.buffer)->aliased || rules::overlaps(shape))) ||
+    if ((same && ((*request.to.buffer)->memory->aliased || rules::overlaps(shape))) ||
         (request.from.buffer == nullptr && shares_memory(request.from, **request.to.buffer, bytes)) ||
         (request.to.buffer == nullptr && shares_memory(request.to, **request.from.buffer, bytes))) {
         return make_error<errors::copy_overlaps>();
@@ -103,7 +103,7 @@ Result<CopyJob> check_fill(StreamState& stream, const FillRequest& request) {
     if (stream.device->bars(rules::PublicCall::fill)) return stream.device->refusal(rules::PublicCall::fill);
     const std::size_t bytes = request.element_bytes;
     CopyLayout layout = without_unused(request.layout, request.box);
-    if (Result<void> fits = check_fit(layout, request.box, request.to->bytes / bytes, "the buffer"); !fits) {
+    if (Result<void> fits = check_fit(layout, request.box, request.to->memory->bytes / bytes, "the buffer"); !fits) {
         return std::move(fits).error();
     }
     const CopyBox& box = request.box;

@@ -59,7 +59,7 @@ Result<void> open_side(const CopySide& side, ArgumentUse use, const rules::ByteR
     Result<ViewScope> opened = open_scope(*side.buffer, use, Wait{}, touched(*side.buffer, bytes));
     if (!opened) return std::move(opened).error();
     scope.emplace(std::move(opened).value());
-    data = static_cast<std::byte*>(side.buffer->host);
+    data = static_cast<std::byte*>(side.buffer->memory->host);
     return {};
 }
 
@@ -228,7 +228,7 @@ Result<void> bounce_up(StreamState& stream, const CopyJob& job) {
         PieceCopy copy(stream, *piece);
         pack(copy.data(), source + job.shape.from.offset + part.from, job.shape.from.row, part);
         DriverCopy call;
-        call.to = to.device_address + job.shape.to.offset + part.to;
+        call.to = to.memory->device_address + job.shape.to.offset + part.to;
         call.from = reinterpret_cast<std::uintptr_t>(copy.data());
         call.from_host = true;
         call.direction = platform::CopyDirection::host_to_device;
@@ -280,7 +280,7 @@ private:
         DriverCopy call;
         call.to = reinterpret_cast<std::uintptr_t>(coming.copy.data());
         call.to_host = true;
-        call.from = from.device_address + job_.shape.from.offset + next_.from;
+        call.from = from.memory->device_address + job_.shape.from.offset + next_.from;
         call.direction = platform::CopyDirection::device_to_host;
         const rules::CopyShape rows = rows_of(next_, next_.width, job_.shape.from.row);
         rules::ByteRange touched = bytes_of(rows, rows.from);

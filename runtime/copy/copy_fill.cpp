@@ -88,7 +88,7 @@ Result<void> on_host(const Fill& fill) {
                    touched(*buffer, bytes_of(shape, shape.to)));
     if (!scope) return std::move(scope).error();
     for (std::size_t at = 0; at < shape.rows * shape.slices; ++at) {
-        auto* const row = static_cast<unsigned char*>(buffer->host) + shape.to.offset +
+        auto* const row = static_cast<unsigned char*>(buffer->memory->host) + shape.to.offset +
                           at / shape.rows * shape.to.slice + at % shape.rows * shape.to.row;
         if (fill.pattern.bytes == 1) {
             std::memset(row, static_cast<int>(fill.pattern.value), shape.width);
@@ -103,8 +103,8 @@ Result<void> on_host(const Fill& fill) {
 
 // Where the memory's handles meet, if the driver does not fill over that.
 std::vector<std::size_t> seams_of(BufferState& buffer) {
-    const std::lock_guard lock(buffer.mutex);
-    return buffer.seams;
+    const std::lock_guard lock(buffer.views);
+    return buffer.memory->seams;
 }
 
 Result<void> by_driver(StreamState& stream, const Fill& fill) {
@@ -117,9 +117,9 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
         if (!in_words) return make_error<errors::no_fill_pattern>(fill.element_bytes);
     }
     // Of host memory, too, the device's own address; of the CPU device that is the host's, whoever owns the memory.
-    const std::uint64_t first =
-        (stream.device->synchronous ? reinterpret_cast<std::uintptr_t>(buffer.host) : buffer.device_address) +
-        shape.to.offset;
+    const std::uint64_t first = (stream.device->synchronous ? reinterpret_cast<std::uintptr_t>(buffer.memory->host)
+                                                            : buffer.memory->device_address) +
+                                shape.to.offset;
     Operation operation(stream, "a fill", nullptr);
     operation.uses(buffer, writes_whole(buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write, 0);
     operation.only(bytes_of(shape, shape.to));
@@ -155,7 +155,7 @@ Result<void> Stream::fill_request(const detail::FillRequest& request) {
     StreamState& stream = *state_;
     detail::DeviceState& owner = *request.to->device;
     const rules::CopySideFacts side = detail::facts_of(*stream.device, job->to);
-    const bool by_host = request.to->host != nullptr && (stream.device->synchronous || owner.synchronous ||
+    const bool by_host = request.to->memory->host != nullptr && (stream.device->synchronous || owner.synchronous ||
                                                          (rules::is_host_memory(side) && !side.reached));
     if (!by_host && stream.device == request.to->device) return detail::by_driver(stream, fill);
     // The CPU device keeps it, and each launch of the graph opens the buffer as a host view does.

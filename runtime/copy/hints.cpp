@@ -25,7 +25,8 @@ bool nobody_listens(Code code) {
 }
 
 std::uint64_t hinted_address(const BufferState& buffer) {
-    return buffer.host != nullptr ? reinterpret_cast<std::uintptr_t>(buffer.host) : buffer.device_address;
+    return buffer.memory->host != nullptr ? reinterpret_cast<std::uintptr_t>(buffer.memory->host)
+                                          : buffer.memory->device_address;
 }
 
 Result<void> check_node(const DeviceState& device, const HintPlace& place) {
@@ -40,10 +41,8 @@ Result<void> check_node(const DeviceState& device, const HintPlace& place) {
 Result<void> detach(BufferState& buffer) {
     std::shared_ptr<StreamState> holder;
     {
-        const std::lock_guard lock(buffer.mutex);
-        for (const BufferState::Use& use : buffer.uses) {
-            if (use.stream.get() == buffer.attached_to) holder = use.stream;
-        }
+        const std::lock_guard lock(buffer.views);
+        holder = buffer.uses.held(buffer.sides.attached_to());
     }
     if (!holder) return {};
     Wait wait;
@@ -66,7 +65,8 @@ Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::H
     operation.only({.width = 0});  // a hint changes no byte: it needs no order
     Result<std::uint64_t> issued = operation.issue([&]() -> platform::Status {
         if (plan.action != rules::HintAction::tell) return {};
-        const platform::Status status = transfers->prefetch(hinted_address(buffer), buffer.bytes, where, stream.handle);
+        const platform::Status status =
+            transfers->prefetch(hinted_address(buffer), buffer.memory->bytes, where, stream.handle);
         told = !nobody_listens(status.code);
         return told ? status : platform::Status{};
     });
@@ -76,10 +76,11 @@ Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::H
 }
 
 Result<HintReport> prefetch(StreamState& stream, BufferState& buffer, const HintPlace& place) {
-    const rules::HintQuestion question{buffer.kind, buffer.path, buffer.device == stream.device, place.host};
+    const rules::HintQuestion question{buffer.memory->kind, buffer.memory->path, buffer.device == stream.device,
+                                       place.host};
     const rules::HintPlan plan = rules::plan_prefetch(stream.device->capabilities, question);
     if (plan.action == rules::HintAction::none) return plan.report;
-    if (buffer.bytes == 0) return HintReport{HintOutcome::not_needed, "there is nothing in the buffer"};
+    if (buffer.memory->bytes == 0) return HintReport{HintOutcome::not_needed, "there is nothing in the buffer"};
     if (stream.device->books->captures.here() || stream.recording_id() != 0) {
         return HintReport{HintOutcome::unsupported, "a capture is open, and takes no hints"};
     }
@@ -102,13 +103,14 @@ platform::Advice advice_of(Advice advice) {
 }
 
 Result<HintReport> advise(DeviceState& device, BufferState& buffer, Advice advice) {
-    const rules::HintPlan plan = rules::plan_advice(device.capabilities, buffer.kind, buffer.staged());
+    const rules::HintPlan plan = rules::plan_advice(device.capabilities, buffer.memory->kind, buffer.staged());
     if (plan.action == rules::HintAction::none) return plan.report;
-    if (buffer.bytes == 0) return HintReport{HintOutcome::not_needed, "there is nothing in the buffer"};
+    if (buffer.memory->bytes == 0) return HintReport{HintOutcome::not_needed, "there is nothing in the buffer"};
     platform::Transfers* const transfers = device.driver->transfers();
     if (transfers == nullptr) return driver_took_none;
     const platform::Place where{advice == Advice::prefer_host ? -1 : device.driver->facts().ordinal, -1};
-    const platform::Status status = transfers->advise(hinted_address(buffer), buffer.bytes, advice_of(advice), where);
+    const platform::Status status =
+        transfers->advise(hinted_address(buffer), buffer.memory->bytes, advice_of(advice), where);
     if (status.ok()) return plan.report;
     if (nobody_listens(status.code)) return driver_took_none;
     return device.failure(status, "giving advice about a buffer");

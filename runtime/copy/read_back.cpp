@@ -18,7 +18,7 @@ namespace {
 Result<void> view_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
     Result<ViewScope> scope = open_scope(*buffer, ArgumentUse::read, wait);
     if (!scope) return std::move(scope).error();
-    std::memcpy(to, buffer->host, buffer->bytes);
+    std::memcpy(to, buffer->memory->host, buffer->memory->bytes);
     return {};
 }
 
@@ -28,11 +28,12 @@ Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
     DeviceState& device = *buffer->device;
     if (device.bars(rules::PublicCall::read_back)) return device.refusal(rules::PublicCall::read_back);
     if (wait.refuse) {
-        return make_error<errors::read_back_needs_a_copy>(name(buffer->kind));
+        return make_error<errors::read_back_needs_a_copy>(name(buffer->memory->kind));
     }
     if (Result<void> written = buffer->wait_for_uses(ArgumentUse::read, wait); !written) return written;
     const std::shared_ptr<StreamState> stream = device.download_stream();
-    const CopyRequest request{end_of(to, buffer->bytes, {}), {&buffer, 0, 0, {}}, {buffer->bytes, 1, 1}, 1};
+    const CopyRequest request{
+        end_of(to, buffer->memory->bytes, {}), {&buffer, 0, 0, {}}, {buffer->memory->bytes, 1, 1}, 1};
     Result<CopyJob> job = check_copy(*stream, request);
     if (!job) return std::move(job).error();
     return bounce_down(*stream, *job);
@@ -47,8 +48,8 @@ Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* t
     if (buffer->device->books->captures.here()) {
         return make_error<errors::read_back_in_capture>();
     }
-    if (buffer->bytes == 0) return {};
-    return buffer->host != nullptr ? view_bytes(buffer, to, wait) : copy_bytes(buffer, to, wait);
+    if (buffer->memory->bytes == 0) return {};
+    return buffer->memory->host != nullptr ? view_bytes(buffer, to, wait) : copy_bytes(buffer, to, wait);
 }
 
 }  // namespace isthmus::inline v0::detail

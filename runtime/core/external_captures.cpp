@@ -31,7 +31,7 @@ Result<std::uint64_t> StreamState::foreign_capture() {
 void StreamState::fence_external() noexcept {
     if (!external || recording != nullptr || reached(issued)) return;
     if (!return_attached()) return;
-    if (!fenced(issued)) (void)record_fence();
+    if (fenced_ < issued) (void)record_fence();
 }
 
 bool StreamState::takes_work() {

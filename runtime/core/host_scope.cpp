@@ -34,44 +34,31 @@ Error too_many_open() {
         "let views go out of scope, or let readers share one"};
 }
 
-// Of all of the buffer, which views that are not concurrent are counted by.
-bool counted(const OpenUse& view) noexcept {
-    return view.span.whole() && view.use != ArgumentUse::concurrent;
-}
-
 // From here on conflicting launches are refused, until the scope closes. Expects the buffer's lock.
 Result<ViewScope> mark_open(BufferState& buffer, const OpenUse& wanted) {
-    if (buffer.released()) return buffer.refuse_released("opening a host view");
-    if (const OpenUse open = buffer.open_against(wanted.use, wanted.span)) return already_open(open, wanted);
-    if (buffer.mutex.seen().readers() >= rules::ViewWord::most_readers) return too_many_open();
-    buffer.host_touched = true;
-    if (buffer.parts != nullptr && buffer.path == LaunchPath::prefetch) buffer.parts->at_host.add(wanted.span);
-    if (counted(wanted)) {
-        buffer.mutex.opened(rules::writes(wanted.use));
-    } else {
-        if (wanted.span.whole()) ++buffer.concurrents;
-        if (!wanted.span.whole()) buffer.parts->opened(wanted);
-        buffer.mutex.opened_another();
-    }
+    if (buffer.views.released()) return buffer.refuse_released("opening a host view");
+    if (const OpenUse open = buffer.views.open_against(wanted.use, wanted.span)) return already_open(open, wanted);
+    if (buffer.views.full()) return too_many_open();
+    buffer.views.open(wanted);
     return ViewScope(buffer, {wanted.use, wanted.span.begin, wanted.span.end});
 }
 
 // What keeps to atomics needs memory that both sides may touch at the same time.
 Result<void> refuse_unshared(const BufferState& buffer) {
-    const AccessAnswer answer =
-        rules::concurrent_view(buffer.device->capabilities, buffer.kind, buffer.path, buffer.io_memory);
+    const AccessAnswer answer = rules::concurrent_view(buffer.device->capabilities, buffer.memory->kind,
+                                                       buffer.memory->path, buffer.memory->io_memory);
     if (answer) return {};
     return Error(Code::not_accessible,
-                 composed("the CPU may not use this {} memory of {} while the device does: {}", name(buffer.kind),
-                          named(*buffer.device), answer.reason),
+                 composed("the CPU may not use this {} memory of {} while the device does: {}",
+                          name(buffer.memory->kind), named(*buffer.device), answer.reason),
                  std::string(answer.remedy));
 }
 
 Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
     bool stale = false;
     {
-        const std::lock_guard lock(buffer.mutex);
-        stale = buffer.device_newer;
+        const std::lock_guard lock(buffer.views);
+        stale = buffer.sides.device_newer();
     }
     if (stale && use != ArgumentUse::write) {
         if (buffer.device->bars(rules::PublicCall::read_device_side))
@@ -79,10 +66,8 @@ Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
         if (Result<void> copied = buffer.download(wait); !copied) return copied;
     }
     if (use != ArgumentUse::read) {
-        const std::lock_guard lock(buffer.mutex);
-        buffer.device_newer = false;
-        buffer.host_newer = true;
-        buffer.relay_stale = buffer.relay != nullptr;
+        const std::lock_guard lock(buffer.views);
+        buffer.sides.host_writes();
     }
     return {};
 }
@@ -90,8 +75,9 @@ Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
 // What the driver allocated for the host went with a context that other code destroyed: touching it is SIGSEGV.
 // Registered and pageable memory is the system's.
 Result<void> refuse_gone(const BufferState& buffer) {
-    const bool the_drivers = buffer.host_kind != MemoryKind::host && buffer.host_kind != MemoryKind::host_numa &&
-                             buffer.host_kind != MemoryKind::registered;
+    const bool the_drivers = buffer.memory->host_kind != MemoryKind::host &&
+                             buffer.memory->host_kind != MemoryKind::host_numa &&
+                             buffer.memory->host_kind != MemoryKind::registered;
     if (!the_drivers || !buffer.device->is_lost() || !buffer.device->driver->context_died()) return {};
     return Error(Code::device_lost, "the buffer's memory went with the device's context, which other code destroyed",
                  "keep what must survive in host or registered memory, and open a new runtime");
@@ -99,10 +85,10 @@ Result<void> refuse_gone(const BufferState& buffer) {
 
 // `running`: what the view has to wait for.
 Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, std::vector<BufferState::Use>& running) {
-    const std::lock_guard lock(buffer.mutex);
+    const std::lock_guard lock(buffer.views);
     running = buffer.conflicting_locked(wanted.use, wanted.span);
     Result<ViewScope> scope = mark_open(buffer, wanted);
-    if (scope && running.empty() && buffer.opens_at_once()) buffer.mutex.allow_at_once(buffer.read_only);
+    if (scope && running.empty() && buffer.opens_at_once()) buffer.views.allow_at_once(buffer.memory->read_only);
     return scope;
 }
 
@@ -111,7 +97,7 @@ Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, std::ve
 void* open_at_once(BufferState& buffer, bool writes) noexcept {
     const DeviceState& device = *buffer.device;
     if (!device.usable()) return nullptr;  // what was lost with it, the long way tells
-    return buffer.mutex.open_at_once(writes) ? buffer.host : nullptr;
+    return buffer.views.open_at_once(writes) ? buffer.memory->host : nullptr;
 }
 
 Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse asked, Wait wait, const rules::ByteSpan& part) {
@@ -121,22 +107,26 @@ Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse asked, Wait wait, 
             return ViewScope(buffer, {writes ? ArgumentUse::read_write : ArgumentUse::read});
         }
     }
+    return open_with_care(buffer, asked, wait, part);
+}
+
+Result<ViewScope> open_with_care(BufferState& buffer, ArgumentUse asked, Wait wait, const rules::ByteSpan& part) {
     if (asked == ArgumentUse::concurrent) {
         if (Result<void> shared = refuse_unshared(buffer); !shared) return std::move(shared).error();
     }
-    const ArgumentUse use = rules::claimed_use(asked, buffer.path, part);
+    const ArgumentUse use = rules::claimed_use(asked, buffer.memory->path, part);
     const OpenUse wanted{use == ArgumentUse::write ? ArgumentUse::read_write : use,
-                         buffer.parted.load(std::memory_order_acquire) ? part : rules::ByteSpan{}};
+                         buffer.views.parted() ? part : rules::ByteSpan{}};
     if (buffer.device->bars(rules::PublicCall::open_view)) return buffer.device->refusal(rules::PublicCall::open_view);
     if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
-    const bool of_nothing = part.whole() ? buffer.bytes == 0 : part.begin == part.end;
-    if (buffer.host == nullptr && !of_nothing) {
-        const AccessAnswer answer = rules::host_access(buffer.device->capabilities, buffer.kind);
+    const bool of_nothing = part.whole() ? buffer.memory->bytes == 0 : part.begin == part.end;
+    if (buffer.memory->host == nullptr && !of_nothing) {
+        const AccessAnswer answer = rules::host_access(buffer.device->capabilities, buffer.memory->kind);
         return Error(Code::not_accessible,
-                     composed("the CPU may not view {} memory: {}", name(buffer.kind), answer.reason),
+                     composed("the CPU may not view {} memory: {}", name(buffer.memory->kind), answer.reason),
                      "allocate_shared gives memory that both sides may use");
     }
-    if (rules::writes(use) && buffer.read_only) {
+    if (rules::writes(use) && buffer.memory->read_only) {
         return Error(Code::not_accessible,
                      "the CPU may not write memory that was adopted from a mapping for reading only",
                      "open it with read_on_host(), or map the memory for writing");
@@ -159,45 +149,29 @@ Result<ViewScope> open_salvage(BufferState& buffer) {
     if (!buffer.touched_by_loss()) return open_scope(buffer, ArgumentUse::read, Wait{});
     if (buffer.device->bars(rules::PublicCall::salvage)) return buffer.device->refusal(rules::PublicCall::salvage);
     if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
-    if (buffer.host == nullptr && buffer.bytes > 0) {
+    if (buffer.memory->host == nullptr && buffer.memory->bytes > 0) {
         return Error(Code::device_lost, "the buffer's content was in device memory and is lost with the device",
                      "keep what must survive a fault in memory that the host can read");
     }
-    const std::lock_guard lock(buffer.mutex);
+    const std::lock_guard lock(buffer.views);
     return mark_open(buffer, {ArgumentUse::read, {}});
 }
 
 Result<ViewScope> open_for_launch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span) {
-    const bool shared = use != ArgumentUse::concurrent ||
-                        rules::concurrent_view(buffer.device->capabilities, buffer.kind, buffer.path, buffer.io_memory);
+    const bool shared =
+        use != ArgumentUse::concurrent || rules::concurrent_view(buffer.device->capabilities, buffer.memory->kind,
+                                                                 buffer.memory->path, buffer.memory->io_memory);
     return open_scope(buffer, shared ? use : ArgumentUse::read_write, Wait{}, span);
 }
 
 Result<ConcurrentScope> open_concurrent(const std::shared_ptr<BufferState>& state, Wait wait) {
     Result<ViewScope> scope = open_scope(*state, ArgumentUse::concurrent, wait);
     if (!scope) return std::move(scope).error();
-    return ConcurrentScope(std::move(scope).value(), state->host, state->bytes);
+    return ConcurrentScope(std::move(scope).value(), state->memory->host, state->memory->bytes);
 }
-
-namespace {
-// … a view that is not counted in the lock's word. true: it was the last that held the buffer.
-[[gnu::noinline]] bool close_another(BufferState& buffer, ArgumentUse use, std::size_t begin,
-                                     std::size_t end) noexcept {
-    const OpenUse view{use, {begin, end}};
-    buffer.mutex.lock();
-    if (view.span.whole()) --buffer.concurrents;
-    if (!view.span.whole()) buffer.parts->closed(view);
-    const bool more = buffer.concurrents > 0 || (buffer.parts != nullptr && buffer.parts->any_open());
-    if (!more) return buffer.mutex.unlock_without_others();
-    buffer.mutex.unlock();
-    return false;
-}
-}  // namespace
 
 void close_view(BufferState& buffer, ArgumentUse use, std::size_t begin, std::size_t end) noexcept {
-    const bool last =
-        counted({use, {begin, end}}) ? buffer.mutex.close(rules::writes(use)) : close_another(buffer, use, begin, end);
-    if (last) end_behind_views(buffer);
+    if (buffer.views.close(use, {begin, end})) end_buffer(&buffer);
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -162,9 +162,10 @@ bool is_mapped(const DeviceState& device, const Provenance& memory, std::uint64_
     return memory.kind == MemoryKind::vmm || device.books->mapped.over(address, 1, device.index).mapped;
 }
 bool is_mapped(const BufferState& buffer) {
-    if (!may_be_mapped(buffer.kind)) return false;
+    if (!may_be_mapped(buffer.memory->kind)) return false;
     const DeviceState& owner = *buffer.device;
-    return buffer.kind == MemoryKind::vmm || owner.books->mapped.over(buffer.device_address, 1, owner.index).mapped;
+    return buffer.memory->kind == MemoryKind::vmm ||
+           owner.books->mapped.over(buffer.memory->device_address, 1, owner.index).mapped;
 }
 
 AccessAnswer mapped_access(const DeviceState& device, std::uint64_t address, std::uint64_t bytes, bool writes) {
@@ -174,36 +175,37 @@ AccessAnswer mapped_access(const DeviceState& device, std::uint64_t address, std
 AccessAnswer buffer_access(const DeviceState& device, const BufferState& buffer) {
     const DeviceState& owner = *buffer.device;
     if (owner.books == device.books && is_mapped(buffer)) {
-        return mapped_access(device, buffer.device_address, std::max<std::size_t>(buffer.bytes, 1), false);
+        return mapped_access(device, buffer.memory->device_address, std::max<std::size_t>(buffer.memory->bytes, 1),
+                             false);
     }
-    if (buffer.path == LaunchPath::stage) {
+    if (buffer.memory->path == LaunchPath::stage) {
         // Two memories that the runtime keeps alike: each side has its own.
         if (&owner == &device) return {Verdict::yes, "the device has its own side of the staged buffer", {}};
         if (device.synchronous) return {Verdict::yes, "the host has its own side of the staged buffer", {}};
     }
-    if (device.synchronous) return rules::host_access(owner.capabilities, buffer.kind);
-    if (&owner == &device || owner.synchronous) return rules::device_access(device.capabilities, buffer.kind);
+    if (device.synchronous) return rules::host_access(owner.capabilities, buffer.memory->kind);
+    if (&owner == &device || owner.synchronous) return rules::device_access(device.capabilities, buffer.memory->kind);
     // Another runtime records its own switches: what this one knows says nothing about its memory.
-    if (owner.books != device.books && !is_host(buffer.kind)) {
-        return rules::foreign_access(device.capabilities, owner.capabilities, buffer.kind, false, {});
+    if (owner.books != device.books && !is_host(buffer.memory->kind)) {
+        return rules::foreign_access(device.capabilities, owner.capabilities, buffer.memory->kind, false, {});
     }
-    return rules::peer_access(device.capabilities, owner.capabilities, buffer.kind, buffer.peer_state(device));
+    return rules::peer_access(device.capabilities, owner.capabilities, buffer.memory->kind, buffer.peer_state(device));
 }
 
 std::uint64_t buffer_address(const DeviceState& device, const BufferState& buffer) {
-    const auto host = reinterpret_cast<std::uintptr_t>(buffer.host);
+    const auto host = reinterpret_cast<std::uintptr_t>(buffer.memory->host);
     if (device.synchronous) return host;
-    if (buffer.device.get() == &device) return buffer.device_address;
+    if (buffer.device.get() == &device) return buffer.memory->device_address;
     // A staged buffer's sides are its owner's and the host's; attached memory belongs to one stream of its owner.
-    if (buffer.path == LaunchPath::stage || buffer.path == LaunchPath::attach) return 0;
-    switch (buffer.kind) {
+    if (buffer.memory->path == LaunchPath::stage || buffer.memory->path == LaunchPath::attach) return 0;
+    switch (buffer.memory->kind) {
         case MemoryKind::host:
         case MemoryKind::host_numa:
         case MemoryKind::pinned: return host;
         case MemoryKind::registered:
             return device.capabilities.has(Feature::registered_same_pointer) ? host : 0;  // attribute 91
-        case MemoryKind::write_combined: return 0;  // its address is per device (cuMemHostGetDevicePointer)
-        default: return buffer.device_address;      // one address space for all GPUs
+        case MemoryKind::write_combined: return 0;      // its address is per device (cuMemHostGetDevicePointer)
+        default: return buffer.memory->device_address;  // one address space for all GPUs
     }
 }
 
@@ -234,11 +236,11 @@ bool some_device_is_lost(const DeviceState& device) {
 
 std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const BufferState& buffer) {
     const bool elsewhere = buffer.device.get() != &device;
-    if (device.synchronous || (!elsewhere && !buffer.in_several)) return nullptr;
+    if (device.synchronous || (!elsewhere && !buffer.memory->in_several)) return nullptr;
     if (elsewhere && buffer.device->is_lost()) return buffer.device;
-    const bool mapped = buffer.kind == MemoryKind::vmm && buffer.device->books == device.books;
+    const bool mapped = buffer.memory->kind == MemoryKind::vmm && buffer.device->books == device.books;
     if (!mapped || !some_device_is_lost(device)) return nullptr;
-    return lost_in_range(device, buffer.device_address, std::max<std::size_t>(buffer.bytes, 1));
+    return lost_in_range(device, buffer.memory->device_address, std::max<std::size_t>(buffer.memory->bytes, 1));
 }
 
 std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const Provenance& memory,
@@ -252,7 +254,7 @@ std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const P
 }
 
 std::string described(const BufferState& buffer) {
-    return composed("{} memory of {}", name(buffer.kind), named(*buffer.device));
+    return composed("{} memory of {}", name(buffer.memory->kind), named(*buffer.device));
 }
 
 std::string described(const Provenance& memory) {

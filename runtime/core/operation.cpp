@@ -21,7 +21,7 @@ namespace {
 template <class Entry>
 std::size_t first_lost(const DeviceState& device, const Entry* entries, std::size_t count) {
     const auto well = [&](const BufferState& buffer) {
-        const bool own = buffer.device.get() == &device && !buffer.in_several;  // as most are: no call
+        const bool own = buffer.device.get() == &device && !buffer.memory->in_several;  // as most are: no call
         return own || lost_owner(device, buffer) == nullptr;
     };
     std::size_t at = 0;
@@ -45,7 +45,7 @@ Operation::Operation(StreamState& stream, const char* name, const KernelInfo* ke
     : stream_(stream), device_(*stream.device), name_(name), kernel_(kernel) {}
 
 void Operation::add_viewable(BufferState& buffer) {
-    special_ |= buffer.path == LaunchPath::stage || buffer.path == LaunchPath::attach;
+    special_ |= buffer.memory->path == LaunchPath::stage || buffer.memory->path == LaunchPath::attach;
     if (viewable_count_ == few_viewable_.size()) many_viewable_.assign(few_viewable_.begin(), few_viewable_.end());
     if (viewable_count_ >= few_viewable_.size()) {
         many_viewable_.push_back(&buffer);
@@ -111,11 +111,9 @@ Result<void> Operation::order_uploads() {
         std::shared_ptr<StreamState> other;
         std::uint64_t position = 0;
         {
-            const std::lock_guard lock(buffer.mutex);
-            for (const BufferState::Use& use : buffer.uses) {
-                if (use.stream.get() == buffer.uploaded_on) other = use.stream;
-            }
-            position = buffer.upload_position;
+            const std::lock_guard lock(buffer.views);
+            other = buffer.uses.held(buffer.sides.brought_by());
+            position = buffer.sides.brought_at();
         }
         if (!other || other.get() == &stream_ || other->reached(position)) continue;
         Result<FenceEvent*> fence = other->fence_behind(position);
@@ -207,7 +205,8 @@ Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint6
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
         if (Result<void> here = refuse_graph_memory(entry, capture); !here) return std::move(here).error();
-        if (entry.buffer->path != LaunchPath::attach && entry.buffer->path != LaunchPath::stage) continue;
+        if (entry.buffer->memory->path != LaunchPath::attach && entry.buffer->memory->path != LaunchPath::stage)
+            continue;
         return Error(Code::capture_error,
                      composed("{} is memory that the runtime hands over or copies around each launch, and it does not "
                               "see the launches of a graph that other code captures",
@@ -226,7 +225,7 @@ Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint6
 }
 
 Result<void> Operation::refuse_graph_memory(const Entry& entry, std::uint64_t recording) const {
-    if (entry.buffer->recorded_in == recording || entry.buffer->recorded_in == 0) return {};
+    if (entry.buffer->memory->recorded_in == recording || entry.buffer->memory->recorded_in == 0) return {};
     return Error(Code::not_accessible,
                  composed("{} is memory of a graph, which exists while that graph runs and only for its work",
                           who(entry.argument)),
@@ -246,12 +245,12 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         if (Result<void> here = refuse_graph_memory(entry, recording.id); !here) {
             return std::move(here).error();
         }
-        if (entry.buffer->has_parts.load(std::memory_order_acquire)) {
-            const std::lock_guard lock(entry.buffer->mutex);  // a release that begins behind it sees the capture
-            if (entry.buffer->released()) return refuse_released(entry);
+        if (entry.buffer->views.has_parts()) {
+            const std::lock_guard lock(entry.buffer->views);  // a release that begins behind it sees the capture
+            if (entry.buffer->views.released()) return refuse_released(entry);
         }
         // The CPU device's launch of the graph opens it as a host view does, and so takes it over.
-        if (entry.buffer->path != LaunchPath::attach || device_.synchronous) continue;
+        if (entry.buffer->memory->path != LaunchPath::attach || device_.synchronous) continue;
         return Error(Code::capture_error,
                      composed("{} is managed memory, which belongs to one side at a time on this machine: a graph "
                               "cannot hand it over",
@@ -270,7 +269,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     operation.kernel = kernel_;
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
-        if (entry.buffer->recorded_in != 0) continue;  // the graph's own: there is nothing outside it to claim
+        if (entry.buffer->memory->recorded_in != 0) continue;  // the graph's own: there is nothing outside it to claim
         operation.uses.emplace_back(entry.buffer->shared_from_this(), rules::recorded_use(entry.use, span_of(at)),
                                     entry.argument);
         operation.uses.back().range = range_of(at);
@@ -299,11 +298,11 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
 Result<void> Operation::refuse_views() const {
     for (std::size_t at = 0; at < count_; ++at) {
         BufferState& buffer = *entries()[at].buffer;
-        if (buffer.recorded_in != 0) return refuse_graph_memory(entries()[at], 0);
-        if (buffer.host == nullptr) continue;
+        if (buffer.memory->recorded_in != 0) return refuse_graph_memory(entries()[at], 0);
+        if (buffer.memory->host == nullptr) continue;
         // Only a look: claim() sees to it that this stays so.
-        if (!buffer.mutex.seen().any_open() && !buffer.released() && !buffer.read_only) continue;
-        const std::lock_guard lock(buffer.mutex);
+        if (!buffer.views.seen().any_open() && !buffer.views.released() && !buffer.memory->read_only) continue;
+        const std::lock_guard lock(buffer.views);
         if (Result<void> open = refuse_views(at); !open) return open;
     }
     return {};
@@ -312,12 +311,13 @@ Result<void> Operation::refuse_views() const {
 // Expects the buffer's lock.
 Result<void> Operation::refuse_views(std::size_t entry) const {
     const auto& [buffer, asked, argument] = entries()[entry];
-    if (buffer->released()) return refuse_released(entries()[entry]);
+    if (buffer->views.released()) return refuse_released(entries()[entry]);
     const rules::ByteSpan part = span_of(entry);
     // Attached to a stream, even reading on the host is a fault (89=0).
-    const ArgumentUse against =
-        buffer->path == LaunchPath::attach ? ArgumentUse::read_write : rules::claimed_use(asked, buffer->path, part);
-    Result<void> open = buffer->refuse_open_views(against, rules::claimed_span(buffer->path, part));
+    const ArgumentUse against = buffer->memory->path == LaunchPath::attach
+                                    ? ArgumentUse::read_write
+                                    : rules::claimed_use(asked, buffer->memory->path, part);
+    Result<void> open = buffer->refuse_open_views(against, rules::claimed_span(buffer->memory->path, part));
     if (open) return open;
     return Error(open.code(), who(argument) + std::string(open.error().message()), std::string(open.error().remedy()));
 }
@@ -332,9 +332,9 @@ Result<bool> Operation::claim() {
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
         BufferState& buffer = *entry.buffer;
-        if (buffer.recorded_in != 0) return refuse_graph_memory(entry, 0).error();
-        if (buffer.host == nullptr) {
-            if (!buffer.has_parts.load(std::memory_order_acquire)) {
+        if (buffer.memory->recorded_in != 0) return refuse_graph_memory(entry, 0).error();
+        if (buffer.memory->host == nullptr) {
+            if (!buffer.views.has_parts()) {
                 buffer.touch_device_only(stream_, stream_.issued + 1);
             } else if (Result<void> there = buffer.touch_parted(stream_, stream_.issued + 1); !there) {
                 return refuse_released(entry);
@@ -342,16 +342,16 @@ Result<bool> Operation::claim() {
             touched_ = true;
             continue;
         }
-        std::unique_lock lock(buffer.mutex);
+        std::unique_lock lock(buffer.views);
         // Again, with the lock that keeps it so: another thread may have opened a view meanwhile.
         if (Result<void> closed = refuse_views(at); !closed) return std::move(closed).error();
         const rules::ByteSpan part = span_of(at);
-        const ArgumentUse use = rules::claimed_use(entry.use, buffer.path, part);
-        const rules::ByteSpan span = rules::claimed_span(buffer.path, part);
-        if (buffer.path == LaunchPath::stage) {
+        const ArgumentUse use = rules::claimed_use(entry.use, buffer.memory->path, part);
+        const rules::ByteSpan span = rules::claimed_span(buffer.memory->path, part);
+        if (buffer.memory->path == LaunchPath::stage) {
             Result<bool> staged = claim_staged(buffer, lock);
             if (!staged || !*staged) return staged;
-        } else if (buffer.path == LaunchPath::attach && buffer.attached_to != &stream_) {
+        } else if (buffer.memory->path == LaunchPath::attach && buffer.sides.attached_to() != &stream_) {
             Result<bool> attached = claim_attached(buffer, lock);
             if (!attached || !*attached) return attached;
         } else if (buffer.prefetched_for(use, span)) {  // else both sides want the pages: the driver places them
@@ -371,7 +371,7 @@ ArgumentUse Operation::use_of_all(const BufferState& staged) const noexcept {
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
         if (entry.buffer != &staged) continue;
-        const ArgumentUse use = rules::claimed_use(entry.use, staged.path, span_of(at));
+        const ArgumentUse use = rules::claimed_use(entry.use, staged.memory->path, span_of(at));
         reading |= reads(use);
         writing |= writes(use);
     }
@@ -380,40 +380,38 @@ ArgumentUse Operation::use_of_all(const BufferState& staged) const noexcept {
 
 // What claiming gives to the driver, it gives without the buffer's lock (`held`, which may come back released): views
 // of the buffer have deadlines. By then the buffer is said to be used so, and whoever opens it waits.
-Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<ViewLock>& held) {
+Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<OpenViews>& held) {
     const auto known = [&](const Sides& side) { return side.buffer == &buffer; };
     if (std::any_of(sides_.begin(), sides_.end(), known)) return true;
     const ArgumentUse use = use_of_all(buffer);
     // Also before a further upload: one that a refused operation left elsewhere must not land behind ours.
-    if (buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_) {
+    if (buffer.sides.brought_elsewhere(stream_)) {
         Result<bool> waited = wait_for_upload(buffer);
         if (!waited || !*waited) return waited;
     }
-    sides_.push_back({&buffer, buffer.host_newer, buffer.device_newer, ++buffer.claims});
-    const bool uploads = buffer.host_newer && reads(use);
-    buffer.host_newer = false;
-    if (writes(use)) buffer.device_newer = true;
-    if (!uploads) return true;
-    buffer.uploaded_on = &stream_;
-    buffer.upload_position = stream_.issued + 1;
-    buffer.touch(stream_, buffer.upload_position, use);
+    const BufferSides::Claimed claimed = buffer.sides.claim(use);
+    sides_.push_back({&buffer, claimed.before});
+    if (!claimed.uploads) return true;
+    const std::uint64_t position = stream_.issued + 1;
+    buffer.sides.brought(stream_, position);
+    buffer.touch(stream_, position, use);
     buffer.fill_relay();
     held.unlock();
     stream_.gives("the copy to the device's side");
-    const platform::Status status =
-        device_.driver->memory().copy(buffer.device_address, reinterpret_cast<std::uintptr_t>(buffer.copied_side()),
-                                      buffer.bytes, platform::CopyDirection::host_to_device, stream_.handle);
+    const platform::Status status = device_.driver->memory().copy(
+        buffer.memory->device_address, reinterpret_cast<std::uintptr_t>(buffer.copied_side()), buffer.memory->bytes,
+        platform::CopyDirection::host_to_device, stream_.handle);
     stream_.advance("the copy to the device's side");
     if (!status.ok()) return device_.failure(status, "copying a staged buffer to the device's side");
-    buffer.staged_bytes.fetch_add(buffer.bytes, std::memory_order_relaxed);
-    staged_bytes_ += buffer.bytes;
+    buffer.sides.count_copied(buffer.memory->bytes);
+    staged_bytes_ += buffer.memory->bytes;
     return true;
 }
 
 Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
     for (const Upload& wait : waits_) {
-        if (wait.buffer != &buffer || wait.stream.get() != buffer.uploaded_on ||
-            wait.position != buffer.upload_position || wait.event == nullptr) {
+        if (wait.buffer != &buffer || wait.stream.get() != buffer.sides.brought_by() ||
+            wait.position != buffer.sides.brought_at() || wait.event == nullptr) {
             continue;
         }
         const platform::Status status = device_.driver->execution().wait_event(stream_.handle, wait.event->handle);
@@ -421,23 +419,23 @@ Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
         if (device_.books->order != nullptr) device_.books->order->waits(stream_, *wait.stream, wait.position);
         return true;
     }
-    return buffer.uploaded_on->reached(buffer.upload_position);
+    return buffer.sides.brought_by()->reached(buffer.sides.brought_at());
 }
 
 // Phase-guarded managed memory (89=0) belongs to one stream at a time (cuStreamAttachMemAsync, SINGLE). The stream that
 // had it before has only queued its return: landing later, that would take it away under our work.
-Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<ViewLock>& held) {
-    if (buffer.attached_to != nullptr) {
+Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<OpenViews>& held) {
+    if (buffer.sides.attached_to() != nullptr) {
         return Error(Code::in_use,
                      "managed memory on this machine belongs to one stream at a time, and another one still has it",
                      "open and close a host view, or synchronize the other stream, before this use");
     }
-    if (buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_) {
+    if (buffer.sides.brought_elsewhere(stream_)) {
         Result<bool> waited = wait_for_upload(buffer);
         if (!waited || !*waited) return waited;
     }
     // An operation of its own: even if ours is refused, the next fence gives the memory back and views wait for that.
-    buffer.attached_to = &stream_;
+    buffer.sides.attach(stream_);
     touched_ = true;
     buffer.touch(stream_, stream_.issued + 1, ArgumentUse::write);
     held.unlock();
@@ -446,7 +444,7 @@ Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<Vie
         device_.driver->memory().attach(buffer.whole(), platform::Attachment::stream, stream_.handle);
     if (!status.ok()) {
         held.lock();
-        buffer.attached_to = nullptr;
+        buffer.sides.detach();
         return device_.failure(status, "attaching managed memory to a stream");
     }
     stream_.advance("the attachment of managed memory");
@@ -457,17 +455,16 @@ Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<Vie
 // Managed pages that the host may have drawn to itself: one prefetch instead of a fault for each (H200: 51 GB/s
 // against 7.8). A hint: where it fails, the kernel fetches what it touches.
 void Operation::prefetch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span,
-                         std::unique_lock<ViewLock>& held) {
+                         std::unique_lock<OpenViews>& held) {
     platform::Transfers* transfers = device_.driver->transfers();
     if (transfers == nullptr) return;
-    buffer.host_touched = false;
-    if (buffer.parts != nullptr) buffer.parts->at_host.remove(span);
+    buffer.views.moved_to_device(span);
     buffer.touch(stream_, stream_.issued + 1, use, span);  // before anybody sees it
     held.unlock();
     stream_.gives("a prefetch of managed memory");
-    const platform::Status status =
-        transfers->prefetch(buffer.device_address + span.begin, std::min(span.end, buffer.bytes) - span.begin,
-                            {device_.driver->facts().ordinal, -1}, stream_.handle);
+    const platform::Status status = transfers->prefetch(buffer.memory->device_address + span.begin,
+                                                        std::min(span.end, buffer.memory->bytes) - span.begin,
+                                                        {device_.driver->facts().ordinal, -1}, stream_.handle);
     LaunchBooks& books = device_.books->launches;
     (status.ok() ? books.prefetches : books.failed_hints).fetch_add(1, std::memory_order_relaxed);
     if (!status.ok()) {
@@ -483,10 +480,8 @@ void Operation::prefetch(BufferState& buffer, ArgumentUse use, const rules::Byte
 // An operation that did not happen changed neither side; what was uploaded for it is uploaded again next time.
 void Operation::restore_sides() {
     for (const Sides& side : sides_) {  // one for each buffer
-        const std::lock_guard lock(side.buffer->mutex);
-        if (side.buffer->claims != side.claim) continue;  // another stream's operation has built on it
-        side.buffer->host_newer = side.host_newer;
-        side.buffer->device_newer = side.device_newer;
+        const std::lock_guard lock(side.buffer->views);
+        side.buffer->sides.restore(side.before);
     }
     sides_.clear();
 }

@@ -41,8 +41,8 @@ public:
             few_[count_] = {&buffer, use, argument};
         }
         ++count_;
-        if (buffer.host != nullptr) add_viewable(buffer);
-        if (buffer.ordered_on.load(std::memory_order_relaxed) != nullptr) special_ = true;
+        if (buffer.memory->host != nullptr) add_viewable(buffer);
+        if (buffer.uses.ordered()) special_ = true;
     }
 
     // … these bytes of it.
@@ -86,9 +86,7 @@ private:
     };
     struct Sides {
         BufferState* buffer;
-        bool host_newer;
-        bool device_newer;
-        std::uint64_t claim;
+        BufferSides::Claim before;
     };
     using Action = platform::Status (*)(void*);
 
@@ -108,11 +106,11 @@ private:
     Result<bool> record_elsewhere(Action action, void* erased, std::uint64_t capture);
     Result<void> refuse_graph_memory(const Entry& entry, std::uint64_t recording) const;
     Error refuse_released(const Entry& entry) const;
-    Result<bool> claim_staged(BufferState& buffer, std::unique_lock<ViewLock>& held);
+    Result<bool> claim_staged(BufferState& buffer, std::unique_lock<OpenViews>& held);
     ArgumentUse use_of_all(const BufferState& staged) const noexcept;
     Result<bool> wait_for_upload(const BufferState& buffer);
-    Result<bool> claim_attached(BufferState& buffer, std::unique_lock<ViewLock>& held);
-    void prefetch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span, std::unique_lock<ViewLock>& held);
+    Result<bool> claim_attached(BufferState& buffer, std::unique_lock<OpenViews>& held);
+    void prefetch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span, std::unique_lock<OpenViews>& held);
     void restore_sides();
     void drop_waits();
     std::string who(std::uint32_t argument) const;

@@ -50,10 +50,10 @@ std::vector<bool> followed_by(const std::vector<RecordedOperation>& operations,
 
 RecordedUse::RecordedUse(std::shared_ptr<BufferState> used, ArgumentUse how, std::uint32_t at)
     : buffer(std::move(used)), use(how), argument(at) {
-    buffer->graphs.fetch_add(1, std::memory_order_relaxed);
+    buffer->uses.enter_graph();
 }
 RecordedUse::~RecordedUse() {
-    if (buffer) buffer->graphs.fetch_sub(1, std::memory_order_relaxed);
+    if (buffer) buffer->uses.leave_graph();
 }
 void RecordedUse::join(ArgumentUse further) noexcept {
     if (use != further) use = ArgumentUse::read_write;

@@ -46,18 +46,16 @@ void StreamState::note_reached(std::uint64_t position) {
 }
 
 void StreamState::add_fence(FenceEvent* event) {
-    std::size_t waiting = 0;
+    tail.clear();
+    fenced_.become(issued);
     {
         const std::lock_guard lock(fences_mutex_);
-        waiting = fences_.size();
+        if (fences_.size() < most_fences) return fences_.push_back({issued, event});
     }
-    if (waiting >= most_fences) {
-        note_reached(0);
-        thin_fences();
-    }
+    note_reached(0);
+    thin_fences();
     const std::lock_guard lock(fences_mutex_);
     fences_.push_back({issued, event});
-    tail.clear();
 }
 
 // Nobody may ever wait, so the list is bounded: half of it goes where it is done, and is thinned where it is not (a
@@ -92,8 +90,8 @@ void StreamState::thin_fences() {
 // none. Not so where managed memory is attached to the stream: giving it back would be two driver calls more. An
 // interprocess event is recorded anew in place, so that no fence can lean on it.
 Result<bool> StreamState::record_user_event(FenceEvent& event) {
-    const bool attached = std::any_of(tail.begin(), tail.end(),
-                                      [](const BufferState* buffer) { return buffer->path == LaunchPath::attach; });
+    const bool attached = std::any_of(
+        tail.begin(), tail.end(), [](const BufferState* buffer) { return buffer->memory->path == LaunchPath::attach; });
     if (event.kind == platform::EventKind::interprocess && !tail.empty() && !attached) {
         if (Result<void> fenced = fence(); !fenced) return std::move(fenced).error();
     }
@@ -145,7 +143,7 @@ Result<std::uint64_t> StreamState::poll() {
     if (device->bars(rules::PublicCall::ask_stream)) return device->refusal(rules::PublicCall::ask_stream);
     if (!reached(issued)) {
         if (Result<void> polled = poll_fences(); !polled) return std::move(polled).error();
-        if (!fenced(0) && !reached(issued)) {
+        if (!any_fence() && !reached(issued)) {
             // Who stands in the driver with the stream has the answer to give later.
             Wait wait = Wait::never();
             const std::unique_lock<std::mutex> lock =

@@ -107,10 +107,10 @@ Result<void> StreamState::open_handle() {
     return {};
 }
 
-Result<void> StreamState::fence() {
+Result<void> StreamState::fence(FenceEvent** recorded) {
     if (device->synchronous) return note_reached(issued), Result<void>();
     if (Result<void> returned = return_attached(); !returned) return returned;
-    if (reached(issued) || fenced(issued)) {
+    if (reached(issued) || fenced_ >= issued) {
         tail.clear();
         return {};
     }
@@ -118,10 +118,10 @@ Result<void> StreamState::fence() {
         if (Result<void> opened = open_handle(); !opened) return opened;
         if (Result<void> refused = refuse_captured("a fence was to be recorded"); !refused) return refused;
     }
-    return record_fence();
+    return record_fence(recorded);
 }
 
-Result<void> StreamState::record_fence() {
+Result<void> StreamState::record_fence(FenceEvent** recorded) {
     FenceEvent* event = nullptr;
     if (const platform::Status status = device->take_event(event); !status.ok()) {
         return device->failure(status, "creating an event");
@@ -132,6 +132,10 @@ Result<void> StreamState::record_fence() {
         device->drop_event(event);
         return device->failure(status, "recording an event");
     }
+    if (recorded != nullptr) {
+        event->keep();
+        *recorded = event;
+    }
     add_fence(event);
     return {};
 }
@@ -139,19 +143,19 @@ Result<void> StreamState::record_fence() {
 // Managed memory of phase-guarded machines goes back to the host behind its last use; views wait for that too.
 Result<void> StreamState::return_attached() {
     for (BufferState* buffer : tail) {
-        if (buffer->path != LaunchPath::attach) continue;
-        std::unique_lock lock(buffer->mutex);
-        if (buffer->attached_to != this) continue;
+        if (buffer->memory->path != LaunchPath::attach) continue;
+        std::unique_lock lock(buffer->views);
+        if (buffer->sides.attached_to() != this) continue;
         lock.unlock();  // nobody else takes it away from a stream
         gives("the return of managed memory to the host");
         const platform::Status status =
             device->driver->memory().attach(buffer->whole(), platform::Attachment::host, handle);
         lock.lock();
         if (!status.ok()) return device->failure(status, "attaching managed memory back to the host");
-        buffer->attached_to = nullptr;
-        buffer->uploaded_on = this;
-        buffer->upload_position = advance("the return of managed memory to the host");
-        buffer->touch(*this, buffer->upload_position, ArgumentUse::write);
+        buffer->sides.detach();
+        const std::uint64_t position = advance("the return of managed memory to the host");
+        buffer->sides.brought(*this, position);
+        buffer->touch(*this, position, ArgumentUse::write);
     }
     return {};
 }
@@ -200,12 +204,13 @@ Result<std::unique_lock<std::mutex>> StreamState::lock_within(Wait& wait, const 
         "device; otherwise allow a longer wait, or give the stream less at once");
 }
 
-bool StreamState::fenced(std::uint64_t position) {
+bool StreamState::any_fence() {
     const std::lock_guard lock(fences_mutex_);
-    return !fences_.empty() && fences_.back().position >= position;
+    return !fences_.empty();
 }
 
 StreamState::Fence StreamState::recorded_fence(std::uint64_t position) {
+    if (fenced_ < position) return {position, nullptr};
     const std::lock_guard lock(fences_mutex_);
     const auto found =
         std::find_if(fences_.begin(), fences_.end(), [&](const Fence& fence) { return fence.position >= position; });
@@ -217,7 +222,9 @@ StreamState::Fence StreamState::recorded_fence(std::uint64_t position) {
 Result<StreamState::Fence> StreamState::covering_fence(std::uint64_t position) {
     const Fence found = recorded_fence(position);
     if (found.event != nullptr) return found;
-    if (Result<void> recorded = fence(); !recorded) return std::move(recorded).error();
+    FenceEvent* event = nullptr;
+    if (Result<void> recorded = fence(&event); !recorded) return std::move(recorded).error();
+    if (event != nullptr) return Fence{issued, event};
     return recorded_fence(position);  // none: reached meanwhile
 }
 
@@ -296,8 +303,9 @@ Result<StreamState::Fence> StreamState::covering_all() {
         if (status.ok()) return note_reached(issued), Fence{issued, nullptr};
         if (status.code != Code::not_ready) return device->failure(status, "asking how far a stream has come");
     }
-    if (Result<void> recorded = record_fence(); !recorded) return std::move(recorded).error();
-    return recorded_fence(issued);
+    FenceEvent* event = nullptr;
+    if (Result<void> recorded = record_fence(&event); !recorded) return std::move(recorded).error();
+    return Fence{issued, event};
 }
 
 Result<FenceEvent*> StreamState::fence_behind_all(std::uint64_t& position) {

@@ -30,7 +30,8 @@ struct Recording;
 class SharedCount {
 public:
     operator std::uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
-    void operator++() noexcept { value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+    void operator++() noexcept { become(value_.load(std::memory_order_relaxed) + 1); }
+    void become(std::uint64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
 
 private:
     std::atomic<std::uint64_t> value_{0};
@@ -97,7 +98,8 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     // refuses where this is not the thread that can. For what cannot be recorded: refuse_captured().
     Result<HeldCapture> capture();
     // Records a fence behind everything issued, where none is there yet. Attached buffers go back to the host first.
-    Result<void> fence();
+    // `recorded`: where to leave a reference to the event, which is not touched where none was recorded.
+    Result<void> fence(FenceEvent** recorded = nullptr);
     std::uint64_t recording_id();  // expects `mutex` not to be held; 0: the stream is not captured
     // For what cannot be recorded: refuses while the stream is captured, and the capture goes on.
     Result<void> refuse_captured(const char* what);
@@ -174,7 +176,7 @@ private:
         return (reinterpret_cast<std::uintptr_t>(&kernel) / alignof(KernelInfo)) % cached_functions;
     }
     Fence recorded_fence(std::uint64_t position);  // with a reference; none: there is none. Expects no lock
-    bool fenced(std::uint64_t position);
+    bool any_fence();
     Result<Fence> covering_fence(std::uint64_t position);
     Result<Fence> covering_all();
     Result<void> wait_for_fence(const Fence& fence, std::uint64_t position, Wait wait);
@@ -183,13 +185,14 @@ private:
     Result<void> poll_fences();
     Result<void> poll_rest();
     void add_fence(FenceEvent* event);
-    Result<void> record_fence();
+    Result<void> record_fence(FenceEvent** recorded = nullptr);
     void thin_fences();
 
     std::atomic<std::uint64_t> completed_{0};
     std::atomic<const char*> giving_{nullptr};
     std::mutex fences_mutex_;   // also held while events are asked, which gives the driver no work
     std::deque<Fence> fences_;  // ascending; appended to with both locks held
+    SharedCount fenced_;        // position of the newest fence that was recorded; changes with `mutex` held
     std::vector<std::shared_ptr<BufferState>> kept_;  // guarded by fences_mutex_
     std::array<CachedFunction, cached_functions> functions_{};
     std::array<std::atomic<const char*>, 64> names_{};

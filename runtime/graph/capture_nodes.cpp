@@ -86,10 +86,10 @@ Result<void> refuse_body(const detail::StreamState& stream, const detail::Driver
 }
 
 Result<void> refuse_word(const detail::StreamState& stream, const std::shared_ptr<detail::BufferState>& word) {
-    if (!word || word->bytes < sizeof(std::int32_t)) return make_error<errors::condition_word_is_empty>();
+    if (!word || word->memory->bytes < sizeof(std::int32_t)) return make_error<errors::condition_word_is_empty>();
     if (word->device != stream.device) return make_error<errors::condition_word_of_another_device>();
-    if (word->path == LaunchPath::refuse || !stream.device->reaches(word->kind)) {
-        return make_error<errors::condition_word_out_of_reach>(name(word->kind));
+    if (word->memory->path == LaunchPath::refuse || !stream.device->reaches(word->memory->kind)) {
+        return make_error<errors::condition_word_out_of_reach>(name(word->memory->kind));
     }
     return {};
 }
@@ -126,7 +126,8 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
     platform::Status status;
     Result<std::uint64_t> issued = operation.issue([&] {
         if (stream.recording == nullptr) return platform::Status{Code::capture_error, 0, "append_conditional"};
-        const platform::ConditionalBody request{loops, body.handle, word->device_address, &detail::set_condition};
+        const platform::ConditionalBody request{loops, body.handle, word->memory->device_address,
+                                                &detail::set_condition};
         status = stream.device->driver->captures()->append_conditional(stream.handle, request);
         if (status.ok()) stream.recording->conditional = true;
         if (status.code == Code::capture_error) stream.recording->spoiled = true;

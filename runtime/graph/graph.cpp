@@ -241,7 +241,7 @@ bool replay_at_once(detail::StreamState& stream, detail::InstanceState& launched
     // Before the call: whoever releases a buffer meanwhile waits for this launch.
     const std::uint64_t position = stream.advance("a graph");
     stream.gives("a graph");
-    for (const detail::GraphUses::Entry& entry : made.uses.entries()) entry.held.buffer->mark_used(position);
+    for (const detail::GraphUses::Entry& entry : made.uses.entries()) entry.held.buffer->first_use.raise(position);
     status = launched.captures.launch(made.handle, stream.handle);
     if (status.ok()) made.launches.front().last = position;
     return true;
@@ -256,13 +256,13 @@ detail::DotOperation drawn(const detail::DriverGraph& graph, const detail::Recor
     node.after = operation.after;
     for (const detail::RecordedUse& use : operation.uses) {
         const detail::BufferState& buffer = *use.buffer;
-        const auto address =
-            buffer.device_address != 0 ? buffer.device_address : reinterpret_cast<std::uintptr_t>(buffer.host);
+        const auto address = buffer.memory->device_address != 0 ? buffer.memory->device_address
+                                                                : reinterpret_cast<std::uintptr_t>(buffer.memory->host);
         char where[40];
         (void)std::snprintf(where, sizeof where, "0x%" PRIx64, static_cast<std::uint64_t>(address));
         node.arguments.push_back(
             {node.kernel ? std::string(parameter_name(*operation.kernel, use.argument)) : std::string(), use.use,
-             composed("{} bytes of {} at {}", buffer.bytes, detail::described(buffer), where)});
+             composed("{} bytes of {} at {}", buffer.memory->bytes, detail::described(buffer), where)});
     }
     return node;
 }

@@ -32,11 +32,11 @@ Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& k
     for (std::uint32_t at = 0; at < count; ++at) {
         if (!arguments[at].is_view || arguments[at].buffer == nullptr) continue;
         const BufferState& buffer = **arguments[at].buffer;
-        if (buffer.recorded_in != 0 && buffer.recorded_in != instance.as_of->id) {
+        if (buffer.memory->recorded_in != 0 && buffer.memory->recorded_in != instance.as_of->id) {
             return make_error<errors::node_argument_of_another_graph>(detail::argument_text(kernel, at));
         }
         // The CPU device's launch of the graph opens it as a host view does, and so takes it over.
-        if (buffer.path == LaunchPath::attach && !instance.device->synchronous) {
+        if (buffer.memory->path == LaunchPath::attach && !instance.device->synchronous) {
             return make_error<errors::managed_argument_in_graph>(detail::argument_text(kernel, at));
         }
     }
@@ -47,7 +47,7 @@ Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& k
 bool is_use(const LaunchArgument& argument) noexcept {
     if (!argument.is_view || argument.buffer == nullptr) return false;
     const BufferState& buffer = **argument.buffer;
-    return buffer.bytes > 0 && buffer.recorded_in == 0;
+    return buffer.memory->bytes > 0 && buffer.memory->recorded_in == 0;
 }
 
 // The operation uses these arguments from now on. What the instance does not use any more goes to `let_go`.

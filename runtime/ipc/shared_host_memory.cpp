@@ -4,6 +4,7 @@
 
 #include <isthmus/detail/own_mapping.hpp>
 
+#include "allocation.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "ipc_errors.hpp"
@@ -56,13 +57,7 @@ private:
 Result<std::shared_ptr<BufferState>> buffer_of(const std::shared_ptr<DeviceState>& owner, SealedMemory memory,
                                                std::size_t bytes, const SharedUse& use, std::function<void()> ended) {
     const auto mapping = std::make_shared<SealedMemory>(std::move(memory));
-    Result<std::shared_ptr<BufferState>> made =
-        adopt_mapping(owner, mapping->data(), bytes, use, {mapping}, std::move(ended));
-    if (!made) return made;
-    BufferState& buffer = **made;
-    buffer.shared = true;
-    buffer.reason = rules::host_rung_reason(owner->synchronous, buffer.kind, buffer.path, buffer.host_kind);
-    return made;
+    return adopt_shared(owner, mapping->data(), bytes, use, {mapping}, std::move(ended));
 }
 
 }  // namespace

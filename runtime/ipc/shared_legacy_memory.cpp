@@ -78,18 +78,17 @@ Result<MadeExportable> make_shared_legacy(const std::shared_ptr<DeviceState>& ow
     if (!calls) return calls.error();
     Untyped made = allocate_from(owner, MemorySource(owner, MemoryKind::device),
                                  {static_cast<std::size_t>(facts->mapped_bytes), 1, 1},
-                                 "made to be exported: device memory by an older handle");
+                                 "made to be exported: device memory by an older handle", nullptr, true);
     if (!made) return std::move(made).error();
     const std::shared_ptr<BufferState> state = std::move(made).value();
     // That the driver has the call promises nothing.
-    if (Result<SharedMemoryDescriptor> tried = describe_at(*owner, state->device_address, *facts); !tried) {
+    if (Result<SharedMemoryDescriptor> tried = describe_at(*owner, state->memory->device_address, *facts); !tried) {
         if (tried.code() != Code::unsupported) return std::move(tried).error();
         return make_error<errors::no_older_handles>(tried.error().message())
             .from_call(tried.error().call(), tried.error().driver_code());
     }
-    state->bytes = bytes;
-    state->shared = true;
-    return MadeExportable{state, std::make_shared<LegacyPiece>(owner, *facts, state->device_address)};
+    state->memory.change_size(bytes);
+    return MadeExportable{state, std::make_shared<LegacyPiece>(owner, *facts, state->memory->device_address)};
 }
 
 Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<DeviceState>& owner,
@@ -99,7 +98,6 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     if (!decoded) return decoded.error();
     const Result<std::vector<CallInFlight>> calls = enter_all({owner}, importing);
     if (!calls) return calls.error();
-    std::shared_ptr<BufferState> state = BufferState::make(owner);
     Opened opened(*owner);
     platform::Allocation& allocation = opened.piece.allocation;
     const platform::Status status = owner->driver->memory().open_shared(decoded->handle, allocation);
@@ -120,14 +118,15 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     }
     opened.piece = {};
     block.id = *id;
-    state->bytes = static_cast<std::size_t>(facts.bytes);
-    state->reason = "imported: memory of a GPU that another process exported by an older handle";
-    be_of_kind(*state, MemoryKind::imported);
-    state->allocator = MemorySource(owner, MemoryKind::device);
-    state->block = block;
-    state->device_address = block.device;
-    state->shared = true;
-    return state;
+    NewBuffer buffer(owner);
+    buffer.be_of_kind(MemoryKind::imported);
+    buffer.facts.bytes = static_cast<std::size_t>(facts.bytes);
+    buffer.facts.reason = "imported: memory of a GPU that another process exported by an older handle";
+    buffer.facts.device_address = block.device;
+    buffer.facts.shared = true;
+    buffer.blocks.allocator = MemorySource(owner, MemoryKind::device);
+    buffer.blocks.block = block;
+    return buffer.make();
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -115,15 +115,25 @@ Result<platform::FabricHandle> fabric_handle(PhysicalState& memory, bool and_bac
     return handle;
 }
 
+std::shared_ptr<BufferState> shared_buffer(const std::shared_ptr<DeviceState>& owner,
+                                           std::shared_ptr<SharedMapping> memory) {
+    NewBuffer buffer(owner);
+    lay_over(buffer, std::move(memory));
+    buffer.facts.bytes = buffer.blocks.block.bytes;
+    buffer.facts.shared = true;
+    return buffer.make();
+}
+
 // All of what others will see, up to the granularity.
 Result<void> fill_with_zeros(Device& device, const std::shared_ptr<BufferState>& state, std::size_t all_bytes) {
-    const std::size_t asked = std::exchange(state->bytes, all_bytes);
+    const std::size_t asked = state->memory->bytes;
+    state->memory.change_size(all_bytes);
     Result<Stream> stream = device.create_stream();
     if (!stream) return std::move(stream).error();
     Buffer<std::uint8_t> whole(state);
     Result<void> done = stream->fill_bytes(whole, 0);
     if (done) done = stream->synchronize();
-    state->bytes = asked;
+    state->memory.change_size(asked);
     return done;
 }
 
@@ -203,9 +213,7 @@ Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::u
                                                   *rung == SharingRung::fabric
                                                       ? "made to be exported: device memory by a fabric handle"
                                                       : "made to be exported: device memory by a file descriptor");
-    std::shared_ptr<BufferState> state = buffer_over(owner, shared);
-    state->bytes = state->block.bytes;
-    state->shared = true;
+    std::shared_ptr<BufferState> state = shared_buffer(owner, shared);
     if (Result<void> zero = fill_with_zeros(device, state, all_bytes); !zero) return std::move(zero).error();
     return MadeExportable{std::move(state), std::move(shared)};
 }
@@ -273,19 +281,16 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedM
         return make_error<errors::imported_memory_of_another_size>(facts.mapped_bytes)
             .from_call(mapping.error().call(), mapping.error().driver_code());
     }
-    std::shared_ptr<BufferState> state =
-        buffer_over(owner, std::make_shared<SharedMapping>(std::move(mapping).value(), facts,
-                                                           "imported: memory of a GPU that another process exported"));
-    state->bytes = state->block.bytes;
-    state->shared = true;
-    return state;
+    return shared_buffer(owner,
+                         std::make_shared<SharedMapping>(std::move(mapping).value(), facts,
+                                                         "imported: memory of a GPU that another process exported"));
 }
 
 namespace {
 
 Result<void> refuse_private(const BufferState* state, const char* what) {
     if (state == nullptr) return make_error<errors::shared_buffer_is_empty>(what);
-    if (state->shared) return {};
+    if (state->memory->shared) return {};
     return make_error<errors::buffer_of_this_process_alone>(what);
 }
 
@@ -295,7 +300,7 @@ Result<void> refuse_private(const BufferState* state, const char* what) {
 Result<void> flush_shared(const BufferBase& buffer, Wait wait) {
     const std::shared_ptr<detail::BufferState>& state = buffer.state();
     if (Result<void> fine = detail::refuse_private(state.get(), "flushing shared memory"); !fine) return fine;
-    if (state->host == nullptr) return state->wait_for_uses(ArgumentUse::read, wait);
+    if (state->memory->host == nullptr) return state->wait_for_uses(ArgumentUse::read, wait);
     // Waits for what writes it on a device, and brings what a copied buffer has there to the shared memory.
     Result<detail::ViewScope> settled = detail::open_scope(*state, ArgumentUse::read, wait);
     return settled ? Result<void>() : std::move(settled).error();
@@ -304,10 +309,10 @@ Result<void> flush_shared(const BufferBase& buffer, Wait wait) {
 Result<void> invalidate_shared(BufferBase& buffer, Wait wait) {
     const std::shared_ptr<detail::BufferState>& state = buffer.state();
     if (Result<void> fine = detail::refuse_private(state.get(), "invalidating shared memory"); !fine) return fine;
-    if (state->host == nullptr) return state->wait_for_uses(ArgumentUse::write, wait);
+    if (state->memory->host == nullptr) return state->wait_for_uses(ArgumentUse::write, wait);
     {
-        const std::lock_guard lock(state->mutex);
-        if (state->device_newer) {
+        const std::lock_guard lock(state->views);
+        if (state->sides.device_newer()) {
             return make_error<errors::shared_memory_not_flushed>();
         }
     }

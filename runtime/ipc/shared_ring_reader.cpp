@@ -285,12 +285,10 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
 
 // Another process wrote it: what the device has of the frame before is of no use.
 void RingReaderCore::arrived(BufferState& buffer) noexcept {
-    if (buffer.mutex.seen().at_rest()) return;  // it is used in place, and all that is below is so
-    const std::lock_guard lock(buffer.mutex);
-    buffer.host_newer = true;
-    buffer.device_newer = false;
-    buffer.relay_stale = buffer.relay != nullptr;
-    buffer.host_touched = true;
+    if (buffer.views.seen().at_rest()) return;  // it is used in place, and all that is below is so
+    const std::lock_guard lock(buffer.views);
+    buffer.sides.host_writes();
+    buffer.views.note_host_touched();
 }
 
 Result<void> RingReaderCore::finish(std::uint64_t frame, BufferState& buffer, Wait wait) {
@@ -312,9 +310,9 @@ void RingReaderCore::give_back(std::uint64_t frame, const std::shared_ptr<Buffer
 }
 
 Result<void> RingReaderCore::Parts::finish(std::uint64_t frame, BufferState& buffer, Wait wait) {
-    if (!buffer.mutex.seen().at_rest()) {
-        std::unique_lock lock(buffer.mutex);
-        if (buffer.open_against(ArgumentUse::write)) {
+    if (!buffer.views.seen().at_rest()) {
+        std::unique_lock lock(buffer.views);
+        if (buffer.views.open_against(ArgumentUse::write)) {
             return make_error<errors::ring_frame_has_open_view>();
         }
         lock.unlock();

@@ -30,14 +30,11 @@ bool is_pageable(MemoryKind kind) {
     return kind == MemoryKind::host || kind == MemoryKind::host_numa;
 }
 
-// A mapping does not change while a buffer lies in it.
 bool is_of_file(BufferState& buffer) {
-    signed char known = buffer.of_file.load(std::memory_order_relaxed);
-    if (known < 0) {
-        known = platform::os::may_be_file_mapped(reinterpret_cast<std::uintptr_t>(buffer.host), buffer.bytes) ? 1 : 0;
-        buffer.of_file.store(known, std::memory_order_relaxed);
-    }
-    return known != 0;
+    return buffer.memory.of_file([&] {
+        return platform::os::may_be_file_mapped(reinterpret_cast<std::uintptr_t>(buffer.memory->host),
+                                                buffer.memory->bytes);
+    });
 }
 
 // Mapped memory on the host is reached as pinned memory is.
@@ -105,9 +102,9 @@ const Capabilities& who_decides(const DeviceState& device, const DeviceState* ow
 // Mapped memory is the device's on which it lies, whoever reserved the addresses.
 bool is_own(const DeviceState& device, const BufferState& buffer, const LaunchArgument& given,
             const ParameterInfo& parameter) {
-    if (buffer.host != nullptr || !is_mapped(buffer)) return buffer.device.get() == &device;
-    const std::uint64_t first = buffer.device_address + (given.is_part ? given.first_byte : 0);
-    const std::uint64_t bytes = given.is_part ? raw_bytes(given, parameter) : buffer.bytes;
+    if (buffer.memory->host != nullptr || !is_mapped(buffer)) return buffer.device.get() == &device;
+    const std::uint64_t first = buffer.memory->device_address + (given.is_part ? given.first_byte : 0);
+    const std::uint64_t bytes = given.is_part ? raw_bytes(given, parameter) : buffer.memory->bytes;
     const int lies = device.books->mapped.over(first, bytes, device.index).lies;
     return lies == static_cast<int>(device.index);
 }
@@ -119,19 +116,21 @@ Result<void> check_buffer(const DeviceState& device, const KernelInfo& kernel, s
         if (buffer.device.get() == &device) return {};
         return make_error<errors::argument_of_one_device_only>(argument_text(kernel, at), named(device));
     }
-    if (given.is_part ? given.raw_count == 0 : buffer.bytes == 0) return {};
+    if (given.is_part ? given.raw_count == 0 : buffer.memory->bytes == 0) return {};
     const bool own = is_own(device, buffer, given, kernel.parameter[at]);
-    const MemoryKind kind = kind_by_place(buffer.kind, buffer.host != nullptr);
-    if (own && !buffer.io_memory && device.atomics.all_of(wish.operations, kind, wish.width_bytes, wish.is_signed) &&
-        buffer.device_address % wish.width_bytes == 0) {
+    const MemoryKind kind = kind_by_place(buffer.memory->kind, buffer.memory->host != nullptr);
+    if (own && !buffer.memory->io_memory &&
+        device.atomics.all_of(wish.operations, kind, wish.width_bytes, wish.is_signed) &&
+        buffer.memory->device_address % wish.width_bytes == 0) {
         return {};
     }
     // On the CPU a staged buffer is its host's side, which the launch has to itself.
     if (device.synchronous && buffer.staged()) return {};
     const Capabilities& decides = who_decides(device, buffer.device.get());
     AtomicQuestion question = question_of(wish, kind, buffer_address(device, buffer));
-    question.io_memory = buffer.io_memory;
-    if (is_pageable(buffer.kind) && decides.translation == Translation::hmm) question.file_mapped = is_of_file(buffer);
+    question.io_memory = buffer.memory->io_memory;
+    if (is_pageable(buffer.memory->kind) && decides.translation == Translation::hmm)
+        question.file_mapped = is_of_file(buffer);
     const AccessAnswer answer = rules::kernel_atomics(decides, question, wish.operations, own);
     if (answer) return {};
     return refusal(
@@ -208,21 +207,24 @@ bool cpu_has_pairs() noexcept {
 
 Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish) {
     const bool updates_nothing = wish.operations == AtomicSet::load_store;
-    if ((updates_nothing && wish.width_bytes < 16) || buffer.bytes == 0) return {};
+    if ((updates_nothing && wish.width_bytes < 16) || buffer.memory->bytes == 0) return {};
     const Capabilities& decides = buffer.device->capabilities;
     const std::string memory = described(buffer);
-    AtomicQuestion question = question_of(wish, buffer.kind, reinterpret_cast<std::uintptr_t>(buffer.host));
-    question.io_memory = buffer.io_memory;
-    const AccessAnswer together = rules::concurrent_view(decides, buffer.kind, buffer.path, buffer.io_memory);
+    AtomicQuestion question =
+        question_of(wish, buffer.memory->kind, reinterpret_cast<std::uintptr_t>(buffer.memory->host));
+    question.io_memory = buffer.memory->io_memory;
+    const AccessAnswer together =
+        rules::concurrent_view(decides, buffer.memory->kind, buffer.memory->path, buffer.memory->io_memory);
     if (!together) {
         const Code code = together.verdict == Verdict::not_verified ? Code::unverified : Code::not_accessible;
         return make_error_as<errors::atomics_refused>(
             code, in_words(wish, -1, memory), together.reason,
             updates_nothing ? std::string(together.remedy) : what_works(decides, question, wish.operations));
     }
-    if (is_pageable(buffer.kind) && decides.translation == Translation::hmm) question.file_mapped = is_of_file(buffer);
-    const rules::LoadStoreQuestion whole{buffer.kind, question.width_bytes, question.io_memory, question.address,
-                                         host_has_pairs()};
+    if (is_pageable(buffer.memory->kind) && decides.translation == Translation::hmm)
+        question.file_mapped = is_of_file(buffer);
+    const rules::LoadStoreQuestion whole{buffer.memory->kind, question.width_bytes, question.io_memory,
+                                         question.address, host_has_pairs()};
     const AccessAnswer answer = updates_nothing ? rules::shared_load_store(decides, whole)
                                                 : rules::shared_atomics(decides, question, wish.operations);
     if (answer) return {};

@@ -2,14 +2,18 @@
 // launch adds to cuLaunchKernel is, more than its instructions, the lines of code and data that it touches.
 #include "launch_at_once.hpp"
 
+#include "atomic_guard.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "stream_state.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstring>
 #include <mutex>
+#include <vector>
 
 namespace isthmus::inline v0::detail {
 namespace {
@@ -26,6 +30,84 @@ std::uint64_t elements(std::uint64_t bytes, std::uint32_t element_bytes) noexcep
     return power_of_two ? bytes >> std::countr_zero(element_bytes) : bytes / element_bytes;
 }
 
+void write_view(const BufferState& buffer, const ParameterInfo& parameter, void* pack) noexcept {
+    const Viewed viewed{buffer.memory->device_address, elements(buffer.memory->bytes, parameter.element_bytes)};
+    std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &viewed, sizeof viewed);
+}
+
+struct Claim {
+    BufferState* buffer;
+    ArgumentUse use;
+};
+constexpr std::size_t most_claims = 8;
+
+// Is the buffer, which the host may view, used in place, as memory of the launch device that needs no judgement, no
+// copy, no attachment, no prefetch and no order? All of this stays so.
+bool used_in_place(const BufferState& buffer, const ParameterInfo& parameter, const DeviceState& device) noexcept {
+    const StorageFacts& facts = *buffer.memory.operator->();
+    return buffer.device.get() == &device && facts.host != nullptr && facts.path == LaunchPath::pass &&
+           facts.bytes > 0 && facts.recorded_in == 0 && !facts.in_several && device.reaches(facts.kind) &&
+           !(facts.read_only && rules::writes(parameter.use)) && parameter.use != ArgumentUse::concurrent &&
+           !updates(parameter) && !buffer.uses.ordered();
+}
+
+// Do the operations before use these buffers and no others, so that no fence is owed?
+bool stays(const StreamState& stream, const Claim* claims, std::size_t count) noexcept {
+    const std::vector<BufferState*>& tail = stream.tail;
+    if (tail.empty()) return true;
+    if (stream.tail_parts != 0 || tail.size() > count) return false;
+    return std::equal(tail.begin(), tail.end(), claims,
+                      [](const BufferState* left, const Claim& claim) { return left == claim.buffer; });
+}
+
+// Expects the stream's lock. Apart from launch_at_once(), which a launch over device memory does not leave.
+[[gnu::noinline]] AtOnce launch_beside_views(StreamState& stream, const platform::LaunchRequest& request, void* pack,
+                                             const std::shared_ptr<BufferState>* const* buffers,
+                                             std::uint64_t& position, platform::Status& status) {
+    const DeviceState& device = *stream.device;
+    const KernelInfo& kernel = *request.kernel;
+    std::array<Claim, most_claims> claims;
+    std::size_t count = 0;
+    const std::shared_ptr<BufferState>* const* next = buffers;
+    for (std::uint32_t at = 0; at < kernel.parameter_count; ++at) {
+        const ParameterInfo& parameter = kernel.parameter[at];
+        if (parameter.use == ArgumentUse::value) continue;
+        BufferState* const buffer = (*next++)->get();
+        if (buffer == nullptr) return AtOnce::not_so_simple;
+        if (!buffer->only_for(stream, device)) {
+            if (count == claims.size() || !used_in_place(*buffer, parameter, device)) return AtOnce::not_so_simple;
+            if (buffer->views.seen().any_open()) return AtOnce::not_so_simple;  // a look, before anything is claimed
+            claims[count++] = {buffer, parameter.use};
+        }
+        write_view(*buffer, parameter, pack);
+    }
+    if (!stays(stream, claims.data(), count)) return AtOnce::not_so_simple;
+    for (std::size_t at = 0; at < count; ++at) {
+        const std::lock_guard lock(claims[at].buffer->views);
+        if (claims[at].buffer->views.released() || claims[at].buffer->views.open_against(claims[at].use)) {
+            // Another thread came in between. As for an operation that is refused: the next one has a position of its
+            // own.
+            if (at > 0) stream.advance("a refused operation");
+            return AtOnce::not_so_simple;
+        }
+        claims[at].buffer->touch(stream, stream.issued + 1, claims[at].use);
+    }
+    position = stream.advance(kernel.name);
+    for (; buffers != next; ++buffers) {
+        if ((*buffers)->get()->memory->host == nullptr) (*buffers)->get()->first_use.raise(position);
+    }
+    stream.gives(kernel.name);
+    status = device.execution.launch(request);
+    if (!status.ok()) return AtOnce::failed;
+    std::vector<BufferState*>& tail = stream.tail;
+    for (std::size_t at = 0; at < count; ++at) {
+        if (at < tail.size() && tail[at] == claims[at].buffer) continue;
+        if (std::find(tail.begin(), tail.end(), claims[at].buffer) == tail.end()) tail.push_back(claims[at].buffer);
+    }
+    stream.tail_parts = 0;
+    return AtOnce::done;
+}
+
 }  // namespace
 
 AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
@@ -34,20 +116,22 @@ AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Exten
     const DeviceState& device = *stream.device;
     const std::lock_guard lock(stream.mutex);
     platform::LaunchRequest request{&kernel, stream.cached_function(kernel), extent, pack, stream.handle};
-    if (request.function == platform::FunctionHandle::none || !stream.tail.empty() || stream.recording != nullptr)
-        return AtOnce::not_so_simple;
+    if (request.function == platform::FunctionHandle::none || stream.recording != nullptr) return AtOnce::not_so_simple;
+    // The tail names buffers that the host may view.
+    if (!stream.tail.empty()) return launch_beside_views(stream, request, pack, buffers, position, status);
     const std::shared_ptr<BufferState>* const* next = buffers;
     const ParameterInfo* const end = kernel.parameter + kernel.parameter_count;
     for (const ParameterInfo* parameter = kernel.parameter; parameter != end; ++parameter) {
         if (parameter->use == ArgumentUse::value) continue;
         const BufferState* const buffer = (*next++)->get();
-        if (buffer == nullptr || !buffer->only_for(stream, device)) return AtOnce::not_so_simple;
-        const Viewed viewed{buffer->device_address, elements(buffer->bytes, parameter->element_bytes)};
-        std::memcpy(static_cast<unsigned char*>(pack) + parameter->offset_bytes, &viewed, sizeof viewed);
+        if (buffer == nullptr || !buffer->only_for(stream, device)) {
+            return launch_beside_views(stream, request, pack, buffers, position, status);
+        }
+        write_view(*buffer, *parameter, pack);
     }
     // Before the call: whoever releases a buffer meanwhile waits for this launch (ADR 4).
     position = stream.advance(kernel.name);
-    for (; buffers != next; ++buffers) (*buffers)->get()->mark_used(position);
+    for (; buffers != next; ++buffers) (*buffers)->get()->first_use.raise(position);
     stream.gives(kernel.name);
     status = device.execution.launch(request);
     return status.ok() ? AtOnce::done : AtOnce::failed;

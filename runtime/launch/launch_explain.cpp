@@ -33,12 +33,14 @@ std::string owner_name(const BufferState& buffer) {
 // The path of a buffer that this launch passes: its own on its own device, plain use on another one.
 LaunchPath path_of(const DeviceState& device, const BufferState& buffer) {
     const bool here = buffer.device.get() == &device;
-    return here && buffer.path != LaunchPath::refuse && !device.synchronous ? buffer.path : LaunchPath::pass;
+    return here && buffer.memory->path != LaunchPath::refuse && !device.synchronous ? buffer.memory->path
+                                                                                    : LaunchPath::pass;
 }
 
 // What a claim keeps the host from, as Operation::claim() has it; on the CPU a launch opens what may be opened.
 ArgumentUse claimed(const BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span) {
-    return buffer.path == LaunchPath::attach ? ArgumentUse::read_write : rules::claimed_use(use, buffer.path, span);
+    return buffer.memory->path == LaunchPath::attach ? ArgumentUse::read_write
+                                                     : rules::claimed_use(use, buffer.memory->path, span);
 }
 
 std::string sentence_of(const DeviceState& device, MemoryKind kind, LaunchPath path, const AccessAnswer& answer) {
@@ -80,7 +82,7 @@ public:
             explained.verdict = Verdict::not_verified;
             explained.sentence = "the buffer is empty, moved from or released";
             refuse(make_error<errors::argument_buffer_is_empty>(detail::argument_text(kernel_, at)));
-        } else if (argument.is_part && (*argument.buffer)->released()) {
+        } else if (argument.is_part && (*argument.buffer)->views.released()) {
             explained.path = LaunchPath::refuse;
             explained.verdict = Verdict::not_verified;
             explained.sentence = "the buffer of the part was released";
@@ -116,10 +118,10 @@ private:
     void add_buffer(std::uint32_t at, const LaunchArgument& argument, ArgumentExplanation& explained) {
         BufferState& buffer = **argument.buffer;
         const std::uint64_t bytes =
-            argument.is_part ? detail::raw_bytes(argument, kernel_.parameter[at]) : buffer.bytes;
+            argument.is_part ? detail::raw_bytes(argument, kernel_.parameter[at]) : buffer.memory->bytes;
         const JudgedArgument judged = detail::judge_buffer(device_, argument, bytes, out_.mode);
         const AccessAnswer answer = detail::buffer_access(device_, buffer);
-        explained.kind = buffer.kind;
+        explained.kind = buffer.memory->kind;
         explained.device = owner_name(buffer);
         explained.verdict = answer.verdict;
         settle(at, judged, answer, path_of(device_, buffer), {judged.address, bytes, explained.use, judged.ordinal},
@@ -171,10 +173,10 @@ int Explainer::calls_for_buffers() {
     std::vector<std::pair<const BufferState*, rules::SpanSet>> at_host;  // of those whose parts are drawn by themselves
     for (const Used& used : buffers_) {
         BufferState& buffer = *used.buffer;
-        if (buffer.host == nullptr) continue;
-        const std::lock_guard lock(buffer.mutex);
+        if (buffer.memory->host == nullptr) continue;
+        const std::lock_guard lock(buffer.views);
         if (Result<void> open = buffer.refuse_open_views(claimed(buffer, used.use, used.span),
-                                                         rules::claimed_span(buffer.path, used.span));
+                                                         rules::claimed_span(buffer.memory->path, used.span));
             !open) {
             refuse(make_error<errors::argument_open_on_host>(detail::argument_text(kernel_, used.argument),
                                                              open.error().message(), open.error().remedy()));
@@ -183,26 +185,28 @@ int Explainer::calls_for_buffers() {
         const bool reads = std::any_of(buffers_.begin(), buffers_.end(), [&](const Used& one) {
             return one.buffer == &buffer && detail::reads(claimed(buffer, one.use, one.span));
         });
-        const bool elsewhere = buffer.uploaded_on != nullptr && buffer.uploaded_on != &stream_ &&
-                               !buffer.uploaded_on->reached(buffer.upload_position);
+        const bool elsewhere =
+            buffer.sides.brought_elsewhere(stream_) && !buffer.sides.brought_by()->reached(buffer.sides.brought_at());
         if (device_.synchronous) {
-            calls += buffer.path == LaunchPath::stage && buffer.device_newer && reads ? 2 : 0;  // a copy and its event
-        } else if (!used.staged && buffer.path == LaunchPath::stage) {
-            calls += buffer.host_newer && reads ? 1 : 0;
+            calls += buffer.memory->path == LaunchPath::stage && buffer.sides.device_newer() && reads
+                         ? 2
+                         : 0;  // a copy and its event
+        } else if (!used.staged && buffer.memory->path == LaunchPath::stage) {
+            calls += buffer.sides.host_newer() && reads ? 1 : 0;
             calls += elsewhere ? 1 : 0;
-        } else if (!used.staged && buffer.path == LaunchPath::attach) {
-            calls += buffer.attached_to != &stream_ ? (elsewhere ? 2 : 1) : 0;
-        } else if (!used.staged && buffer.path == LaunchPath::prefetch) {
+        } else if (!used.staged && buffer.memory->path == LaunchPath::attach) {
+            calls += buffer.sides.attached_to() != &stream_ ? (elsewhere ? 2 : 1) : 0;
+        } else if (!used.staged && buffer.memory->path == LaunchPath::prefetch) {
             if (!buffer.prefetched_for(used.use, used.span)) continue;  // a later argument may be all of it
-            if (buffer.parts != nullptr) {
+            if (buffer.views.at_host() != nullptr) {
                 auto known =
                     std::find_if(at_host.begin(), at_host.end(), [&](const auto& one) { return one.first == &buffer; });
-                if (known == at_host.end()) known = at_host.insert(known, {&buffer, buffer.parts->at_host});
+                if (known == at_host.end()) known = at_host.insert(known, {&buffer, *buffer.views.at_host()});
                 if (!known->second.meets(used.span)) continue;
                 known->second.remove(used.span);
             }
             calls += device_.driver->transfers() != nullptr ? 1 : 0;
-            if (buffer.parts != nullptr) continue;
+            if (buffer.views.at_host() != nullptr) continue;
         }
         prepared.push_back(&buffer);
     }
@@ -219,9 +223,9 @@ int Explainer::calls_for_departure() const {
     if (tail.empty() || (stream_.tail_parts == parts_key_ && std::all_of(tail.begin(), tail.end(), stays))) return 0;
     int calls = stream_.reached(stream_.issued) ? 0 : 1;
     for (BufferState* buffer : tail) {
-        if (buffer->path != LaunchPath::attach) continue;
-        const std::lock_guard lock(buffer->mutex);
-        calls += buffer->attached_to == &stream_ ? 1 : 0;
+        if (buffer->memory->path != LaunchPath::attach) continue;
+        const std::lock_guard lock(buffer->views);
+        calls += buffer->sides.attached_to() == &stream_ ? 1 : 0;
     }
     return calls;
 }
@@ -239,7 +243,7 @@ int Explainer::calls_for_staging() const {
 // On a captured stream nothing runs and nothing is claimed: the launch becomes a node of the graph.
 LaunchExplanation Explainer::recorded(bool runs) {
     for (const Used& used : buffers_) {
-        if (used.buffer->path != LaunchPath::attach) continue;
+        if (used.buffer->memory->path != LaunchPath::attach) continue;
         refuse(make_error<errors::managed_argument_in_graph>(detail::argument_text(kernel_, used.argument)));
     }
     out_.driver_calls = out_.refusal || !runs ? 0 : 1;

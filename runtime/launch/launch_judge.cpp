@@ -43,7 +43,7 @@ JudgedArgument refused_as_lost() {
 }
 
 JudgedArgument on_the_cpu(const DeviceState& device, const BufferState& buffer) {
-    if (buffer.host != nullptr) {
+    if (buffer.memory->host != nullptr) {
         // By turns or not: the launch opens the buffer as a host view does, and so may use it.
         return passed(buffer_address(device, buffer), {Verdict::yes, "the launch opens it as a host view does", {}});
     }
@@ -55,16 +55,17 @@ JudgedArgument on_the_cpu(const DeviceState& device, const BufferState& buffer) 
 
 // Where a GPU cannot use the buffer, its host side is copied, or its memory by the driver between two GPUs.
 JudgedArgument stage_buffer(const DeviceState& device, const BufferState& buffer, AccessAnswer answer) {
-    if (buffer.relay != nullptr) {
+    if (buffer.memory->relay != nullptr) {
         // What the CPU reads there need not be what a copy engine reaches, and the relay is the owner's.
         answer.remedy = "copy it into a buffer of the launch device";
         return refused(Code::unsupported, answer);
     }
-    if (buffer.host != nullptr) return staged(reinterpret_cast<std::uintptr_t>(buffer.host), -1, answer);
+    if (buffer.memory->host != nullptr)
+        return staged(reinterpret_cast<std::uintptr_t>(buffer.memory->host), -1, answer);
     if (device.driver->transfers() == nullptr || buffer.device->synchronous) {
         return refused(Code::unsupported, answer);
     }
-    return staged(buffer.device_address, buffer.device->driver->facts().ordinal, answer);
+    return staged(buffer.memory->device_address, buffer.device->driver->facts().ordinal, answer);
 }
 
 bool is_host_memory(const Provenance& memory) {
@@ -256,10 +257,10 @@ Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelI
     } else {
         const BufferState* buffer = argument.buffer->get();
         if (buffer == nullptr) return make_error<errors::argument_buffer_is_empty>(argument_text(kernel, at));
-        if (argument.is_part && buffer->released()) {
+        if (argument.is_part && buffer->views.released()) {
             return make_error<errors::argument_part_of_released_buffer>(argument_text(kernel, at));
         }
-        bytes = argument.is_part ? raw_bytes(argument, parameter) : buffer->bytes;
+        bytes = argument.is_part ? raw_bytes(argument, parameter) : buffer->memory->bytes;
         judged = judge_buffer(device, argument, bytes, mode);
         if (judged.doing == Doing::refuse) return refusal_of_buffer(kernel, at, device, *buffer, judged);
         std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &judged.address, sizeof judged.address);
@@ -294,10 +295,10 @@ Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const K
             if (plainly_own(device, argument, raw_bytes(argument, parameter))) continue;
         } else if (const BufferState* buffer = argument.buffer->get();
                    buffer != nullptr && !argument.is_part && buffer->device.get() == &device &&
-                   device.reaches(buffer->kind) && !device.synchronous) {
+                   device.reaches(buffer->memory->kind) && !device.synchronous) {
             // The device's own memory that it reaches is lawful in every mode: nothing to judge.
-            std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &buffer->device_address,
-                        sizeof buffer->device_address);
+            std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &buffer->memory->device_address,
+                        sizeof buffer->memory->device_address);
             continue;
         }
         if (Result<void> judged = judge_one(device, mode, kernel, argument, at, pack, out); !judged) return judged;

@@ -30,8 +30,8 @@ rules::SpanUse combined_use(const KernelInfo& kernel, const LaunchArgument* argu
     std::vector<rules::SpanUse> uses;
     const auto use_of = [&](std::size_t at) {
         const rules::ByteSpan span = span_of(arguments[at], kernel.parameter[at]);
-        return rules::SpanUse{rules::claimed_span(buffer->path, span),
-                              rules::claimed_use(kernel.parameter[at].use, buffer->path, span)};
+        return rules::SpanUse{rules::claimed_span(buffer->memory->path, span),
+                              rules::claimed_use(kernel.parameter[at].use, buffer->memory->path, span)};
     };
     for (std::size_t at = 0; at < count; ++at) {
         if (arguments[at].buffer != nullptr && *arguments[at].buffer == buffer) uses.push_back(use_of(at));
@@ -211,7 +211,7 @@ void claim_argument(Operation& operation, const LaunchArgument& argument, const 
                     std::uint32_t at) {
     BufferState& buffer = **argument.buffer;
     if (!argument.is_part) {
-        if (buffer.bytes > 0) operation.uses(buffer, parameter.use, at);
+        if (buffer.memory->bytes > 0) operation.uses(buffer, parameter.use, at);
     } else if (argument.raw_count > 0) {
         operation.uses_part(buffer, parameter.use, at, span_of(argument, parameter));
     }
@@ -222,7 +222,7 @@ LaunchScopes::LaunchScopes(const KernelInfo& kernel, const LaunchArgument* argum
 
 Result<void> LaunchScopes::open(std::uint32_t at) {
     const std::shared_ptr<BufferState>& buffer = *arguments_[at].buffer;
-    if (buffer->bytes == 0) return {};
+    if (buffer->memory->bytes == 0) return {};
     const rules::SpanUse all = combined_use(kernel_, arguments_, count_, at);
     if (all.span.begin >= all.span.end) return {};
     const auto is_open = [&](const auto& one) { return one.first == buffer.get() && one.second.span == all.span; };
@@ -243,7 +243,7 @@ Result<void> LaunchScopes::open(std::uint32_t at) {
 void LaunchScopes::leave_to(StreamState& stream, std::uint64_t position) {
     if (stream.device->is_lost()) return;  // it runs nothing any more
     for (const auto& [buffer, all] : opened_) {
-        const std::lock_guard lock(buffer->mutex);
+        const std::lock_guard lock(buffer->views);
         buffer->touch(stream, position, all.use, all.span);
     }
 }

@@ -42,8 +42,8 @@ Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
     DeviceState& device = *buffer.device;
     if (Result<void> now = may_change(device, memory, "trimming a buffer"); !now) return now;
     if (device.books->captures.any()) return make_error<errors::trimming_in_capture>();
-    if (buffer.graphs.load(std::memory_order_relaxed) > 0) return make_error<errors::trimming_buffer_of_graph>();
-    if (buffer.has_parts.load(std::memory_order_acquire)) return make_error<errors::trimming_buffer_with_parts>();
+    if (buffer.uses.in_graphs()) return make_error<errors::trimming_buffer_of_graph>();
+    if (buffer.views.has_parts()) return make_error<errors::trimming_buffer_with_parts>();
     return {};
 }
 
@@ -61,7 +61,9 @@ Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes,
     }
     Result<std::shared_ptr<GrowableMemory>> reserved = reserve_growable(owner, most_bytes, options);
     if (!reserved) return std::move(reserved).error();
-    std::shared_ptr<BufferState> state = buffer_over(owner, *reserved);
+    NewBuffer buffer(owner);
+    lay_over(buffer, *reserved);
+    std::shared_ptr<BufferState> state = buffer.make();
     (*reserved)->buffer = state;
     return MadeGrowable{std::move(state), std::move(reserved).value()};
 }
@@ -78,18 +80,18 @@ Result<void> resize_growable(const std::shared_ptr<BufferState>& state, Growable
         if (Result<void> can = may_change(*state->device, *memory, "growing a buffer"); !can) return can;
         if (Result<void> grown = memory->extend(*step); !grown) return grown;
     }
-    const std::lock_guard lock(state->mutex);
-    if (*step > 0 && mapped > 0 && state->kind == MemoryKind::vmm && state->host != nullptr) {
-        state->seams.push_back(mapped);
+    const std::lock_guard lock(state->views);
+    if (*step > 0 && mapped > 0 && state->memory->kind == MemoryKind::vmm && state->memory->host != nullptr) {
+        state->memory.add_seam(mapped);
     }
-    state->bytes = bytes;
+    state->memory.change_size(bytes);
     return {};
 }
 
 Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory, Wait wait) {
     if (!belongs(state, memory)) return make_error<errors::growable_buffer_is_empty>("trimming a buffer");
     BufferState& buffer = *state;
-    const std::size_t kept = rules::handles_kept(memory->handles, buffer.bytes);
+    const std::size_t kept = rules::handles_kept(memory->handles, buffer.memory->bytes);
     if (kept == memory->handles.size()) return {};
     if (Result<void> can = may_trim(buffer, *memory); !can) return can;
     if (Result<void> alone = buffer.begin_release(); !alone) {
@@ -98,10 +100,10 @@ Result<void> trim_growable(const std::shared_ptr<BufferState>& state, GrowableMe
     Result<void> trimmed = buffer.wait_until_unused(Deadline(wait, buffer.device->config->wait_timeout));
     while (trimmed && memory->handles.size() > kept) trimmed = memory->give_back_last();
     {
-        const std::lock_guard lock(buffer.mutex);
-        while (!buffer.seams.empty() && buffer.seams.back() >= memory->mapped_bytes()) buffer.seams.pop_back();
+        const std::lock_guard lock(buffer.views);
+        buffer.memory.drop_seams_from(memory->mapped_bytes());
     }
-    buffer.releasing.store(false, std::memory_order_release);
+    buffer.views.release_failed();
     return trimmed;
 }
 

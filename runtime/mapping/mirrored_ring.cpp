@@ -168,11 +168,14 @@ Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::si
     (*made)->reason = mapped
                           ? "memory is mapped at two addresses in a row"
                           : "a memory file is mapped at two addresses in a row, which the device uses as host memory";
-    std::shared_ptr<BufferState> state = buffer_over(owner, *made);
-    state->bytes = state->block.bytes;
-    state->aliased = true;
-    if (state->kind == MemoryKind::vmm && state->host != nullptr) state->seams.push_back(state->bytes / 2);
-    return state;
+    NewBuffer buffer(owner);
+    lay_over(buffer, *made);
+    buffer.facts.bytes = buffer.blocks.block.bytes;
+    buffer.facts.aliased = true;
+    if (buffer.facts.kind == MemoryKind::vmm && buffer.facts.host != nullptr) {
+        buffer.facts.seams.push_back(buffer.facts.bytes / 2);
+    }
+    return buffer.make();
 }
 
 }  // namespace isthmus::inline v0::detail

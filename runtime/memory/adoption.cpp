@@ -11,6 +11,7 @@
 #include "device_state.hpp"
 #include "memory_source.hpp"
 #include "piece_release.hpp"
+#include "sharing_rung.hpp"
 #include "stream_state.hpp"
 
 #include <platform/os.hpp>
@@ -136,21 +137,19 @@ Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan)
 }
 
 // The device's side of what is staged, and pinned memory between the two where the driver cannot be given the host's.
-Result<void> make_sides(const std::shared_ptr<DeviceState>& device, BufferState& buffer, bool registered) {
+Result<void> make_sides(NewBuffer& buffer) {
     AllocationRequest request;
-    request.bytes = buffer.bytes;
-    Result<MemoryBlock> side = buffer.allocator.allocate(request);
+    request.bytes = buffer.facts.bytes;
+    Result<MemoryBlock> side = buffer.blocks.allocator.allocate(request);
     if (!side) return std::move(side).error();
-    buffer.block = *side;
-    buffer.device_address = side->device;
-    buffer.host_newer = true;  // so that a first launch finds on the device what the host sees
-    if (registered) return {};
-    buffer.host_allocator = MemorySource(device, MemoryKind::pinned);
-    Result<MemoryBlock> relay = buffer.host_allocator.allocate(request);
+    buffer.blocks.block = *side;
+    buffer.facts.device_address = side->device;
+    if (buffer.facts.registered_here) return {};
+    buffer.blocks.host_allocator = MemorySource(buffer.device(), MemoryKind::pinned);
+    Result<MemoryBlock> relay = buffer.blocks.host_allocator.allocate(request);
     if (!relay) return std::move(relay).error();
-    buffer.host_block = *relay;
-    buffer.relay = relay->host;
-    buffer.relay_stale = true;
+    buffer.blocks.host_block = *relay;
+    buffer.facts.relay = relay->host;
     return {};
 }
 
@@ -183,27 +182,27 @@ Result<Fence> make_fence(const std::shared_ptr<DeviceState>& device, AdoptOption
     return fence.position == 0 ? Fence{} : std::move(fence);
 }
 
-Result<void> keep(Taking& taking, BufferState& buffer, const rules::ForeignMemory& memory) {
+Result<void> keep(Taking& taking, NewBuffer& buffer, const rules::ForeignMemory& memory) {
     MemoryBlock block;
-    block.bytes = buffer.bytes;
+    block.bytes = buffer.facts.bytes;
     block.device = taking.address;
     block.host = taking.piece.adopted->pointer;
-    block.kind = buffer.kind;
-    if (buffer.staged()) {
-        block.kind = buffer.host_kind;
+    block.kind = buffer.facts.kind;
+    if (buffer.facts.staged()) {
+        block.kind = buffer.facts.host_kind;
         if (memory.driver_mapping) block.kind = MemoryKind::unknown;  // by its address alone nothing is promised
-    } else if (!rules::host_finds(buffer.kind)) {
+    } else if (!rules::host_finds(buffer.facts.kind)) {
         block.host = nullptr;
     }
-    Result<std::uint64_t> id = buffer.device->books->ledger.enter_adopted(block, buffer.device->index, taking.piece);
+    Result<std::uint64_t> id = buffer.device()->books->ledger.enter_adopted(block, buffer.device()->index, taking.piece);
     if (!id) return std::move(id).error();
     block.id = *id;
-    (buffer.staged() ? buffer.adopted_block : buffer.block) = block;
+    (buffer.facts.staged() ? buffer.blocks.adopted_block : buffer.blocks.block) = block;
     return {};
 }
 
 Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
-                     AdoptOptions& options, const OwnMapping* own) {
+                     AdoptOptions& options, const OwnMapping* own, bool shared = false) {
     Taking taking(*device, pointer, bytes, options);
     if (own != nullptr) taking.piece.adopted->own_mapping = own->keeper;
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -223,30 +222,34 @@ Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, 
     Result<rules::AdoptedAs> as = settle(taking, *plan);
     if (!as) return std::move(as).error();
 
-    const bool registered = taking.piece.adopted->registered;
-    std::shared_ptr<BufferState> buffer = BufferState::make(device);
-    buffer->bytes = bytes;
-    buffer->reason = as->reason;
-    buffer->adopted = true;
-    buffer->registered_here = registered;
-    buffer->read_only = !memory->writable;
-    buffer->io_memory = as->io_memory;
-    be_of_kind(*buffer, as->kind);
-    buffer->path = as->path;
-    buffer->host_touched = true;
-    buffer->allocator = MemorySource(device, as->kind);
-    if (buffer->staged()) {
-        buffer->host_kind = registered ? MemoryKind::registered : MemoryKind::host;
-        if (Result<void> made = make_sides(device, *buffer, registered); !made) return std::move(made).error();
+    NewBuffer buffer(device);
+    StorageFacts& facts = buffer.facts;
+    facts.bytes = bytes;
+    facts.reason = as->reason;
+    facts.adopted = true;
+    facts.registered_here = taking.piece.adopted->registered;
+    facts.read_only = !memory->writable;
+    facts.io_memory = as->io_memory;
+    buffer.be_of_kind(as->kind);
+    facts.path = as->path;
+    buffer.blocks.allocator = MemorySource(device, as->kind);
+    if (facts.staged()) {
+        facts.host_kind = facts.registered_here ? MemoryKind::registered : MemoryKind::host;
+        if (Result<void> made = make_sides(buffer); !made) return std::move(made).error();
     } else {
-        buffer->device_address = taking.address;
+        facts.device_address = taking.address;
     }
-    if (buffer->staged() || rules::host_finds(as->kind)) buffer->host = pointer;
-    Result<Fence> fence = make_fence(device, options, device->synchronous || buffer->relay != nullptr);
+    if (facts.staged() || rules::host_finds(as->kind)) facts.host = pointer;
+    facts.shared = shared;
+    if (shared) {
+        facts.reason = rules::host_rung_reason(device->synchronous, facts.kind, facts.path, facts.host_kind);
+    }
+    Result<Fence> fence = make_fence(device, options, device->synchronous || facts.relay != nullptr);
     if (!fence) return std::move(fence).error();
-    if (Result<void> kept = keep(taking, *buffer, *memory); !kept) return std::move(kept).error();
-    if (fence->stream) buffer->order_on(*fence->stream, fence->position);
-    return buffer;
+    if (Result<void> kept = keep(taking, buffer, *memory); !kept) return std::move(kept).error();
+    std::shared_ptr<BufferState> made = buffer.make();
+    if (fence->stream) made->order_on(*fence->stream, fence->position);
+    return made;
 }
 
 Result<void> may_adopt(const DeviceState& device) {
@@ -255,15 +258,25 @@ Result<void> may_adopt(const DeviceState& device) {
     return {};
 }
 
-}  // namespace
-
-Untyped adopt_mapping(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
-                      const SharedUse& use, const OwnMapping& mapping, std::function<void()> ended) {
+Untyped adopt_own(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes, const SharedUse& use,
+                  const OwnMapping& mapping, std::function<void()> ended, bool shared) {
     if (Result<void> now = may_adopt(*device); !now) return std::move(now).error();
     AdoptOptions options;
     options.use = use;
     if (ended) options.release = [ended = std::move(ended)](void*, std::size_t) noexcept { ended(); };
-    return adopt_memory(device, pointer, bytes, options, &mapping);
+    return adopt_memory(device, pointer, bytes, options, &mapping, shared);
+}
+
+}  // namespace
+
+Untyped adopt_shared(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes, const SharedUse& use,
+                     const OwnMapping& mapping, std::function<void()> ended) {
+    return adopt_own(device, pointer, bytes, use, mapping, std::move(ended), true);
+}
+
+Untyped adopt_mapping(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes,
+                      const SharedUse& use, const OwnMapping& mapping, std::function<void()> ended) {
+    return adopt_own(device, pointer, bytes, use, mapping, std::move(ended), false);
 }
 
 }  // namespace detail

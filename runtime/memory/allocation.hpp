@@ -7,6 +7,7 @@
 #include <isthmus/sharing_use.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -18,6 +19,7 @@ namespace isthmus::inline v0::detail {
 
 struct BufferState;
 struct DeviceState;
+struct OwnMapping;
 using Untyped = Result<std::shared_ptr<BufferState>>;
 
 struct Amount {
@@ -28,16 +30,17 @@ struct Amount {
 
 // invalid_argument: more than any machine has, or an alignment that no allocation keeps.
 Result<std::size_t> bytes_of(const Amount& amount);
-// The kind, and what follows from it: the host's, and the path of launches. Nothing is staged.
-void be_of_kind(BufferState& buffer, MemoryKind kind);
 
 // With `stream`, pool memory is there at once for that stream, and other streams wait for it before their first use;
-// without, it is there for everybody at return. `reason` has static storage.
+// without, it is there for everybody at return. `reason` has static storage. `shared`: the buffer has a descriptor.
 Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
-                      std::string_view reason, Stream* stream = nullptr);
+                      std::string_view reason, Stream* stream = nullptr, bool shared = false);
 Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount);
 Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement);
 Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use,
                         bool is_signed = false);
+// As adopt_mapping(), and the buffer has a descriptor (shared_memory.hpp).
+Untyped adopt_shared(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes, const SharedUse& use,
+                     const OwnMapping& mapping, std::function<void()> ended);
 
 }  // namespace isthmus::inline v0::detail

@@ -21,35 +21,35 @@ Error empty_buffer(std::string_view what) {
 }  // namespace
 
 BufferBase::BufferBase(std::shared_ptr<detail::BufferState> state)
-    : state_(std::move(state)), bytes_(state_ ? state_->bytes : 0) {}
+    : state_(std::move(state)), bytes_(state_ ? state_->memory->bytes : 0) {}
 MemoryKind BufferBase::kind() const noexcept {
-    return state_ ? state_->kind : MemoryKind::unknown;
+    return state_ ? state_->memory->kind : MemoryKind::unknown;
 }
 MemoryKind BufferBase::host_kind() const noexcept {
-    return state_ ? state_->host_kind : MemoryKind::unknown;
+    return state_ ? state_->memory->host_kind : MemoryKind::unknown;
 }
 LaunchPath BufferBase::path() const noexcept {
-    return state_ ? state_->path : LaunchPath::refuse;
+    return state_ ? state_->memory->path : LaunchPath::refuse;
 }
 std::string_view BufferBase::explain() const noexcept {
-    return state_ ? state_->reason : std::string_view();
+    return state_ ? state_->memory->reason : std::string_view();
 }
 std::uint64_t BufferBase::device_address() const noexcept {
-    return state_ ? state_->device_address : 0;
+    return state_ ? state_->memory->device_address : 0;
 }
 PlacementReport BufferBase::placement() const {
-    return state_ ? state_->device->books->ledger.placement(state_->block.id) : PlacementReport{};
+    return state_ ? state_->device->books->ledger.placement(state_->held->block.id) : PlacementReport{};
 }
 std::uint64_t BufferBase::staged_bytes() const noexcept {
-    return state_ ? state_->staged_bytes.load(std::memory_order_relaxed) : 0;
+    return state_ ? state_->sides.copied_bytes() : 0;
 }
 
 AccessAnswer BufferBase::can_export() const noexcept {
     if (!state_) return {Verdict::no, "the buffer is empty, moved from or released", "ask about a live buffer"};
-    const bool foreign = state_->users_id != 0 || state_->adopted;
-    return rules::exportable(state_->kind, state_->shared ? rules::ExportOrigin::shared
-                                           : foreign      ? rules::ExportOrigin::foreign
-                                                          : rules::ExportOrigin::own);
+    const bool foreign = state_->held->users_id != 0 || state_->memory->adopted;
+    return rules::exportable(state_->memory->kind, state_->memory->shared ? rules::ExportOrigin::shared
+                                                   : foreign              ? rules::ExportOrigin::foreign
+                                                                          : rules::ExportOrigin::own);
 }
 AccessAnswer detail::view_export() noexcept {
     return rules::exportable(MemoryKind::unknown, rules::ExportOrigin::view);
@@ -65,7 +65,7 @@ BufferBase& BufferBase::operator=(BufferBase&& other) noexcept {
 BufferBase::~BufferBase() = default;
 
 void BufferBase::size_changed() noexcept {
-    bytes_ = state_ ? state_->bytes : 0;
+    bytes_ = state_ ? state_->memory->bytes : 0;
 }
 
 namespace detail {
@@ -75,15 +75,15 @@ namespace {
 std::array<rules::DriverUse, 2> uses_of_release(const BufferState& buffer) {
     constexpr rules::DriverUse none = rules::DriverUse::free_host;
     const auto own = [](MemoryKind kind) { return kind == MemoryKind::unknown ? none : rules::freeing(kind); };
-    if (!buffer.adopted) return {own(buffer.kind), own(buffer.host_kind)};
+    if (!buffer.memory->adopted) return {own(buffer.memory->kind), own(buffer.memory->host_kind)};
     // Memory of somebody else is not freed.
-    return {buffer.staged() ? own(buffer.kind) : none,
-            buffer.registered_here ? rules::DriverUse::unregister_host : none};
+    return {buffer.staged() ? own(buffer.memory->kind) : none,
+            buffer.memory->registered_here ? rules::DriverUse::unregister_host : none};
 }
 
 // true: not now, but behind the captures that are open (K10). Looked at when nobody can begin to use the buffer.
 Result<bool> may_be_put_off(const BufferState& buffer) {
-    if (buffer.graphs.load(std::memory_order_relaxed) > 0) {
+    if (buffer.uses.in_graphs()) {
         return Error(
             Code::in_use, "the buffer cannot be released while a graph uses it: its work has the address",
             "destroy the graph and its instances first, or let the buffer go out of scope: the graph holds it");
@@ -111,16 +111,16 @@ Result<void> BufferBase::release(Wait wait) {
         if (!after && !buffer.device->is_lost()) put_off = after.error();  // still ours: try again
     }
     if (!put_off || *put_off) {
-        buffer.releasing.store(false, std::memory_order_release);
+        buffer.views.release_failed();
         if (!put_off) return std::move(put_off).error();
         state_.reset();
         return {};
     }
-    Result<void> freed = buffer.free_memory(after ? *after : nullptr);
+    Result<void> freed = buffer.give_back(after ? *after : nullptr);
     if (freed) {
         state_.reset();
     } else {
-        buffer.releasing.store(false, std::memory_order_release);  // still ours: try again
+        buffer.views.release_failed();  // still ours: try again
     }
     return freed;
 }
@@ -130,14 +130,14 @@ Result<BufferBase::OpenedView> BufferBase::open_view(HostUse use, Wait wait) con
     if (use == HostUse::salvage) {
         Result<detail::ViewScope> salvaged = detail::open_salvage(*state_);
         if (!salvaged) return std::move(salvaged).error();
-        return OpenedView{std::move(salvaged).value(), state_->host};
+        return OpenedView{std::move(salvaged).value(), state_->memory->host};
     }
     const ArgumentUse how = use == HostUse::read    ? ArgumentUse::read
                             : use == HostUse::write ? ArgumentUse::write
                                                     : ArgumentUse::read_write;
-    Result<detail::ViewScope> scope = detail::open_scope(*state_, how, wait);
+    Result<detail::ViewScope> scope = detail::open_with_care(*state_, how, wait);
     if (!scope) return std::move(scope).error();
-    return OpenedView{std::move(scope).value(), state_->host};
+    return OpenedView{std::move(scope).value(), state_->memory->host};
 }
 
 Result<detail::ConcurrentScope> BufferBase::open_concurrent(Wait wait) const {

@@ -1,7 +1,6 @@
 // A block with an end of its own behind an Allocator.
 #include "buffer_memory.hpp"
 
-#include "allocation.hpp"
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "process.hpp"
@@ -39,18 +38,16 @@ private:
 
 }  // namespace
 
-std::shared_ptr<BufferState> buffer_over(const std::shared_ptr<DeviceState>& device,
-                                         std::shared_ptr<BufferMemory> memory) {
-    std::shared_ptr<BufferState> state = BufferState::make(device);
-    be_of_kind(*state, memory->kind);
-    state->reason = memory->reason;
-    state->in_several = memory->in_several;
-    state->block = memory->block();
-    state->host = state->block.host;
-    state->device_address = state->block.device;
-    if (state->host == nullptr) state->host_kind = MemoryKind::unknown;
-    state->allocator = OneBlock(std::move(memory));
-    return state;
+void lay_over(NewBuffer& buffer, std::shared_ptr<BufferMemory> memory) {
+    buffer.be_of_kind(memory->kind);
+    const MemoryBlock block = memory->block();
+    buffer.facts.reason = memory->reason;
+    buffer.facts.in_several = memory->in_several;
+    buffer.facts.host = block.host;
+    buffer.facts.device_address = block.device;
+    if (block.host == nullptr) buffer.facts.host_kind = MemoryKind::unknown;
+    buffer.blocks.block = block;
+    buffer.blocks.allocator = OneBlock(std::move(memory));
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -10,8 +10,7 @@
 
 namespace isthmus::inline v0::detail {
 
-struct BufferState;
-struct DeviceState;
+class NewBuffer;
 
 // Its end gives everything back.
 class BufferMemory {
@@ -33,9 +32,8 @@ protected:
     BufferMemory() = default;
 };
 
-// A buffer of it, empty yet. What ends buffers ends the memory, too. Given up with its buffer (a kernel may still write
-// to it), it is kept until the process ends.
-std::shared_ptr<BufferState> buffer_over(const std::shared_ptr<DeviceState>& device,
-                                         std::shared_ptr<BufferMemory> memory);
+// Makes it a new buffer's memory, of no size yet. What ends buffers ends the memory, too. Given up with its buffer (a
+// kernel may still write to it), it is kept until the process ends.
+void lay_over(NewBuffer& buffer, std::shared_ptr<BufferMemory> memory);
 
 }  // namespace isthmus::inline v0::detail

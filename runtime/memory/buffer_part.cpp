@@ -15,7 +15,7 @@ Result<void> make_part(const std::shared_ptr<BufferState>& buffer, std::size_t f
                      "a part was asked for, and the buffer is empty, moved from or already released",
                      "use the buffer that it was moved to, or allocate a new one");
     }
-    const std::size_t elements = buffer->bytes / element_bytes;
+    const std::size_t elements = buffer->memory->bytes / element_bytes;
     if (first > elements || count > elements - first) {
         return Error(Code::invalid_argument,
                      composed("a part of {} elements from element {} on was asked for, and the buffer has {}", count,
@@ -27,17 +27,17 @@ Result<void> make_part(const std::shared_ptr<BufferState>& buffer, std::size_t f
 }
 
 MemoryKind PartBase::kind() const noexcept {
-    return buffer_->kind;
+    return buffer_->memory->kind;
 }
 
 bool PartBase::independent() const noexcept {
-    return !buffer_->aliased && !rules::by_turns(buffer_->path);
+    return !buffer_->memory->aliased && !rules::by_turns(buffer_->memory->path);
 }
 
 namespace {
 
 Result<void> may_open(const BufferState& buffer, std::size_t first_byte, std::size_t bytes, const char* what) {
-    if (buffer.released()) return buffer.refuse_released(what);
+    if (buffer.views.released()) return buffer.refuse_released(what);
     if (bytes == 0 || buffer.holds(first_byte, bytes)) return {};
     return Error(Code::invalid_argument, composed("{} of a part was refused: {}", what, BufferState::part_beyond),
                  std::string(BufferState::part_again));
@@ -45,7 +45,7 @@ Result<void> may_open(const BufferState& buffer, std::size_t first_byte, std::si
 
 // Of no bytes, nowhere, where the host may not look.
 std::byte* first_of(const BufferState& buffer, std::size_t first_byte) {
-    return buffer.host == nullptr ? nullptr : static_cast<std::byte*>(buffer.host) + first_byte;
+    return buffer.memory->host == nullptr ? nullptr : static_cast<std::byte*>(buffer.memory->host) + first_byte;
 }
 
 }  // namespace

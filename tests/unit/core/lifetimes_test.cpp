@@ -236,7 +236,7 @@ TEST_F(Lifetimes, PoolMemoryOfARefusedAnswerIsFreedBehindItsAllocation) {  // ke
 
 TEST_F(Lifetimes, PagesThatTheDeviceMayStillReachStayMappedUntilTheDriverLetsGo) {  // keeps R6
     Buffer<char> buffer = device.allocate<char>(4096, MemoryKind::registered).value();
-    auto* const bytes = static_cast<volatile char*>(buffer.state()->host);
+    auto* const bytes = static_cast<volatile char*>(buffer.state()->memory->host);
     world.calls.clear();
     world.fail_at = 1;
     EXPECT_TRUE(buffer.release().ok());

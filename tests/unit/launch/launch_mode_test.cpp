@@ -3,6 +3,7 @@
 #include "fake_driver.hpp"
 
 #include "device_state.hpp"
+#include "launch_at_once.hpp"
 #include "process.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
@@ -12,8 +13,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -43,6 +49,7 @@ using isthmus::MemoryKind;
 using isthmus::Result;
 using isthmus::Verdict;
 using isthmus::View;
+using isthmus::detail::AtOnce;
 using isthmus::testing::FakeDriver;
 using isthmus::testing::FakeWorld;
 using Calls = std::vector<std::string>;
@@ -625,6 +632,83 @@ TEST(Prefetch, BringsManagedMemoryBackOnceAfterTheHostHadIt) {  // keeps K21
     machine.world.has_transfers = false;
     { (void)managed.read_on_host().value(); }
     EXPECT_EQ(machine.during([&] { (void)stream.launch(add_one, 8, managed).value(); }), (Calls{"launch add_one"}));
+}
+
+// What the short way does with a launch of one buffer, as Stream::launch() asks it.
+struct ShortWay {
+    explicit ShortWay(const isthmus::Stream& given) : stream(*given.state()) {}
+    AtOnce operator()(const isthmus::KernelInfo& kernel, std::initializer_list<const Buffer<int>*> arguments) {
+        std::array<const std::shared_ptr<isthmus::detail::BufferState>*, 4> buffers{};
+        std::size_t count = 0;
+        for (const Buffer<int>* buffer : arguments) buffers[count++] = &buffer->state();
+        return isthmus::detail::launch_at_once(stream, kernel, {8, 1, 1}, pack.data(), buffers.data(), position,
+                                               status);
+    }
+    isthmus::detail::StreamState& stream;
+    alignas(16) std::array<unsigned char, 64> pack{};
+    std::uint64_t position = 0;
+    isthmus::platform::Status status;
+};
+
+TEST(AtOnce, ServesMemoryThatTheHostMayViewWhileNoViewIsOpen) {  // keeps G8, G9
+    Machine machine;
+    isthmus::Stream& stream = machine[0].stream();
+    Buffer<int> picture = machine[0].allocate<int>(8, MemoryKind::pinned).value();
+    Buffer<int> device_only = machine[0].allocate<int>(8, MemoryKind::device).value();
+    ShortWay at_once(stream);
+    EXPECT_EQ(at_once(add_one.info(), {&picture}), AtOnce::not_so_simple) << "its code is not loaded yet";
+    (void)stream.launch(add_one, 8, picture).value();
+    (void)stream.launch(copy_over, 8, device_only, picture).value();
+    EXPECT_EQ(machine.during([&] { EXPECT_EQ(at_once(add_one.info(), {&picture}), AtOnce::done); }),
+              (Calls{"launch add_one"}));
+    EXPECT_EQ(at_once.position, 3u);
+    EXPECT_EQ(machine.during([&] {
+        EXPECT_EQ(at_once(copy_over.info(), {&device_only, &picture}), AtOnce::done);
+    }),
+              (Calls{"launch copy_over"}));
+    const auto view = picture.read_on_host().value();  // waits for it, as it stands in the buffer's uses
+    EXPECT_EQ(machine.world.count("record"), 1u);
+    EXPECT_TRUE(stream.completed(4));
+    EXPECT_EQ(at_once(add_one.info(), {&picture}), AtOnce::not_so_simple) << "a view is open";
+    EXPECT_EQ(stream.state()->issued, 4u) << "nothing happened";
+    EXPECT_EQ(stream.launch(add_one, 8, picture).code(), Code::in_use);
+}
+
+TEST(AtOnce, LeavesToTheLongWayWhatHasToBeFencedCopiedOrJudged) {  // keeps G8, L4
+    Machine machine({gpu(0), gpu(1)});
+    isthmus::Stream& stream = machine[0].stream();
+    Buffer<int> one = machine[0].allocate<int>(8, MemoryKind::pinned).value();
+    Buffer<int> two = machine[0].allocate<int>(8, MemoryKind::pinned).value();
+    Buffer<int> elsewhere = machine[1].allocate<int>(8, MemoryKind::pinned).value();
+    Buffer<int> managed = machine[0].allocate_shared<int>(8, {.kind = MemoryKind::managed}).value();
+    (void)stream.launch(add_one, 8, one).value();
+    ShortWay at_once(stream);
+    EXPECT_EQ(at_once(add_one.info(), {&two}), AtOnce::not_so_simple) << "the stream owes a fence of the other";
+    (void)stream.launch(add_one, 8, two).value();
+    EXPECT_EQ(machine.world.count("record"), 1u);
+    { (void)two.read_on_host().value(); }
+    EXPECT_EQ(at_once(add_one.info(), {&elsewhere}), AtOnce::not_so_simple);
+    EXPECT_EQ(at_once(add_one.info(), {&managed}), AtOnce::not_so_simple) << "pages may have to be prefetched";
+    Buffer<int> gone = std::move(two);
+    EXPECT_EQ(at_once(add_one.info(), {&two}), AtOnce::not_so_simple);  // NOLINT(bugprone-use-after-move)
+    const std::uint64_t before = stream.state()->issued;
+    const isthmus::Capture capture = stream.begin_capture().value();
+    EXPECT_EQ(at_once(add_one.info(), {&gone}), AtOnce::not_so_simple) << "it is to be recorded";
+    EXPECT_EQ(stream.state()->issued, before);
+}
+
+TEST(AtOnce, ALaunchThatTheDriverRefusesCountsAsGiven) {
+    Machine machine;
+    isthmus::Stream& stream = machine[0].stream();
+    Buffer<int> picture = machine[0].allocate<int>(8, MemoryKind::pinned).value();
+    (void)stream.launch(add_one, 8, picture).value();
+    ShortWay at_once(stream);
+    machine.world.calls.clear();
+    machine.world.fail_at = 1;
+    EXPECT_EQ(at_once(add_one.info(), {&picture}), AtOnce::failed);
+    machine.world.fail_at = 0;
+    EXPECT_EQ(stream.state()->issued, 2u);
+    EXPECT_TRUE(picture.read_on_host().ok());
 }
 
 TEST(Explain, CountsTheCallsThatTheLaunchMakes) {  // keeps L4, L7

@@ -1,0 +1,37 @@
+// HeldBlocks: giving back.
+#include "held_blocks.hpp"
+
+#include "composed.hpp"
+#include "device_state.hpp"
+#include "piece_release.hpp"
+
+#include <utility>
+
+namespace isthmus::inline v0::detail {
+
+Result<void> HeldBlocks::give_back(DeviceState& device, Stream* behind) {
+    // Only releases of others' memory, of a user's allocator and behind work that hangs can fail: they come first.
+    const bool staged_for_others = static_cast<bool>(blocks_.adopted_block);
+    if (Result<void> freed = blocks_.allocator.release(blocks_.adopted_block, nullptr); !freed) return freed;
+    blocks_.adopted_block = {};
+    // A user's memory is unknown before it is released: it may be somebody else's right after.
+    const bool users = blocks_.users_id != 0;
+    if (users) device.books->ledger.leave(std::exchange(blocks_.users_id, 0));
+    Result<void> freed = blocks_.allocator.release(blocks_.block, behind);
+    if (!freed && !staged_for_others) {
+        if (users) blocks_.users_id = device.books->ledger.enter_users(blocks_.block, device.index);
+        return freed;
+    }
+    blocks_.block = {};
+    if (freed) freed = blocks_.host_allocator.release(std::exchange(blocks_.host_block, {}), nullptr);
+    if (!freed)
+        device.config->say(Severity::warning, composed("releasing one side of a buffer: {}", freed.error().text()));
+    return {};
+}
+
+void HeldBlocks::leave(DeviceState& device, bool adopted) {
+    if (blocks_.users_id != 0) device.books->ledger.leave(std::exchange(blocks_.users_id, 0));
+    if (adopted) release_later(device, blocks_.adopted_block ? blocks_.adopted_block : blocks_.block);
+}
+
+}  // namespace isthmus::inline v0::detail

@@ -1,0 +1,51 @@
+// HeldBlocks: the blocks of memory that a buffer has to give back, and the allocators that take them.
+#pragma once
+
+#include <isthmus/allocator.hpp>
+#include <isthmus/result.hpp>
+
+#include <cstdint>
+
+namespace isthmus::inline v0 {
+class Stream;
+}
+
+namespace isthmus::inline v0::detail {
+
+struct DeviceState;
+
+// What the maker of a buffer fills in: two blocks where the buffer is staged.
+struct BufferBlocks {
+    Allocator allocator;
+    MemoryBlock block;
+    Allocator host_allocator;
+    MemoryBlock host_block;
+    MemoryBlock adopted_block;   // adopted memory of a staged buffer; else `block` is it
+    std::uint64_t users_id = 0;  // in the ledger, where a user's allocator gave no identity
+};
+
+// Each block is given back once. Not thread-safe: used by what makes a buffer, releases it or ends it.
+class HeldBlocks {
+public:
+    HeldBlocks() = default;
+    HeldBlocks(const HeldBlocks&) = delete;
+    HeldBlocks& operator=(const HeldBlocks&) = delete;
+
+    const BufferBlocks* operator->() const noexcept { return &blocks_; }
+    // Not given back so far.
+    bool any() const noexcept { return blocks_.block || blocks_.host_block || blocks_.adopted_block; }
+
+    // Gives everything back; the device's block in the order of `behind` (nullptr: nothing uses it any more). On an
+    // error nothing has changed.
+    Result<void> give_back(DeviceState& device, Stream* behind);
+    // give_back() failed and is not tried again by the caller: a user's allocator keeps its block, and adopted memory
+    // is released when the driver lets go of it.
+    void leave(DeviceState& device, bool adopted);
+
+private:
+    friend class NewBuffer;
+
+    BufferBlocks blocks_;
+};
+
+}  // namespace isthmus::inline v0::detail
