@@ -7,11 +7,10 @@ namespace isthmus::inline v0::detail {
 
 Error refused_handle(Error why, const HandleWords& words) {
     switch (why.code()) {
-        case Code::device_lost:
-        case Code::unsupported:
-        case Code::out_of_memory:
-        case Code::system_limit: return why;
-        default: break;
+        case Code::driver_error:
+        case Code::invalid_argument:
+        case Code::invalid_handle: break;
+        default: return why;
     }
     constexpr int same_process = 201;
     const bool own = why.driver_code() == same_process;

@@ -14,8 +14,8 @@ struct HandleWords {
 };
 
 // `why` is what the driver answered. What it says to a handle that it does not know differs by what is wrong with it
-// (observed on driver 580: 205 for no handle, 201 within one process), and becomes invalid_argument; a lost device, a
-// missing function, and memory or files that ran short are passed on.
+// (observed on driver 580: 205 for no handle, 201 within one process, 999 for no memory), and becomes invalid_argument;
+// what has another cause is passed on: a lost device, a missing function or permission, memory or files that ran short.
 Error refused_handle(Error why, const HandleWords& words);
 
 }  // namespace isthmus::inline v0::detail

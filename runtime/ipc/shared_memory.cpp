@@ -8,6 +8,7 @@
 #include "buffer_memory.hpp"
 #include "buffer_state.hpp"
 #include "composed.hpp"
+#include "refused_handle.hpp"
 #include "shared_host_memory.hpp"
 #include "shared_legacy_memory.hpp"
 #include "shared_memory_bytes.hpp"
@@ -154,17 +155,15 @@ Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemory
         status = driver.import_fabric(decoded->handle, handle);
     }
     if (status.ok()) return handle;
-    Error why = device.failure(status, importing);
-    if (why.code() != Code::driver_error && why.code() != Code::invalid_argument) return why;
-    return Error(Code::invalid_argument,
-                 composed("importing memory was refused: what came with the descriptor is no memory of this driver, or "
-                          "its exporter gave it up ({})",
-                          why.message()),
-                 descriptor.facts().rung == SharingRung::fabric
-                     ? "give both ends the same IMEX channel (`isthmus doctor --fabric-channel N` compares them), and "
-                       "let the exporter hold the memory until it was imported"
-                     : "send the file descriptor of export_memory() itself, of a process on the same driver")
-        .from_call(why.call(), why.driver_code());
+    constexpr const char* unknown =
+        "importing memory was refused: what came with the descriptor is no memory of this driver, or its exporter gave "
+        "it up";
+    const char* const remedy =
+        descriptor.facts().rung == SharingRung::fabric
+            ? "give both ends the same IMEX channel (`isthmus doctor --fabric-channel N` compares them), and let the "
+              "exporter hold the memory until it was imported"
+            : "send the file descriptor of export_memory() itself, of a process on the same driver";
+    return refused_handle(device.failure(status, importing), {unknown, unknown, remedy, remedy});
 }
 
 // A handle tells whose memory it is, whatever was said beside it.
