@@ -50,14 +50,14 @@ Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* t
         return Error(Code::invalid_handle, "read_back: the buffer is empty, moved from or already released",
                      "use the buffer that it was moved to, or allocate a new one");
     }
-    if (buffer->device->bars(rules::PublicCall::read_back_host_side))
-        return buffer->device->refusal(rules::PublicCall::read_back_host_side);
-    if (buffer->device->books->captures.here()) {
+    const rules::Bar bar = buffer->device->bar(rules::PublicCall::read_back_host_side);
+    if (bar == rules::Bar::capture) {
         return Error(
             Code::capture_error,
             "read_back waits for the device, and this thread has a capture open: what is captured does not run",
             "copy into another buffer within the capture, and read that back when the graph has run");
     }
+    if (bar != rules::Bar::none) return buffer->device->refusal(rules::PublicCall::read_back_host_side);
     if (buffer->bytes == 0) return {};
     return buffer->host != nullptr ? view_bytes(buffer, to, wait) : copy_bytes(buffer, to, wait);
 }

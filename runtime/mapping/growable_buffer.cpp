@@ -29,15 +29,8 @@ bool belongs(const std::shared_ptr<BufferState>& state, const GrowableMemory* me
     return state && memory != nullptr && !memory->ended && memory->buffer.lock() == state;
 }
 
-// What must hold before the driver maps, or the system gives, another piece.
-Result<void> may_change(DeviceState& device, const GrowableMemory& memory, std::string_view what) {
-    if (memory.users.empty()) {
-        if (device.bars(rules::PublicCall::make_growable))
-            return device.refusal(rules::PublicCall::make_growable, what);
-        return {};
-    }
-    if (Result<void> now = may_change_memory(device, what); !now) return now;
-    // Asked in front, so that nothing is created for nothing; the calls themselves ask again.
+// Asked in front, so that nothing is created for nothing; the calls themselves ask again.
+Result<void> refuse_beside_services(const GrowableMemory& memory, std::string_view what) {
     for (const std::shared_ptr<DeviceState>& each : memory.users) {
         if (each->synchronous || !each->services.any()) continue;
         if (Result<void> fine = each->services.allow(rules::DriverUse::change_mapping, what); !fine) return fine;
@@ -45,14 +38,28 @@ Result<void> may_change(DeviceState& device, const GrowableMemory& memory, std::
     return {};
 }
 
+// What must hold before the driver maps, or the system gives, another piece. Without users it is the host's.
+Result<void> may_grow(DeviceState& device, const GrowableMemory& memory) {
+    constexpr std::string_view what = "growing a buffer";
+    const bool of_host = memory.users.empty();
+    const rules::PublicCall call = of_host ? rules::PublicCall::grow_host_memory : rules::PublicCall::change_mapping;
+    if (device.bars(call)) return device.refusal(call, what);
+    return refuse_beside_services(memory, what);
+}
+
 Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
     DeviceState& device = *buffer.device;
-    if (Result<void> now = may_change(device, memory, "trimming a buffer"); !now) return now;
-    if (device.books->captures.any()) {
+    const bool of_host = memory.users.empty();
+    const rules::PublicCall call =
+        of_host ? rules::PublicCall::trim_host_memory : rules::PublicCall::trim_mapped_memory;
+    const rules::Bar bar = device.bar(call);
+    if (bar == rules::Bar::capture_elsewhere || (bar == rules::Bar::capture && of_host)) {
         return Error(Code::capture_error,
                      "trimming a buffer was refused: a capture is open, and its graph may be about to use the memory",
                      "trim it when the capture has ended");
     }
+    if (bar != rules::Bar::none) return device.refusal(call);
+    if (Result<void> fine = refuse_beside_services(memory, "trimming a buffer"); !fine) return fine;
     if (buffer.graphs.load(std::memory_order_relaxed) > 0) {
         return Error(Code::in_use, "the buffer cannot be trimmed while a graph uses it: its work has the address",
                      "destroy the graph and its instances first");
@@ -68,11 +75,7 @@ Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
 
 Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes, const GrowableOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
-    constexpr std::string_view what = "making a growable buffer";
     if (owner->bars(rules::PublicCall::make_growable)) return owner->refusal(rules::PublicCall::make_growable);
-    if (!owner->synchronous) {
-        if (Result<void> now = may_change_memory(*owner, what); !now) return std::move(now).error();
-    }
     if (most_bytes == 0 || most_bytes > most_growable_bytes) {
         return Error(Code::invalid_argument,
                      composed("a growable buffer of at most {} bytes cannot be made", most_bytes),
@@ -98,7 +101,7 @@ Result<void> resize_growable(const std::shared_ptr<BufferState>& state, Growable
                      "make it with as many elements as it may ever have: addresses cost no memory");
     }
     if (*step > 0) {
-        if (Result<void> can = may_change(*state->device, *memory, "growing a buffer"); !can) return can;
+        if (Result<void> can = may_grow(*state->device, *memory); !can) return can;
         if (Result<void> grown = memory->extend(*step); !grown) return grown;
     }
     const std::lock_guard lock(state->mutex);

@@ -97,11 +97,6 @@ std::shared_ptr<PhysicalState> team_of(const std::shared_ptr<DeviceState>& devic
     return made;
 }
 
-Result<std::vector<detail::CallInFlight>> enter(const PhysicalState& team, std::string_view what) {
-    if (Result<void> now = detail::may_change_memory(*team.device, what); !now) return std::move(now).error();
-    return detail::enter_all(team.team->joined_now(), what);
-}
-
 }  // namespace
 
 AccessAnswer can_multicast(const Device& device) {
@@ -232,8 +227,9 @@ Result<void> MulticastObject::bind(std::size_t offset, const PhysicalMemory& mem
     if (!state_) return moved_from(what);
     const std::shared_ptr<PhysicalState>& bound = memory.state();
     if (!bound) return Error(Code::invalid_handle, "physical memory was moved from", "use what it was moved to");
+    if (Result<void> now = detail::may_change_memory(*state_->device, what); !now) return now;
     // The driver may wait for devices.
-    Result<std::vector<detail::CallInFlight>> calls = enter(*state_, what);
+    Result<std::vector<detail::CallInFlight>> calls = detail::enter_all(state_->team->joined_now(), what);
     if (!calls) return std::move(calls).error();
     Team& team = *state_->team;
     const std::lock_guard lock(team.mutex);
@@ -269,12 +265,14 @@ Result<void> MulticastObject::bind(std::size_t offset, const PhysicalMemory& mem
 Result<void> MulticastObject::unbind(const Device& device, std::size_t offset) {
     constexpr std::string_view what = "unbinding memory of a multicast object";
     if (!state_) return moved_from(what);
-    if (state_->device->books->captures.any()) {
+    const rules::Bar bar = state_->device->bar(rules::PublicCall::unbind);
+    if (bar == rules::Bar::capture || bar == rules::Bar::capture_elsewhere) {
         return Error(Code::capture_error,
                      "unbinding memory was refused: a capture is open, and its graph may be about to use the memory",
                      "end the capture first, or let the MulticastObject go out of scope");
     }
-    Result<std::vector<detail::CallInFlight>> calls = enter(*state_, what);
+    if (bar != rules::Bar::none) return state_->device->refusal(rules::PublicCall::unbind);
+    Result<std::vector<detail::CallInFlight>> calls = detail::enter_all(state_->team->joined_now(), what);
     if (!calls) return std::move(calls).error();
     Team& team = *state_->team;
     const std::lock_guard lock(team.mutex);

@@ -295,12 +295,13 @@ Result<RangeAccess> Mapping::query_access(const Device& device) const {
 Result<void> Mapping::unmap() {
     if (!*this) return unmapped("unmapping memory");
     DeviceState& device = *state_->device;
-    if (Result<void> now = detail::may_change_memory(device, "unmapping memory"); !now) return now;
-    if (device.books->captures.any()) {
+    const rules::Bar bar = device.bar(rules::PublicCall::unmap);
+    if (bar == rules::Bar::capture_elsewhere) {
         return Error(Code::capture_error,
                      "unmapping memory was refused: a capture is open, and its graph may be about to use the memory",
                      "end the capture first, or let the Mapping go out of scope: it is unmapped behind the capture");
     }
+    if (bar != rules::Bar::none) return device.refusal(rules::PublicCall::unmap);
     Result<void> undone = state_->unmap();
     if (undone) state_.reset();
     return undone;
