@@ -5,6 +5,7 @@ refusals in the name of another call. What stays by hand stands below, each plac
 
 usage: gate.py SOURCE_ROOT [--self-test]
 """
+import functools
 import os
 import re
 import sys
@@ -124,14 +125,15 @@ def function_at(code, place, margin=''):
     return '?'
 
 
+@functools.lru_cache(None)
 def by_hand(path, text):
     """(room, function) and line of each question that the gate answers, with an answer of its own."""
     code = code_of(text)
-    for place, asked, done in conditions(code):
-        if QUESTION.search(asked) and RETURNS.search(done):
-            yield (room_of(path), function_at(code, place)), code.count('\n', 0, place) + 1
+    return [((room_of(path), function_at(code, place)), code.count('\n', 0, place) + 1)
+            for place, asked, done in conditions(code) if QUESTION.search(asked) and RETURNS.search(done)]
 
 
+@functools.lru_cache(None)
 def asked_calls(text):
     """Each function with the calls that it asks the gate for, and those that it refuses."""
     code = code_of(text)
