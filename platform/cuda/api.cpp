@@ -5,6 +5,7 @@
 #include "composed.hpp"
 #include "cuda_errors.hpp"
 #include "errors.hpp"
+#include "version_text.hpp"
 
 namespace isthmus::platform::cuda {
 namespace {
@@ -67,10 +68,6 @@ Result<int> ask_version(const os::SharedLibrary& library) {
         return explain_init(code, facts).from_call("cuDriverGetVersion", code);
     }
     return version;
-}
-
-std::string version_text(int cuda_version) {
-    return composed("{}.{}", cuda_version / 1000, cuda_version % 1000 / 10);
 }
 
 Result<Api> load_api(const os::SharedLibrary& library, int driver_version) {

@@ -28,7 +28,4 @@ Result<int> ask_version(const os::SharedLibrary& library);
 // required function is missing; the error names it and the version that has it.
 Result<Api> load_api(const os::SharedLibrary& library, int driver_version);
 
-// "12.6" for 12060.
-std::string version_text(int cuda_version);
-
 }  // namespace isthmus::platform::cuda

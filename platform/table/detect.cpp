@@ -3,6 +3,7 @@
 
 #include "axes.hpp"
 #include "composed.hpp"
+#include "version_text.hpp"
 
 #include <platform/capability_table.hpp>
 
@@ -22,10 +23,6 @@ constexpr int attribute_compression = 107;     // CU_DEVICE_ATTRIBUTE_GENERIC_CO
 constexpr int attribute_rdma_of_mapped = 110;  // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED: the same
 constexpr int numa_config_node = 1;            // CU_DEVICE_NUMA_CONFIG_NUMA_NODE
 constexpr int code_invalid_value = 1;  // CUDA_ERROR_INVALID_VALUE: how a driver answers an id that it does not know
-
-std::string version_text(int driver_version) {
-    return composed("{}.{}", driver_version / 1000, driver_version % 1000 / 10);
-}
 
 std::string attribute_text(int id) {
     return composed("{} (attribute {})", attribute_name(id), id);

@@ -43,11 +43,9 @@ Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
 
 Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
     if (!buffer) return make_error<errors::read_back_of_empty_buffer>();
-    if (buffer->device->bars(rules::PublicCall::read_back_host_side))
-        return buffer->device->refusal(rules::PublicCall::read_back_host_side);
-    if (buffer->device->books->captures.here()) {
-        return make_error<errors::read_back_in_capture>();
-    }
+    const rules::Bar bar = buffer->device->bar(rules::PublicCall::read_back_host_side);
+    if (bar == rules::Bar::capture) return make_error<errors::read_back_in_capture>();
+    if (bar != rules::Bar::none) return buffer->device->refusal(rules::PublicCall::read_back_host_side);
     if (buffer->memory->bytes == 0) return {};
     return buffer->memory->host != nullptr ? view_bytes(buffer, to, wait) : copy_bytes(buffer, to, wait);
 }

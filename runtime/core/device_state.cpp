@@ -26,7 +26,7 @@ std::array<rules::PathAnswer, memory_kind_count> all_paths(const Capabilities& c
 
 DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::shared_ptr<Books> memory_books,
                          std::unique_ptr<platform::Driver> opened, std::size_t position)
-    : DeviceSession(std::move(shared), std::move(opened), position),
+    : DeviceSession(std::move(shared), memory_books->captures, std::move(opened), position),
       books(std::move(memory_books)),
       reachable(rules::reachable_kinds(capabilities)),
       paths(all_paths(capabilities)),

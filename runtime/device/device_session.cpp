@@ -32,20 +32,22 @@ Capabilities narrowed_capabilities(const RuntimeConfig& config, const DeviceFact
 
 }  // namespace
 
-DeviceSession::DeviceSession(std::shared_ptr<const RuntimeConfig> shared, std::unique_ptr<platform::Driver> opened,
-                             std::size_t position)
+DeviceSession::DeviceSession(std::shared_ptr<const RuntimeConfig> shared, const OpenCaptures& open,
+                             std::unique_ptr<platform::Driver> opened, std::size_t position)
     : config(std::move(shared)),
       driver(std::move(opened)),
       execution(driver->execution()),
       index(position),
       capabilities(narrowed_capabilities(*config, driver->facts())),
-      synchronous(driver->synchronous()) {}
+      synchronous(driver->synchronous()),
+      captures(open) {}
 
 Error DeviceSession::refusal(rules::PublicCall call, std::string_view what) const {
     if (what.empty()) what = rules::rule_of(call).subject;
-    switch (rules::bar_of(call, circumstances())) {
+    switch (bar(call)) {
         case rules::Bar::forked: return make_error<errors::runtime_of_the_parent>(what);
         case rules::Bar::host_function: return make_error<errors::called_from_host_function>(what);
+        case rules::Bar::capture: return in_capture(what);
         default: break;  // a call that the rule takes on a lost device may still say that it is lost
     }
     return make_error<errors::device_is_lost>(what, named(*this)).from_call("latched", lost_code());
@@ -78,6 +80,12 @@ Error DeviceSession::failure(const platform::Status& status, std::string_view wh
 
 std::string named(const DeviceSession& device) {
     return composed("{} (device {})", device.driver->facts().name, device.index);
+}
+
+Error in_capture(std::string_view what) {
+    return Error(Code::capture_error,
+                 composed("{} was refused: a capture is open on this thread, and the call would end it", what),
+                 "allocate before the capture begins, or use Stream::allocate, whose pool memory a capture can hold");
 }
 
 }  // namespace isthmus::inline v0::detail

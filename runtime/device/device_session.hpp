@@ -13,6 +13,7 @@
 #include "admission_rules.hpp"
 #include "event_pool.hpp"
 #include "memory_budget.hpp"
+#include "open_captures.hpp"
 #include "process.hpp"
 #include "running_services.hpp"
 
@@ -48,8 +49,9 @@ struct RuntimeConfig {
 // What the rooms above share of one device: pools, slabs and bounce pieces need no more of it. DeviceState adds streams
 // and buffers.
 struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
-    DeviceSession(std::shared_ptr<const RuntimeConfig> shared, std::unique_ptr<platform::Driver> opened,
-                  std::size_t position);
+    // `open` outlives the session.
+    DeviceSession(std::shared_ptr<const RuntimeConfig> shared, const OpenCaptures& open,
+                  std::unique_ptr<platform::Driver> opened, std::size_t position);
 
     const std::shared_ptr<const RuntimeConfig> config;
     const std::shared_ptr<platform::Driver> driver;
@@ -57,16 +59,19 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     const std::size_t index;
     const Capabilities capabilities;
     const bool synchronous;
+    const OpenCaptures& captures;  // of the runtime
 
     bool is_lost() const noexcept { return lost_code() != 0; }
     // Forked child, lost device or host function: answered without a driver call (R2, R3, S20).
     bool usable() const noexcept { return !is_lost() && !config->forked() && !process::in_host_function; }
     // The gate: each public call asks it once, before it takes a lock. What is barred when is data:
     // admission_rules.hpp.
-    bool bars(rules::PublicCall call) const noexcept {
-        return rules::bar_of(call, circumstances()) != rules::Bar::none;
-    }
-    // Why the call is barred. `what` names it more exactly than its rule: "launching kernel 'scale'".
+    [[gnu::always_inline]] bool bars(rules::PublicCall call) const { return bar(call) != rules::Bar::none; }
+    // … and what bars it, for a call that has words of its own for a capture or a service. Of one that minds services
+    // it expects no lock.
+    [[gnu::always_inline]] rules::Bar bar(rules::PublicCall call) const { return rules::bar_of(call, Now{*this}); }
+    // Why the call is barred: by a fork, a host function, a fault, or a capture of this thread. `what` names it more
+    // exactly than its rule: "launching kernel 'scale'".
     [[gnu::cold]] Error refusal(rules::PublicCall call, std::string_view what = {}) const;
     // The typed error for a Status; latches a sticky one.
     Error failure(const platform::Status& status, std::string_view what);
@@ -77,7 +82,7 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     // Is what the context owned gone, with it or with a fault? One cheap driver call while the device is well (K11).
     bool context_gone() { return is_lost() || driver->context_died(); }
 
-    RunningServices services;
+    mutable RunningServices services;  // thread-safe
 
     // Pooled events. take_event() gives one reference; drop_event() puts the event back with the last.
     EventPool events;
@@ -92,14 +97,26 @@ protected:
     ~DeviceSession() = default;
 
 private:
-    rules::Circumstances circumstances() const noexcept {
-        return {config->forked(), process::in_host_function, is_lost()};
-    }
+    // rules::Circumstances, each asked for when it is needed.
+    struct Now {
+        const DeviceSession& device;
+        bool forked() const noexcept { return device.config->forked(); }
+        bool host_function() const noexcept { return process::in_host_function; }
+        bool lost() const noexcept { return device.is_lost(); }
+        bool on_cpu() const noexcept { return device.synchronous; }
+        bool captured_here() const { return device.captures.here(); }
+        bool captured() const noexcept { return device.captures.any(); }
+        // Of the calls that wait for the whole device.
+        bool serving() const { return device.services.hinders(rules::DriverUse::synchronize_device); }
+    };
 
     std::atomic<int> lost_code_{0};
 };
 
 // "NVIDIA H200 (device 1)", for messages: machines often have several devices of one name.
 std::string named(const DeviceSession& device);
+
+// What a call that would end an open capture of this thread is refused with (K13).
+Error in_capture(std::string_view what);
 
 }  // namespace isthmus::inline v0::detail

@@ -10,11 +10,14 @@
 
 namespace isthmus::inline v0::detail {
 
-Result<void> RunningServices::allow(rules::DriverUse use, std::string_view what) {
-    if (!any()) return {};
-    if (!rules::while_serving(use).waits) return {};
+bool RunningServices::hinders(rules::DriverUse use) {
+    if (!any() || !rules::while_serving(use).waits) return false;
     forget_ended();
-    if (!any()) return {};
+    return any();
+}
+
+Result<void> RunningServices::allow(rules::DriverUse use, std::string_view what) {
+    if (!hinders(use)) return {};
     return refusal(use, what);
 }
 

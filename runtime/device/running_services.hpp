@@ -49,6 +49,8 @@ public:
     using HasEnded = std::function<bool()>;
 
     bool any() const noexcept { return running_.load(std::memory_order_relaxed) != 0; }
+    // Would a call that asks this of the driver wait for a service? Expects no lock, as enter().
+    bool hinders(rules::DriverUse use);
     // Code::in_use, naming the service, where a call that begins `what` would wait for one in the driver.
     Result<void> allow(rules::DriverUse use, std::string_view what);
     // … as the error of a call that could not enter.

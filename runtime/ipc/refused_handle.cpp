@@ -5,11 +5,10 @@ namespace isthmus::inline v0::detail {
 
 HandleRefusal judge_refused_handle(const Error& why) noexcept {
     switch (why.code()) {
-        case Code::device_lost:
-        case Code::unsupported:
-        case Code::out_of_memory:
-        case Code::system_limit: return HandleRefusal::passed_on;
-        default: break;
+        case Code::driver_error:
+        case Code::invalid_argument:
+        case Code::invalid_handle: break;
+        default: return HandleRefusal::passed_on;
     }
     constexpr int same_process = 201;
     return why.driver_code() == same_process ? HandleRefusal::own : HandleRefusal::unknown;

@@ -8,6 +8,7 @@
 #include "buffer_memory.hpp"
 #include "buffer_state.hpp"
 #include "ipc_errors.hpp"
+#include "refused_handle.hpp"
 #include "shared_host_memory.hpp"
 #include "shared_legacy_memory.hpp"
 #include "shared_memory_bytes.hpp"
@@ -159,11 +160,10 @@ Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemory
     }
     if (status.ok()) return handle;
     Error why = device.failure(status, importing);
-    if (why.code() != Code::driver_error && why.code() != Code::invalid_argument) return why;
-    Error unknown = descriptor.facts().rung == SharingRung::fabric
-                        ? make_error<errors::imported_fabric_handle_unknown>(why.message())
-                        : make_error<errors::imported_file_unknown>(why.message());
-    return std::move(unknown).from_call(why.call(), why.driver_code());
+    return descriptor.facts().rung == SharingRung::fabric
+               ? refused_handle<errors::imported_fabric_handle_unknown, errors::imported_fabric_handle_unknown>(
+                     std::move(why))
+               : refused_handle<errors::imported_file_unknown, errors::imported_file_unknown>(std::move(why));
 }
 
 // A handle tells whose memory it is, whatever was said beside it.

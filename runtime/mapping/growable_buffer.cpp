@@ -22,15 +22,8 @@ bool belongs(const std::shared_ptr<BufferState>& state, const GrowableMemory* me
     return state && memory != nullptr && !memory->ended && memory->buffer.lock() == state;
 }
 
-// What must hold before the driver maps, or the system gives, another piece.
-Result<void> may_change(DeviceState& device, const GrowableMemory& memory, std::string_view what) {
-    if (memory.users.empty()) {
-        if (device.bars(rules::PublicCall::make_growable))
-            return device.refusal(rules::PublicCall::make_growable, what);
-        return {};
-    }
-    if (Result<void> now = may_change_memory(device, what); !now) return now;
-    // Asked in front, so that nothing is created for nothing; the calls themselves ask again.
+// Asked in front, so that nothing is created for nothing; the calls themselves ask again.
+Result<void> refuse_beside_services(const GrowableMemory& memory, std::string_view what) {
     for (const std::shared_ptr<DeviceState>& each : memory.users) {
         if (each->synchronous || !each->services.any()) continue;
         if (Result<void> fine = each->services.allow(rules::DriverUse::change_mapping, what); !fine) return fine;
@@ -38,10 +31,26 @@ Result<void> may_change(DeviceState& device, const GrowableMemory& memory, std::
     return {};
 }
 
+// What must hold before the driver maps, or the system gives, another piece. Without users it is the host's.
+Result<void> may_grow(DeviceState& device, const GrowableMemory& memory) {
+    constexpr std::string_view what = "growing a buffer";
+    const bool of_host = memory.users.empty();
+    const rules::PublicCall call = of_host ? rules::PublicCall::grow_host_memory : rules::PublicCall::change_mapping;
+    if (device.bars(call)) return device.refusal(call, what);
+    return refuse_beside_services(memory, what);
+}
+
 Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
     DeviceState& device = *buffer.device;
-    if (Result<void> now = may_change(device, memory, "trimming a buffer"); !now) return now;
-    if (device.books->captures.any()) return make_error<errors::trimming_in_capture>();
+    const bool of_host = memory.users.empty();
+    const rules::PublicCall call =
+        of_host ? rules::PublicCall::trim_host_memory : rules::PublicCall::trim_mapped_memory;
+    const rules::Bar bar = device.bar(call);
+    if (bar == rules::Bar::capture_elsewhere || (bar == rules::Bar::capture && of_host)) {
+        return make_error<errors::trimming_in_capture>();
+    }
+    if (bar != rules::Bar::none) return device.refusal(call);
+    if (Result<void> fine = refuse_beside_services(memory, "trimming a buffer"); !fine) return fine;
     if (buffer.uses.in_graphs()) return make_error<errors::trimming_buffer_of_graph>();
     if (buffer.views.has_parts()) return make_error<errors::trimming_buffer_with_parts>();
     return {};
@@ -51,11 +60,7 @@ Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
 
 Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes, const GrowableOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
-    constexpr std::string_view what = "making a growable buffer";
     if (owner->bars(rules::PublicCall::make_growable)) return owner->refusal(rules::PublicCall::make_growable);
-    if (!owner->synchronous) {
-        if (Result<void> now = may_change_memory(*owner, what); !now) return std::move(now).error();
-    }
     if (most_bytes == 0 || most_bytes > most_growable_bytes) {
         return make_error<errors::growable_buffer_size>(most_bytes);
     }
@@ -77,7 +82,7 @@ Result<void> resize_growable(const std::shared_ptr<BufferState>& state, Growable
                            memory->granularity, memory->devices);
     if (!step) return make_error<errors::growing_beyond_addresses>(memory->reserved_bytes);
     if (*step > 0) {
-        if (Result<void> can = may_change(*state->device, *memory, "growing a buffer"); !can) return can;
+        if (Result<void> can = may_grow(*state->device, *memory); !can) return can;
         if (Result<void> grown = memory->extend(*step); !grown) return grown;
     }
     const std::lock_guard lock(state->views);

@@ -143,11 +143,7 @@ Result<std::shared_ptr<BufferMemory>> mirror_host(const std::shared_ptr<DeviceSt
 Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::size_t least_bytes,
                                                    std::size_t element_bytes, const MirroredOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
-    constexpr std::string_view what = "making a mirrored ring";
     if (owner->bars(rules::PublicCall::make_mirrored)) return owner->refusal(rules::PublicCall::make_mirrored);
-    if (!owner->synchronous) {
-        if (Result<void> now = may_change_memory(*owner, what); !now) return std::move(now).error();
-    }
     if (least_bytes == 0 || least_bytes > most_ring_bytes) return make_error<errors::mirrored_ring_size>(least_bytes);
     if (Result<void> named = check_also(*owner, options.also, "a mirrored ring"); !named) {
         return std::move(named).error();

@@ -91,11 +91,6 @@ std::shared_ptr<PhysicalState> team_of(const std::shared_ptr<DeviceState>& devic
     return made;
 }
 
-Result<std::vector<detail::CallInFlight>> enter(const PhysicalState& team, std::string_view what) {
-    if (Result<void> now = detail::may_change_memory(*team.device, what); !now) return std::move(now).error();
-    return detail::enter_all(team.team->joined_now(), what);
-}
-
 }  // namespace
 
 AccessAnswer can_multicast(const Device& device) {
@@ -223,8 +218,9 @@ Result<void> MulticastObject::bind(std::size_t offset, const PhysicalMemory& mem
     if (!state_) return make_error<errors::multicast_object_moved_from>(what);
     const std::shared_ptr<PhysicalState>& bound = memory.state();
     if (!bound) return make_error<errors::physical_memory_moved_from>();
+    if (Result<void> now = detail::may_change_memory(*state_->device, what); !now) return now;
     // The driver may wait for devices.
-    Result<std::vector<detail::CallInFlight>> calls = enter(*state_, what);
+    Result<std::vector<detail::CallInFlight>> calls = detail::enter_all(state_->team->joined_now(), what);
     if (!calls) return std::move(calls).error();
     Team& team = *state_->team;
     const std::lock_guard lock(team.mutex);
@@ -260,8 +256,12 @@ Result<void> MulticastObject::bind(std::size_t offset, const PhysicalMemory& mem
 Result<void> MulticastObject::unbind(const Device& device, std::size_t offset) {
     constexpr std::string_view what = "unbinding memory of a multicast object";
     if (!state_) return make_error<errors::multicast_object_moved_from>(what);
-    if (state_->device->books->captures.any()) return make_error<errors::unbinding_in_capture>();
-    Result<std::vector<detail::CallInFlight>> calls = enter(*state_, what);
+    const rules::Bar bar = state_->device->bar(rules::PublicCall::unbind);
+    if (bar == rules::Bar::capture || bar == rules::Bar::capture_elsewhere) {
+        return make_error<errors::unbinding_in_capture>();
+    }
+    if (bar != rules::Bar::none) return state_->device->refusal(rules::PublicCall::unbind);
+    Result<std::vector<detail::CallInFlight>> calls = detail::enter_all(state_->team->joined_now(), what);
     if (!calls) return std::move(calls).error();
     Team& team = *state_->team;
     const std::lock_guard lock(team.mutex);

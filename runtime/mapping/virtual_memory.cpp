@@ -261,8 +261,9 @@ Result<RangeAccess> Mapping::query_access(const Device& device) const {
 Result<void> Mapping::unmap() {
     if (!*this) return make_error<errors::mapping_is_gone>("unmapping memory");
     DeviceState& device = *state_->device;
-    if (Result<void> now = detail::may_change_memory(device, "unmapping memory"); !now) return now;
-    if (device.books->captures.any()) return make_error<errors::unmapping_in_capture>();
+    const rules::Bar bar = device.bar(rules::PublicCall::unmap);
+    if (bar == rules::Bar::capture_elsewhere) return make_error<errors::unmapping_in_capture>();
+    if (bar != rules::Bar::none) return device.refusal(rules::PublicCall::unmap);
     Result<void> undone = state_->unmap();
     if (undone) state_.reset();
     return undone;

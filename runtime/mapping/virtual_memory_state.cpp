@@ -112,7 +112,6 @@ rules::CreationWish creation_wish(const PhysicalOptions& options) {
 
 Result<void> may_change_memory(const DeviceState& device, std::string_view what) {
     if (device.bars(rules::PublicCall::change_mapping)) return device.refusal(rules::PublicCall::change_mapping, what);
-    if (device.books->captures.here()) return in_capture(what);
     return {};
 }
 

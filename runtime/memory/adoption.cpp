@@ -254,7 +254,6 @@ Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, 
 
 Result<void> may_adopt(const DeviceState& device) {
     if (device.bars(rules::PublicCall::adopt)) return device.refusal(rules::PublicCall::adopt);
-    if (!device.synchronous && device.books->captures.here()) return in_capture("adopting memory");
     return {};
 }
 
@@ -292,7 +291,7 @@ Device::Untyped Device::adopt_bytes(void* pointer, std::size_t count, std::size_
 }
 
 Device::Untyped Device::adopt_descriptor(int descriptor, std::size_t, const AdoptOptions&) {
-    if (state_->bars(rules::PublicCall::adopt)) return state_->refusal(rules::PublicCall::adopt);
+    if (state_->bars(rules::PublicCall::adopt_descriptor)) return state_->refusal(rules::PublicCall::adopt_descriptor);
     if (descriptor < 0) {
         return detail::refused(Code::invalid_argument, "the file descriptor is negative", "give an open dma-buf");
     }

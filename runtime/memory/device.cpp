@@ -69,10 +69,15 @@ LaunchPath Device::launch_path(MemoryKind kind) const noexcept {
 }
 
 Result<void> Device::synchronize(Wait wait) {
-    if (state_->bars(rules::PublicCall::synchronize)) return state_->refusal(rules::PublicCall::synchronize);
+    constexpr rules::PublicCall call = rules::PublicCall::synchronize_device;
+    const rules::Bar bar = state_->bar(call);
+    if (bar != rules::Bar::none && bar != rules::Bar::service) return state_->refusal(call);
     // Streams are polled, with no call held that a starting service would wait for: users' code, which ends here, may
     // start one.
-    Result<void> waited = state_->services.allow(rules::DriverUse::synchronize_device, "a synchronisation");
+    Result<void> waited;
+    if (bar == rules::Bar::service) {
+        waited = state_->services.refusal(rules::DriverUse::synchronize_device, "a synchronisation");
+    }
     const detail::Deadline deadline(wait, state_->config->wait_timeout);
     const std::vector<std::shared_ptr<detail::StreamState>> streams = state_->live_streams();
     for (const std::shared_ptr<detail::StreamState>& stream : streams) {

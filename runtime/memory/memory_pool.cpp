@@ -105,7 +105,6 @@ bool MemoryPool::allows(const Device& other) const noexcept {
 Result<MemoryPool> Device::create_pool(const PoolOptions& options) {
     if (state_->bars(rules::PublicCall::create_pool)) return state_->refusal(rules::PublicCall::create_pool);
     if (Result<void> possible = no_pools(*state_, options.kind); !possible) return std::move(possible).error();
-    if (state_->books->captures.here()) return detail::in_capture("creating a pool");
     platform::PoolRequest request;
     request.kind = options.kind;
     request.release_threshold_bytes = options.release_threshold_bytes;

@@ -79,12 +79,6 @@ Result<void> offers(const DeviceState& device, MemoryKind kind) {
                  "can be allocated");
 }
 
-Error in_capture(std::string_view what) {
-    return Error(Code::capture_error,
-                 composed("{} was refused: a capture is open on this thread, and the call would end it", what),
-                 "allocate before the capture begins, or use Stream::allocate, whose pool memory a capture can hold");
-}
-
 MemorySource::MemorySource(std::shared_ptr<DeviceState> device, MemoryKind kind, HostPlacement placement)
     : device_(std::move(device)),
       asked_(kind),

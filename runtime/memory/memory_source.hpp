@@ -49,7 +49,5 @@ private:
 
 // The feature without which a kind cannot be had on a GPU (K7).
 Result<void> offers(const DeviceState& device, MemoryKind kind);
-// What a call that would end an open capture of this thread is refused with (K13).
-Error in_capture(std::string_view what);
 
 }  // namespace isthmus::inline v0::detail

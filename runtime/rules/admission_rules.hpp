@@ -1,4 +1,5 @@
-// The gate: which public calls a runtime takes after fork(), inside a host function and on a lost device. Pure.
+// The gate: which public calls a runtime takes after fork(), inside a host function, on a lost device, while a capture
+// is open and while a service runs. Pure.
 #pragma once
 
 #include <array>
@@ -12,6 +13,7 @@ namespace isthmus::rules {
 enum class PublicCall : std::uint8_t {
     admit_ring_reader,
     adopt,
+    adopt_descriptor,
     advise,
     allocate,
     allocate_host,
@@ -42,6 +44,7 @@ enum class PublicCall : std::uint8_t {
     fill,
     finish_ring_frame,
     free_memory,
+    grow_host_memory,
     import_event,
     launch,
     launch_graph,
@@ -67,8 +70,13 @@ enum class PublicCall : std::uint8_t {
     stop_service,
     switch_peer_access,
     synchronize,
+    synchronize_device,
     take_pool,
     take_ring_frame,
+    trim_host_memory,
+    trim_mapped_memory,
+    unbind,
+    unmap,
     update_graph,
     use_graph,
     use_pool,
@@ -78,103 +86,146 @@ enum class PublicCall : std::uint8_t {
     wait_for_stream,
     wrap_stream,
 };
-inline constexpr int public_call_count = 67;
+inline constexpr int public_call_count = 74;
+
+// What a column says of a circumstance that many calls do not mind, or mind only for some of their arguments.
+enum class Ruling : std::uint8_t {
+    taken,
+    refused,
+    refused_on_gpu,    // not on the CPU device, whose calls no driver hears of
+    refused_anywhere,  // also for what other threads do
+    judged,            // the call, or a step of it, asks: it depends on the stream, the event or the memory
+};
 
 struct CallRule {
     PublicCall call;
-    std::string_view subject;  // of a refusal: "recording an event was refused: …"
-    bool on_lost_device;       // taken although the device reported a fault (R2)
-    bool in_host_function;     // taken although the thread runs a host function (S20)
+    std::string_view subject;   // of a refusal: "recording an event was refused: …"
+    bool on_lost_device;        // taken although the device reported a fault (R2)
+    bool in_host_function;      // taken although the thread runs a host function (S20)
+    Ruling in_capture;          // while the thread has a capture open, which most driver calls would end (K13)
+    Ruling while_service_runs;  // while a service runs on the device, for whose end the call would wait
 };
 
 // Each call in the order of the enumeration. No call is taken after fork() (R3).
-inline constexpr std::array<CallRule, public_call_count> call_rules{{
-    {PublicCall::admit_ring_reader, "admitting a reader to a shared frame ring", true, true},
-    {PublicCall::adopt, "adopting memory", false, false},
-    {PublicCall::advise, "advice", false, false},
-    {PublicCall::allocate, "an allocation", false, false},
-    {PublicCall::allocate_host, "an allocation", true, false},
-    {PublicCall::append_to_capture, "appending to a capture", false, false},
-    {PublicCall::ask_event, "asking an event", false, false},
-    {PublicCall::ask_known_event, "asking an event", true, true},
-    {PublicCall::ask_mapping_access, "asking who is let in", false, false},
-    {PublicCall::ask_memory_properties, "asking for properties of memory", false, false},
-    {PublicCall::ask_native_stream, "asking for a driver's stream", false, false},
-    {PublicCall::ask_stream, "asking how far a stream has come", false, false},
-    {PublicCall::ask_stream_priority, "asking for a stream's priority", false, false},
-    {PublicCall::begin_capture, "beginning a capture", false, false},
-    {PublicCall::begin_ring_frame, "beginning a frame of a shared ring", true, true},
-    {PublicCall::call_on_host, "calling a host function", false, false},
-    {PublicCall::change_mapping, "changing mapped memory", false, false},
-    {PublicCall::copy, "a copy", false, false},
-    {PublicCall::copy_pageable, "a copy of pageable memory", false, false},
-    {PublicCall::create_event, "creating an event", false, false},
-    {PublicCall::create_pool, "creating a pool", false, false},
-    {PublicCall::create_stream, "creating a stream", false, false},
-    {PublicCall::end_buffer, "releasing a buffer", true, true},
-    {PublicCall::end_capture, "ending a capture", true, true},
-    {PublicCall::export_event, "exporting an event", false, false},
-    {PublicCall::export_host_memory, "exporting memory", true, false},
-    {PublicCall::export_legacy_memory, "exporting memory by an older handle", false, false},
-    {PublicCall::export_memory, "exporting memory", false, false},
-    {PublicCall::export_physical_memory, "exporting physical memory", false, false},
-    {PublicCall::fill, "a fill", false, false},
-    {PublicCall::finish_ring_frame, "finishing a frame of a shared ring", true, true},
-    {PublicCall::free_memory, "releasing memory", true, true},
-    {PublicCall::import_event, "importing an event", false, false},
-    {PublicCall::launch, "launching a kernel", false, false},
-    {PublicCall::launch_graph, "launching a graph", false, false},
-    {PublicCall::load_kernel, "loading a kernel", false, false},
-    {PublicCall::make_current, "making a stream the current one", false, false},
-    {PublicCall::make_growable, "making a growable buffer", true, false},
-    {PublicCall::make_mirrored, "making a mirrored ring", true, false},
-    {PublicCall::mark_stream, "marking a stream", false, false},
-    {PublicCall::open_view, "opening a host view", true, false},
-    {PublicCall::pool_access, "letting a device into a pool", false, false},
-    {PublicCall::prefetch, "a prefetch", false, false},
-    {PublicCall::read_back, "reading a buffer back", false, false},
-    {PublicCall::read_back_host_side, "reading a buffer back", true, true},
-    {PublicCall::read_device_side, "reading what the device computed", false, false},
-    {PublicCall::read_elapsed_time, "reading elapsed time", false, false},
-    {PublicCall::read_known_elapsed_time, "reading elapsed time", true, true},
-    {PublicCall::record_event, "recording an event", false, false},
-    {PublicCall::release_buffer, "releasing a buffer", true, false},
-    {PublicCall::release_memory, "releasing memory", true, false},
-    {PublicCall::salvage, "salvaging a buffer", true, false},
-    {PublicCall::set_graph_kernel, "setting the arguments of a graph's kernel", false, false},
-    {PublicCall::start_service, "a service", false, false},
-    {PublicCall::stop_service, "stopping a service", true, true},
-    {PublicCall::switch_peer_access, "switching access between devices", false, false},
-    {PublicCall::synchronize, "a synchronisation", false, false},
-    {PublicCall::take_pool, "taking a device's pool", false, false},
-    {PublicCall::take_ring_frame, "taking a frame of a shared ring", true, true},
-    {PublicCall::update_graph, "updating a graph instance", false, false},
-    {PublicCall::use_graph, "using a graph", false, false},
-    {PublicCall::use_pool, "using a pool", false, false},
-    {PublicCall::wait_for_event, "waiting for an event", false, false},
-    {PublicCall::wait_for_known_event, "waiting for an event", true, true},
-    {PublicCall::wait_for_mailbox, "waiting for a mailbox", false, false},
-    {PublicCall::wait_for_stream, "waiting for a stream", false, false},
-    {PublicCall::wrap_stream, "wrapping a stream", false, false},
-}};
+inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
+    using C = PublicCall;
+    using enum Ruling;
+    return std::array<CallRule, public_call_count>{{
+        // call, subject, on_lost_device, in_host_function, in_capture, while_service_runs
+        {C::admit_ring_reader, "admitting a reader to a shared frame ring", true, true, taken, taken},
+        {C::adopt, "adopting memory", false, false, refused_on_gpu, judged},
+        {C::adopt_descriptor, "adopting memory", false, false, taken, taken},
+        {C::advise, "advice", false, false, taken, taken},
+        {C::allocate, "an allocation", false, false, judged, judged},
+        {C::allocate_host, "an allocation", true, false, taken, taken},
+        {C::append_to_capture, "appending to a capture", false, false, taken, judged},
+        {C::ask_event, "asking an event", false, false, judged, taken},
+        {C::ask_known_event, "asking an event", true, true, judged, taken},
+        {C::ask_mapping_access, "asking who is let in", false, false, taken, taken},
+        {C::ask_memory_properties, "asking for properties of memory", false, false, taken, taken},
+        {C::ask_native_stream, "asking for a driver's stream", false, false, taken, taken},
+        {C::ask_stream, "asking how far a stream has come", false, false, taken, taken},
+        {C::ask_stream_priority, "asking for a stream's priority", false, false, taken, taken},
+        {C::begin_capture, "beginning a capture", false, false, judged, taken},
+        {C::begin_ring_frame, "beginning a frame of a shared ring", true, true, taken, taken},
+        {C::call_on_host, "calling a host function", false, false, judged, taken},
+        {C::change_mapping, "changing mapped memory", false, false, refused, judged},
+        {C::copy, "a copy", false, false, judged, judged},
+        {C::copy_pageable, "a copy of pageable memory", false, false, judged, judged},
+        {C::create_event, "creating an event", false, false, taken, taken},
+        {C::create_pool, "creating a pool", false, false, refused_on_gpu, taken},
+        {C::create_stream, "creating a stream", false, false, taken, taken},
+        {C::end_buffer, "releasing a buffer", true, true, taken, taken},
+        {C::end_capture, "ending a capture", true, true, taken, taken},
+        {C::export_event, "exporting an event", false, false, taken, taken},
+        {C::export_host_memory, "exporting memory", true, false, taken, taken},
+        {C::export_legacy_memory, "exporting memory by an older handle", false, false, taken, taken},
+        {C::export_memory, "exporting memory", false, false, taken, taken},
+        {C::export_physical_memory, "exporting physical memory", false, false, taken, taken},
+        {C::fill, "a fill", false, false, judged, taken},
+        {C::finish_ring_frame, "finishing a frame of a shared ring", true, true, taken, taken},
+        {C::free_memory, "releasing memory", true, true, taken, taken},
+        {C::grow_host_memory, "growing a buffer", true, false, taken, taken},
+        {C::import_event, "importing an event", false, false, taken, taken},
+        {C::launch, "launching a kernel", false, false, judged, judged},
+        {C::launch_graph, "launching a graph", false, false, judged, taken},
+        {C::load_kernel, "loading a kernel", false, false, taken, judged},
+        {C::make_current, "making a stream the current one", false, false, taken, taken},
+        {C::make_growable, "making a growable buffer", false, false, refused_on_gpu, judged},
+        {C::make_mirrored, "making a mirrored ring", false, false, refused_on_gpu, judged},
+        {C::mark_stream, "marking a stream", false, false, judged, taken},
+        {C::open_view, "opening a host view", true, false, taken, taken},
+        {C::pool_access, "letting a device into a pool", false, false, taken, taken},
+        {C::prefetch, "a prefetch", false, false, judged, taken},
+        {C::read_back, "reading a buffer back", false, false, taken, judged},
+        {C::read_back_host_side, "reading a buffer back", true, true, refused, taken},
+        {C::read_device_side, "reading what the device computed", false, false, taken, taken},
+        {C::read_elapsed_time, "reading elapsed time", false, false, judged, taken},
+        {C::read_known_elapsed_time, "reading elapsed time", true, true, judged, taken},
+        {C::record_event, "recording an event", false, false, judged, taken},
+        {C::release_buffer, "releasing a buffer", true, false, taken, judged},
+        {C::release_memory, "releasing memory", true, false, taken, taken},
+        {C::salvage, "salvaging a buffer", true, false, taken, taken},
+        {C::set_graph_kernel, "setting the arguments of a graph's kernel", false, false, taken, judged},
+        {C::start_service, "a service", false, false, taken, judged},
+        {C::stop_service, "stopping a service", true, true, taken, taken},
+        {C::switch_peer_access, "switching access between devices", false, false, taken, judged},
+        {C::synchronize, "a synchronisation", false, false, judged, judged},
+        {C::synchronize_device, "a synchronisation", false, false, taken, refused},
+        {C::take_pool, "taking a device's pool", false, false, judged, taken},
+        {C::take_ring_frame, "taking a frame of a shared ring", true, true, taken, taken},
+        {C::trim_host_memory, "trimming a buffer", true, false, refused_anywhere, taken},
+        {C::trim_mapped_memory, "trimming a buffer", false, false, refused_anywhere, judged},
+        {C::unbind, "unbinding memory of a multicast object", false, false, refused_anywhere, judged},
+        {C::unmap, "unmapping memory", false, false, refused_anywhere, judged},
+        {C::update_graph, "updating a graph instance", false, false, taken, taken},
+        {C::use_graph, "using a graph", false, false, taken, taken},
+        {C::use_pool, "using a pool", false, false, taken, taken},
+        {C::wait_for_event, "waiting for an event", false, false, judged, taken},
+        {C::wait_for_known_event, "waiting for an event", true, true, judged, taken},
+        {C::wait_for_mailbox, "waiting for a mailbox", false, false, taken, taken},
+        {C::wait_for_stream, "waiting for a stream", false, false, judged, judged},
+        {C::wrap_stream, "wrapping a stream", false, false, taken, taken},
+    }};
+}();
 constexpr const CallRule& rule_of(PublicCall call) noexcept {
     return call_rules[static_cast<std::size_t>(call)];
 }
 
 // Of the device and the calling thread, at the moment of the call.
 struct Circumstances {
-    bool forked = false;         // the runtime was opened before fork(), and this is the child
-    bool host_function = false;  // the thread runs a host function of some stream
-    bool lost = false;           // the device reported a fault from which the driver does not recover
+    bool after_fork = false;         // the runtime was opened before fork(), and this is the child
+    bool in_host_function = false;   // the thread runs a host function of some stream
+    bool device_lost = false;        // the device reported a fault from which the driver does not recover
+    bool cpu_device = false;         // the call is for the CPU device
+    bool capture_here = false;       // the thread has a capture open
+    bool capture_elsewhere = false;  // another thread of this runtime has one open
+    bool service_runs = false;       // a service runs on the device
+
+    constexpr bool forked() const noexcept { return after_fork; }
+    constexpr bool host_function() const noexcept { return in_host_function; }
+    constexpr bool lost() const noexcept { return device_lost; }
+    constexpr bool on_cpu() const noexcept { return cpu_device; }
+    constexpr bool captured_here() const noexcept { return capture_here; }
+    constexpr bool captured() const noexcept { return capture_here || capture_elsewhere; }
+    constexpr bool serving() const noexcept { return service_runs; }
 };
 
-enum class Bar : std::uint8_t { none, forked, host_function, lost };
-// The first reason in this order, because the ones before it make the later questions meaningless.
-constexpr Bar bar_of(PublicCall call, Circumstances now) noexcept {
+enum class Bar : std::uint8_t { none, forked, host_function, lost, capture, capture_elsewhere, service };
+// The first reason in this order, because the ones before it make the later questions meaningless. `now` answers as
+// Circumstances does, and is asked only what the call's rule depends on: with a constant call the row is folded, and a
+// circumstance that the call does not mind costs nothing.
+template <class Now>
+[[gnu::always_inline]] constexpr Bar bar_of(PublicCall call, const Now& now) {
     const CallRule& rule = rule_of(call);
-    if (now.forked) return Bar::forked;
-    if (now.host_function && !rule.in_host_function) return Bar::host_function;
-    if (now.lost && !rule.on_lost_device) return Bar::lost;
+    if (now.forked()) return Bar::forked;
+    if (!rule.in_host_function && now.host_function()) return Bar::host_function;
+    if (!rule.on_lost_device && now.lost()) return Bar::lost;
+    const bool minds_captures = rule.in_capture != Ruling::taken && rule.in_capture != Ruling::judged &&
+                                !(rule.in_capture == Ruling::refused_on_gpu && now.on_cpu());
+    if (minds_captures && now.captured_here()) return Bar::capture;
+    if (rule.in_capture == Ruling::refused_anywhere && now.captured()) return Bar::capture_elsewhere;
+    if (rule.while_service_runs == Ruling::refused && now.serving()) return Bar::service;
     return Bar::none;
 }
 

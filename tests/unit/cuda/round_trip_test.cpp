@@ -44,19 +44,19 @@ const char ptx[] = R"(
 }
 )";
 // Asks until the work is done, or failed.
-Status reached(Execution& execution, StreamHandle stream) {
+template <class Query>
+Status last_answer(const Query& query) {
     for (;;) {
-        const Status status = execution.query_stream(stream);
+        const Status status = query();
         if (status.code != Code::not_ready) return status;
         std::this_thread::yield();
     }
 }
+Status reached(Execution& execution, StreamHandle stream) {
+    return last_answer([&] { return execution.query_stream(stream); });
+}
 Status reached(Execution& execution, EventHandle event) {
-    for (;;) {
-        const Status status = execution.query_event(event);
-        if (status.code != Code::not_ready) return status;
-        std::this_thread::yield();
-    }
+    return last_answer([&] { return execution.query_event(event); });
 }
 
 struct Pack {

@@ -1,0 +1,15 @@
+// The number of a CUDA version in words.
+#pragma once
+
+#include "composed.hpp"
+
+#include <string>
+
+namespace isthmus::inline v0 {
+
+// "12.6" for 12060.
+inline std::string version_text(int cuda_version) {
+    return composed("{}.{}", cuda_version / 1000, cuda_version % 1000 / 10);
+}
+
+}  // namespace isthmus::inline v0
