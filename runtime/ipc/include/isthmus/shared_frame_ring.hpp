@@ -94,7 +94,7 @@ public:
     std::vector<SharedReaderInfo> readers();
 
 private:
-    struct Parts;
+    struct [[gnu::visibility("hidden")]] Parts;
     explicit RingProducerCore(std::unique_ptr<Parts> parts);
     std::unique_ptr<Parts> parts_;
 };
@@ -125,7 +125,7 @@ public:
     void give_back(std::uint64_t frame, const std::shared_ptr<BufferState>& buffer) noexcept;
 
 private:
-    struct Parts;
+    struct [[gnu::visibility("hidden")]] Parts;
     explicit RingReaderCore(std::unique_ptr<Parts> parts);
     std::unique_ptr<Parts> parts_;
 };
