@@ -3,7 +3,7 @@
 
 #include <isthmus/result.hpp>
 
-#include "composed.hpp"
+#include "base_errors.hpp"
 
 #include <string_view>
 
@@ -11,8 +11,7 @@ namespace isthmus::inline v0::detail {
 
 // `needs`: what -Dcomponents= has to name for these calls to work, the component itself included.
 inline Error left_out(std::string_view component, std::string_view needs) {
-    return {Code::unsupported, composed("this libisthmus was built without its component '{}'", component),
-            composed("build it with the Meson option -Dcomponents={} (the default has every component)", needs)};
+    return make_error<errors::component_left_out>(component, needs);
 }
 inline Error left_out(std::string_view component) {
     return left_out(component, component);
