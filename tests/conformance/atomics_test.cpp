@@ -100,6 +100,7 @@ private:
 constexpr std::uint32_t items = 4;
 
 TEST(SharedAtomics, LoseNothingWhereTheyAreGranted) {  // keeps G1, G3, G4
+    NEEDS(concurrent);
     if (!work_runs_by_itself()) GTEST_SKIP() << "a kernel waits for the host";
     on_every_device([](Device& device) {
         for (const MemoryKind kind : kinds) {
@@ -344,6 +345,7 @@ TEST(SharedAtomics, FilesAreRefusedWhereTheKernelMigratesPages) {  // keeps G7
 // The guard is not there for nothing: past it, on a link without atomics, updates get lost. compute-sanitizer reports
 // the misuse and ends the context: this is to be left out there (docs/hardware.md).
 TEST(UnguardedAtomics, LoseUpdatesWhereTheGuardRefusesThem) {  // keeps G4: what it stands against
+    NEEDS(concurrent);
     if (!work_runs_by_itself()) GTEST_SKIP() << "a kernel waits for the host";
     int tried = 0;
     on_every_device([&](Device& device) {
@@ -370,6 +372,7 @@ TEST(UnguardedAtomics, LoseUpdatesWhereTheGuardRefusesThem) {  // keeps G4: what
 }
 
 TEST(SharedPairs, AreSeenInOnePieceOrRefused) {  // keeps G7
+    NEEDS(concurrent);
     if (!work_runs_by_itself()) GTEST_SKIP() << "a kernel waits for the host";
     on_every_device([](Device& device) {
         auto pairs = zeroes_of<Pair64>(device, MemoryKind::pinned);
@@ -397,6 +400,7 @@ TEST(SharedPairs, AreSeenInOnePieceOrRefused) {  // keeps G7
 }
 
 TEST(WaitWhile, GivesWhatTheWordHoldsThen) {
+    NEEDS(concurrent);
     std::uint32_t word = 4;
     const AtomicRef<std::uint32_t> ref(word);
     EXPECT_EQ(wait_while(ref, 3).value(), 4u) << "it holds something else already";
@@ -406,6 +410,7 @@ TEST(WaitWhile, GivesWhatTheWordHoldsThen) {
 }
 
 TEST(WaitWhile, NeverGivesWhatItWaitedToBeGone) {
+    NEEDS(concurrent);
     std::uint32_t word = 0;
     std::atomic<bool> over{false};
     const AtomicRef<std::uint32_t> ref(word);
@@ -418,6 +423,7 @@ TEST(WaitWhile, NeverGivesWhatItWaitedToBeGone) {
 }
 
 TEST(WaitWhile, EndsAtItsDeadlineOrAtOnce) {
+    NEEDS(concurrent);
     std::uint64_t word = 4;
     const AtomicRef<std::uint64_t> ref(word);
     EXPECT_TRUE(refused_as(wait_while(ref, 4, Wait::at_most(std::chrono::milliseconds(1))), Code::timed_out));

@@ -33,6 +33,7 @@ TEST(HostFunctions, AreCalledInTheOrderOfTheirStream) {
 
 // keeps S20
 TEST(HostFunctions, AreRefusedTheRuntime) {
+    NEEDS(graph);
     on_every_device([](Device& device) {
         auto data = std::make_shared<Buffer<std::int32_t>>(pinned(device, count, 1));
         Stream stream = device.create_stream().value();
@@ -128,6 +129,7 @@ TEST(HostFunctions, RunAlsoWhereTheirStreamWasDestroyedBefore) {
 
 // keeps S20
 TEST(HostFunctions, MayLetGoOfGraphsAndInstances) {
+    NEEDS(graph);
     on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> data = pinned(device, count, 1);
         {
@@ -149,6 +151,7 @@ TEST(HostFunctions, MayLetGoOfGraphsAndInstances) {
 
 // keeps S20, S15
 TEST(HostFunctions, OfACaptureRunAtEveryLaunchAndEndWithTheGraph) {
+    NEEDS(graph);
     on_every_device([](Device& device, Stream stream) {
         auto held = std::make_shared<std::atomic<int>>(0);
         const std::weak_ptr<std::atomic<int>> watched = held;

@@ -79,6 +79,7 @@ TEST(Progress, WithoutMarksAnIdleStreamIsKnownByOneQuery) {  // keeps S9
 }
 
 TEST(Progress, ACapturedStreamTakesNoMark) {  // keeps S14
+    NEEDS(graph);
     on_every_device([](Device& device) {
         if (device.is_cpu()) return;
         Steps steps(device);

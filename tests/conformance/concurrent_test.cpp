@@ -215,6 +215,7 @@ TEST(ConcurrentViews, OutliveTheirBuffer) {  // keeps G8
 }
 
 TEST(ConcurrentViews, GraphsGoBesideThemWhereAllTheirUsesAreConcurrent) {  // keeps G9, G14
+    NEEDS(graph);
     on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> words = pinned(device, count, 0);
         const auto recorded = [&](bool plain) {

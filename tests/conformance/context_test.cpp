@@ -35,7 +35,7 @@ struct Belongings {
             pooled = device.stream().allocate<std::int32_t>(count).value();
             device.stream().fill_bytes(pooled, 1).value();
         }
-        if (device.capabilities().has(Feature::virtual_memory)) {
+        if (device.capabilities().has(Feature::virtual_memory) && test::has_component("mapping")) {
             grown = GrowableBuffer<std::int32_t>::make(device, 2 * count).value();
             grown.resize(count).value();
             device.stream().fill(grown, 1).value();

@@ -161,6 +161,7 @@ TEST(Devices, KernelsOfAllDevicesRunAtTheSameTimeFromOneThread) {
 
 // keeps S2, S14
 TEST(Devices, GraphsOfAllDevicesRunAtTheSameTime) {
+    NEEDS(graph);
     if (gpus().empty()) GTEST_SKIP() << "no GPU";
     if (!Meeting::possible()) GTEST_SKIP() << "work goes on inside driver calls alone";
     std::vector<Buffer<std::int32_t>> met = prepared();

@@ -36,6 +36,7 @@ TEST(Events, TimingAndInterprocessExcludeEachOther) {  // keeps S11
 }
 
 TEST(Events, InterprocessOnesAreThereWhereTheDeviceReportsThem) {  // keeps S11, D7
+    NEEDS(ipc);
     on_every_device([](Device& device) {
         const long before = driver_calls();
         const auto made = device.create_event({.interprocess = true});
@@ -77,6 +78,7 @@ Result<Event> import(const Device& device, const Bytes& bytes) {
 }
 
 TEST(Events, OnlyOnesForOtherProcessesAreExportedAndOnlyThoseProcessesImportThem) {  // keeps I2
+    NEEDS(ipc);
     on_every_device([](Device& device) {
         EXPECT_TRUE(refused_as(export_event(device.create_event().value()), Code::invalid_argument));
         const Uuid own = device.facts().uuid;
@@ -117,6 +119,8 @@ TEST(Events, OnlyOnesForOtherProcessesAreExportedAndOnlyThoseProcessesImportThem
 }
 
 TEST(Events, ExportedOnesAreAskedForAndStayOutOfCaptures) {  // keeps I2, S14, S19
+    NEEDS(graph);
+    NEEDS(ipc);
     on_every_device([](Device& device) {
         if (!device.capabilities().has(Feature::ipc_events)) return;
         Event event = device.create_event({.interprocess = true}).value();

@@ -205,6 +205,7 @@ private:
 
 // keeps S5, K13
 TEST(External, WhatItIsGivenInACaptureOfOthersIsRecordedAndNothingElse) {
+    NEEDS(graph);
     on_every_gpu([](Device& device) {
         ForeignStream foreign(device);
         Stream stream = device.wrap_stream(foreign.get()).value();
@@ -290,6 +291,7 @@ TEST(External, AnUnwarmedPoolIsRefusedInACaptureOfOthersAndAWarmOneIsCaptured) {
 
 // keeps S14: the runtime's own captures work on it, too
 TEST(External, TheRuntimeCapturesAnExternalStream) {
+    NEEDS(graph);
     on_every_gpu([](Device& device) {
         ForeignStream foreign(device);
         Stream stream = device.wrap_stream(foreign.get()).value();

@@ -257,6 +257,7 @@ TEST(Order, AViewOfManagedMemoryTellsNothingOfTheNextLaunch) {  // keeps S7
 }
 
 TEST(Order, AGraphUsesWhatItsOperationsUse) {  // keeps S7
+    NEEDS(graph);
     on_every_checked_device([](Device& device, bool mended) -> Result<void> {
         Stream earlier = device.create_stream().value();
         Stream later = device.create_stream().value();
@@ -272,6 +273,7 @@ TEST(Order, AGraphUsesWhatItsOperationsUse) {  // keeps S7
 }
 
 TEST(Order, LaunchesOfOneInstanceComeOneAfterTheOther) {  // keeps S7
+    NEEDS(graph);
     on_every_checked_device([](Device& device, bool mended) -> Result<void> {
         if (device.is_cpu()) return {};
         Stream first = device.create_stream().value();
@@ -289,6 +291,7 @@ TEST(Order, LaunchesOfOneInstanceComeOneAfterTheOther) {  // keeps S7
 }
 
 TEST(Order, PartsThatGraphsCopyAreToldApart) {  // keeps S7
+    NEEDS(graph);
     on_every_checked_device([](Device& device, bool mended) -> Result<void> {
         if (device.is_cpu()) return {};
         Stream left = device.create_stream().value();
@@ -310,6 +313,7 @@ TEST(Order, PartsThatGraphsCopyAreToldApart) {  // keeps S7
 }
 
 TEST(Order, PartsThatAKernelOfAGraphWasGivenSinceAreToldApart) {  // keeps S7, S16
+    NEEDS(graph);
     on_every_checked_device([](Device& device, bool mended) -> Result<void> {
         if (device.is_cpu()) return {};
         Stream left = device.create_stream().value();
@@ -326,6 +330,7 @@ TEST(Order, PartsThatAKernelOfAGraphWasGivenSinceAreToldApart) {  // keeps S7, S
 }
 
 TEST(Order, BranchesOfACaptureThatWereNotJoinedInBetween) {  // keeps S7
+    NEEDS(graph);
     on_every_checked_device([](Device& device, bool mended) -> Result<void> {
         if (device.is_cpu()) return {};
         Stream origin = device.create_stream().value();

@@ -275,6 +275,7 @@ TEST(Parts, StagedAndPhaseGuardedMemoryGoesAsAWholeAndSaysSo) {  // keeps G8, K6
 }
 
 TEST(Parts, GraphsTakeAllOfABuffer) {  // keeps G9
+    NEEDS(graph);
     on_every_device([](Device& device, Stream stream) {
         Buffer<std::int32_t> buffer = pinned(device, count, 1);
         Capture capture = stream.begin_capture().value();

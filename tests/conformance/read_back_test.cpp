@@ -70,6 +70,7 @@ TEST(ReadBack, WaitsForNothingElse) {  // keeps S12
 }
 
 TEST(ReadBack, IsRefusedInACaptureWhereACopyIsFine) {  // keeps S12, S14
+    NEEDS(graph);
     on_every_device([](Device& device) {
         if (device.is_cpu()) return;
         Stream stream = device.create_stream().value();

@@ -2,6 +2,7 @@
 // Scenarios stand in `namespace conformance { namespace { ... } }`, where the names of the library need no prefix.
 #pragma once
 
+#include "components.hpp"
 #include "conformance.hpp"
 
 #include <isthmus/isthmus.hpp>

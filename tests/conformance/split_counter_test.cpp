@@ -7,6 +7,7 @@ namespace conformance {
 namespace {
 
 TEST(SplitCounter, SumsAreExactWhileBothSidesCount) {  // keeps G5
+    NEEDS(concurrent);
     if (!work_runs_by_itself()) GTEST_SKIP() << "a kernel waits for the host";
     on_every_device([](Device& device) {
         SplitCounter counter = SplitCounter::make(device, 3).value();

@@ -63,6 +63,7 @@ TEST(Synchronize, EveryWaitHasADeadline) {
 
 // keeps S19: what would end the capture is left out
 TEST(Synchronize, OfDevicesLeavesCapturesAlone) {
+    NEEDS(graph);
     on_every_gpu([](Device& device, Stream captured, Stream other) {
         Buffer<std::int32_t> data = device.allocate_shared<std::int32_t>(count).value();
         for (std::int32_t& one : data.write_on_host().value()) one = 0;
@@ -141,6 +142,7 @@ TEST(Streams, HaveANativeHandleWhereThereIsADriver) {
 
 // keeps S18, S3, K10: frees behind the work of streams that are destroyed, also those that a capture puts off
 TEST(Streams, MayBeDestroyedWithWorkAndFreesBehindThem) {
+    NEEDS(graph);
     on_every_device([](Device& device) {
         for (int round = 0; round < rounds(10); ++round) {
             Stream behind = device.create_stream().value();

@@ -49,6 +49,17 @@ def wrong_sources(room):
     yield from (f'runtime/{room}/meson.build and the folder differ about {name}' for name in sorted(there ^ built))
 
 
+def wrong_components(order):
+    """The rooms that -Dcomponents= may leave out are those with a left_out.cpp, and none of the others needs them."""
+    option = re.search(r"^option\('components'.*?choices: \[(.*?)\], value: \[(.*?)\]", read('meson_options.txt'), flags=re.M)
+    choices, default = (re.findall(r"'(\w+)'", text) for text in option.groups()) if option else ([], [])
+    there = [room for room in order if 'left_out.cpp' in os.listdir(os.path.join(root, 'runtime', room))]
+    if not there or choices != there or default != there:
+        yield f'meson_options.txt: components are not the rooms with a left_out.cpp: {", ".join(there)}'
+    if there and order[order.index(there[0]):-1] != there:
+        yield 'the rooms with a left_out.cpp are not those between the core and front'
+
+
 def wrong_readme(room, order):
     path = f'runtime/{room}/README.md'
     if not os.path.exists(os.path.join(root, path)):
@@ -78,7 +89,7 @@ def wrong_table(spec):
 
 
 spec = json.loads(read('runtime/rooms.json'))
-problems = [*wrong_lists(spec), *wrong_table(spec)]
+problems = [*wrong_lists(spec), *wrong_table(spec), *wrong_components(spec['order'])]
 for room in spec['order']:
     if os.path.isdir(os.path.join(root, 'runtime', room)):
         problems += [*wrong_sources(room), *wrong_readme(room, spec['order'])]

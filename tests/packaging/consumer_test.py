@@ -79,10 +79,18 @@ def pkg_config_environment(prefix, libdir):
     return environment
 
 
-def with_pkg_config(work, prefix, libdir, compiler):
+def components_of(build_dir):
+    options = json.loads(run('meson', 'introspect', '--buildoptions', build_dir))
+    return next(option['value'] for option in options if option['name'] == 'components')
+
+
+def with_pkg_config(work, prefix, libdir, compiler, components):
     need('make', 'pkg-config')
     prefix = moved_away(prefix, work)
     environment = pkg_config_environment(prefix, libdir)
+    told = run('pkg-config', '--variable=components', 'isthmus', env=environment).strip()
+    if told != ','.join(components):
+        sys.exit(f'isthmus.pc names the components "{told}", and the build has {components}')
     consumer = os.path.join(HERE, 'consumer')
     run('make', '-f', os.path.join(consumer, 'Makefile'), f'SOURCE={consumer}', f'CXX={shlex.join(compiler)}',
         cwd=work, env=environment)
@@ -91,7 +99,7 @@ def with_pkg_config(work, prefix, libdir, compiler):
     run_product(os.path.join(work, 'camera'), os.path.join(prefix, libdir))
 
 
-def with_cmake(work, prefix, compiler, version):
+def with_cmake(work, prefix, compiler, version, components):
     need('cmake', 'make')
     project = os.path.join(work, 'project')
     shutil.copytree(os.path.join(HERE, 'consumer'), project)
@@ -106,10 +114,11 @@ def with_cmake(work, prefix, compiler, version):
         # The package lies under lib/<triplet>, which CMake searches when it knows the triplet.
         triplet = run(compiler[-1], '-dumpmachine').strip()
         options += ['-DCMAKE_SYSTEM_NAME=Linux', f'-DCMAKE_LIBRARY_ARCHITECTURE={triplet}']
-    for wanted, works in ((version, True), ('99.0', False)):
+    there = ' COMPONENTS ' + ' '.join(components) if components else ''
+    for at, (wanted, works) in enumerate(((version + there, True), ('99.0', False), (version + ' COMPONENTS none', False))):
         with open(lists, 'w', encoding='utf-8') as file:
             file.write(text.replace('@VERSION@', wanted))
-        build = os.path.join(work, 'build-' + wanted)
+        build = os.path.join(work, f'build-{at}')
         command = ['cmake', '-S', project, '-B', build, '-G', 'Unix Makefiles', *options]
         if works:
             run(*command)
@@ -202,9 +211,9 @@ def main(arguments):
         prefix = install(build_dir, destination)
         check_headers(prefix)
         if kind == 'pkg-config':
-            with_pkg_config(work, prefix, libdir, compiler)
+            with_pkg_config(work, prefix, libdir, compiler, components_of(build_dir))
         elif kind == 'cmake':
-            with_cmake(work, prefix, compiler, version)
+            with_cmake(work, prefix, compiler, version, components_of(build_dir))
         else:
             with_meson(work, prefix, libdir, compiler, version)
 

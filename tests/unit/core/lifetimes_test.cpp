@@ -1,5 +1,6 @@
 // Ends in an unlucky order: handles that were moved from, captures that the wrong thread drops, streams that buffers
 // outlive, and what a free meets when a capture begins beside it.
+#include "components.hpp"
 #include "fake_device.hpp"
 
 #include "buffer_state.hpp"
@@ -49,6 +50,7 @@ struct Lifetimes : testing::Test {
 };
 
 TEST_F(Lifetimes, ACaptureDroppedByAnotherThreadIsEndedByItsOwnAtTheNextUse) {  // keeps K10, S19
+    NEEDS(graph);
     Buffer<int> data = device.allocate<int>(4).value();
     Buffer<int> freed_meanwhile = device.allocate<int>(4).value();
     std::optional<Capture> capture = stream.begin_capture().value();
@@ -72,6 +74,7 @@ TEST_F(Lifetimes, ACaptureDroppedByAnotherThreadIsEndedByItsOwnAtTheNextUse) {  
 }
 
 TEST_F(Lifetimes, AStreamEndsWithTheCaptureThatWasGivenUpOnIt) {
+    NEEDS(graph);
     {
         Stream other = device.create_stream().value();
         std::optional<Capture> capture = other.begin_capture().value();
@@ -83,6 +86,7 @@ TEST_F(Lifetimes, AStreamEndsWithTheCaptureThatWasGivenUpOnIt) {
 }
 
 TEST_F(Lifetimes, ACaptureThatBeginsBesideAFreeIsNotMadeToWaitForOutsideWork) {  // keeps S19
+    NEEDS(graph);
     Stream captured = device.create_stream().value();
     Buffer<int> data = stream.allocate<int>(4).value();
     ASSERT_TRUE(stream.launch(double_it, 4, data).ok());
@@ -101,6 +105,7 @@ TEST_F(Lifetimes, ACaptureThatBeginsBesideAFreeIsNotMadeToWaitForOutsideWork) { 
 }
 
 TEST_F(Lifetimes, CopiesAndFillsThroughTheHostAreNotDoneDuringACapture) {
+    NEEDS(graph);
     FakeWorld second;
     Device elsewhere(runtime.open(second, discrete_facts(1)));
     Buffer<int> here = device.allocate<int>(4, MemoryKind::pinned).value();
@@ -150,6 +155,7 @@ TEST_F(Lifetimes, ABufferThatStaysKeepsNoStreamsThatAreDone) {
 }
 
 TEST_F(Lifetimes, AnInstanceThatWasGivenUpStillCounts) {  // keeps R5, K13
+    NEEDS(graph);
     Capture capture = stream.begin_capture().value();
     Buffer<int> within = stream.allocate<int>(4).value();
     ASSERT_TRUE(stream.launch(double_it, 4, within).ok());
@@ -168,6 +174,7 @@ TEST_F(Lifetimes, AnInstanceThatWasGivenUpStillCounts) {  // keeps R5, K13
 // They have copies for moves; that a caller may not know this is what the test is about.
 // NOLINTBEGIN(performance-move-const-arg,bugprone-use-after-move)
 TEST_F(Lifetimes, HandlesThatWereMovedFromNameWhatTheyNamed) {
+    NEEDS(graph);
     MemoryPool pool = device.create_pool().value();
     const MemoryPool pools_too = std::move(pool);
     EXPECT_EQ(pool.kind(), MemoryKind::pool);
@@ -251,6 +258,7 @@ TEST_F(Lifetimes, PagesThatTheDeviceMayStillReachStayMappedUntilTheDriverLetsGo)
 }
 
 TEST_F(Lifetimes, WhatTheDriverDoesNotTakeBackWaitsForCapturesAndServices) {  // keeps K10, R6
+    NEEDS(graph);
     isthmus::detail::RunningServices& services = device.state()->services;
     Buffer<int> buffer = device.allocate<int>(4, MemoryKind::pinned).value();
     world.fail_at = static_cast<int>(world.calls.size()) + 1;
@@ -302,6 +310,7 @@ TEST_F(Lifetimes, TheEndOfAnOutOfMemoryHandlerMayCallTheDevice) {  // keeps K19
 }
 
 TEST_F(Lifetimes, ABufferThatAHostFunctionLetGoOfIsNotFreedDuringACapture) {  // keeps K10, S20
+    NEEDS(graph);
     Buffer<int> dropped = device.allocate<int>(4).value();
     isthmus::process::in_host_function = true;
     dropped = {};

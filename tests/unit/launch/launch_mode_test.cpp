@@ -1,5 +1,6 @@
 // Launch modes against a driver that writes down every call: what is refused, what is warned about once, what a staged
 // launch copies and leaves behind when any one of its calls fails, and how access between devices is switched.
+#include "components.hpp"
 #include "fake_driver.hpp"
 
 #include "device_state.hpp"
@@ -312,6 +313,7 @@ TEST(LaunchModes, WhatTheDriverCannotBeAskedIsNotVerified) {  // keeps A9
 }
 
 TEST(LaunchModes, WorkInACaptureWithoutACallThatWouldEndIt) {  // keeps L6, L11
+    NEEDS(graph);
     Machine machine;
     Device& device = machine[0];
     std::vector<int> memory = numbered(8);

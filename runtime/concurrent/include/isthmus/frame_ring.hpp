@@ -157,6 +157,11 @@ public:
     // Buffers of `elements` elements each. Errors: invalid_argument (fewer than 2 frames, no elements), and those of
     // Device::allocate_shared.
     static Result<FrameRing> create(Device& device, std::size_t elements, RingOptions options = {}) {
+        // Before anything is allocated; of() looks at all of them.
+        const std::size_t two[2] = {elements, elements};
+        if (Result<void> fine = detail::check_ring(two, options.frames < 2 ? options.frames : 2); !fine) {
+            return std::move(fine).error();
+        }
         std::vector<Buffer<T>> buffers;
         for (std::size_t at = 0; at < options.frames; ++at) {
             Result<Buffer<T>> made = device.allocate_shared<T>(elements, options.use);

@@ -95,7 +95,7 @@ public:
     std::vector<SharedReaderInfo> readers();
 
 private:
-    struct Parts;
+    struct [[gnu::visibility("hidden")]] Parts;
     explicit RingProducerCore(std::unique_ptr<Parts> parts);
     std::unique_ptr<Parts> parts_;
 };
@@ -127,7 +127,7 @@ public:
     void give_back(std::uint64_t frame, const std::shared_ptr<BufferState>& buffer) noexcept;
 
 private:
-    struct Parts;
+    struct [[gnu::visibility("hidden")]] Parts;
     explicit RingReaderCore(std::unique_ptr<Parts> parts);
     std::unique_ptr<Parts> parts_;
 };

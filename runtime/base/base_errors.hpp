@@ -1,0 +1,15 @@
+// The errors of what every room stands on, as data.
+#pragma once
+
+#include "error_entry.hpp"
+
+namespace isthmus::inline v0::errors {
+
+// clang-format off
+inline constexpr auto component_left_out =
+    error_entry("X001", Code::unsupported,
+                "this libisthmus was built without its component '{component}'",
+                "build it with the Meson option -Dcomponents={components} (the default has every component)");
+// clang-format on
+
+}  // namespace isthmus::inline v0::errors

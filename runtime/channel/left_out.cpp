@@ -1,0 +1,78 @@
+// The public calls of this room where libisthmus is built without it: each refuses before it looks at anything.
+#include <isthmus/channel.hpp>
+
+#include "left_out.hpp"
+
+namespace isthmus::inline v0 {
+namespace {
+
+Error refused() {
+    return detail::left_out("channel");
+}
+
+}  // namespace
+
+// No channel and no listener is ever made, so that neither holds a state.
+namespace detail {
+class ChannelState {};
+class ListenerState {};
+}  // namespace detail
+
+Result<Channel> connect_channel(const std::string& /*directory*/, const ChannelOptions& /*options*/) {
+    return refused();
+}
+Result<ChannelPair> make_channel_pair() {
+    return refused();
+}
+
+Channel::Channel(std::unique_ptr<detail::ChannelState> state) noexcept : state_(std::move(state)) {}
+Channel::Channel(Channel&&) noexcept = default;
+Channel& Channel::operator=(Channel&&) noexcept = default;
+Channel::~Channel() = default;
+Result<Channel> Channel::over(FileDescriptor /*socket*/, ChannelSide /*side*/, const ChannelOptions& /*options*/) {
+    return refused();
+}
+PeerCredentials Channel::peer() const noexcept {
+    return {};
+}
+ChannelQuota Channel::peer_quota() const noexcept {
+    return {0, 0, 0};
+}
+Result<void> Channel::send(std::uint32_t /*kind*/, std::span<const std::byte> /*bytes*/, std::span<const int> /*fds*/) {
+    return refused();
+}
+Result<void> Channel::wait_received() {
+    return refused();
+}
+Result<bool> Channel::wait_received(std::chrono::nanoseconds /*timeout*/) {
+    return refused();
+}
+Result<ChannelMessage> Channel::receive() {
+    return refused();
+}
+Result<bool> Channel::wait_for_message(std::chrono::nanoseconds /*timeout*/) {
+    return refused();
+}
+int Channel::descriptor() const noexcept {
+    return -1;
+}
+void Channel::close() noexcept {}
+
+Listener::Listener(std::unique_ptr<detail::ListenerState> state) noexcept : state_(std::move(state)) {}
+Listener::Listener(Listener&&) noexcept = default;
+Listener& Listener::operator=(Listener&&) noexcept = default;
+Listener::~Listener() = default;
+Result<Listener> Listener::create(const std::string& /*directory*/, const ChannelOptions& /*options*/) {
+    return refused();
+}
+Result<bool> Listener::wait_for_connection(std::chrono::nanoseconds /*timeout*/) {
+    return refused();
+}
+Result<Channel> Listener::accept() {
+    return refused();
+}
+int Listener::descriptor() const noexcept {
+    return -1;
+}
+
+}  // namespace isthmus::inline v0

@@ -1,0 +1,68 @@
+// The public calls of this room where libisthmus is built without it: each refuses before it looks at anything.
+#include <isthmus/graph.hpp>
+#include <isthmus/stream.hpp>
+
+#include "left_out.hpp"
+
+namespace isthmus::inline v0 {
+namespace {
+
+Error refused() {
+    return detail::left_out("graph");
+}
+
+}  // namespace
+
+Result<Capture> Stream::begin_capture() {
+    return refused();
+}
+Result<void> Stream::launch(const GraphInstance& /*instance*/) {
+    return refused();
+}
+
+// No capture is ever begun, so that none holds a recording.
+Capture& Capture::operator=(Capture&&) noexcept = default;
+Capture::~Capture() = default;
+Result<Graph> Capture::end() {
+    return refused();
+}
+Result<detail::NodeName> Capture::launch_packed(const Stream* /*stream*/, const LaunchOptions& /*options*/,
+                                                const KernelInfo& /*kernel*/, const Extent& /*extent*/, void* /*pack*/,
+                                                const detail::LaunchArgument* /*arguments*/, std::size_t /*count*/) {
+    return refused();
+}
+Result<void> Capture::append(const Graph& /*graph*/) {
+    return refused();
+}
+Result<void> Capture::append(const Stream& /*stream*/, const Graph& /*graph*/) {
+    return refused();
+}
+Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferState>& /*word*/, const Graph& /*body*/,
+                                         bool /*loops*/) {
+    return refused();
+}
+Result<void> Capture::loop_while(const TypedBuffer<std::int32_t>& /*word*/, const Graph& /*body*/) {
+    return refused();
+}
+Result<void> Capture::run_if(const TypedBuffer<std::int32_t>& /*word*/, const Graph& /*body*/) {
+    return refused();
+}
+
+std::size_t Graph::size() const noexcept {
+    return 0;
+}
+std::string Graph::dot() const {
+    return {};
+}
+Result<GraphInstance> Graph::instantiate() const {
+    return refused();
+}
+Result<GraphUpdate> GraphInstance::update(const Graph& /*graph*/) {
+    return refused();
+}
+Result<void> GraphInstance::set_packed(const detail::NodeName& /*node*/, const Extent& /*extent*/, void* /*pack*/,
+                                       const detail::LaunchArgument* /*arguments*/, std::size_t /*count*/) {
+    return refused();
+}
+
+}  // namespace isthmus::inline v0

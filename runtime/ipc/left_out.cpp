@@ -1,0 +1,151 @@
+// The public calls of this room where libisthmus is built without it: each refuses before it looks at anything.
+#include <isthmus/export_probe.hpp>
+#include <isthmus/shared_event.hpp>
+#include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/shared_memory.hpp>
+
+#include "left_out.hpp"
+
+namespace isthmus::inline v0 {
+namespace {
+
+Error refused() {
+    return detail::left_out("ipc", "mapping,ipc");
+}
+
+}  // namespace
+
+namespace detail {
+
+class RingFiles {};
+
+Result<MadeExportable> make_exportable(Device& /*device*/, std::size_t /*bytes*/, std::uint32_t /*element_bytes*/,
+                                       const ExportableOptions& /*options*/) {
+    return refused();
+}
+SharingRung rung_of(const SharedPiece* /*memory*/) noexcept {
+    return SharingRung::none;
+}
+Result<SharedMemoryDescriptor> export_shared(const BufferState* /*state*/, const SharedPiece* /*memory*/) {
+    return refused();
+}
+Result<std::shared_ptr<BufferState>> import_shared(const Device& /*device*/, SharedMemoryDescriptor /*descriptor*/,
+                                                   std::uint32_t /*element_bytes*/, const ImportOptions& /*options*/) {
+    return refused();
+}
+
+// create() and open() make none, so that the other members are never reached.
+struct RingProducerCore::Parts {
+    const std::shared_ptr<RingFiles> files;
+};
+RingProducerCore::RingProducerCore(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+RingProducerCore::~RingProducerCore() = default;
+Result<std::shared_ptr<RingProducerCore>> RingProducerCore::create(const Device& /*device*/, std::size_t /*elements*/,
+                                                                   std::size_t /*element_bytes*/,
+                                                                   const SharedRingOptions& /*options*/) {
+    return refused();
+}
+void* RingProducerCore::slot(std::size_t /*slot*/) const noexcept {
+    return nullptr;
+}
+const std::shared_ptr<RingFiles>& RingProducerCore::files() const noexcept {
+    return parts_->files;
+}
+OwnMapping RingProducerCore::mapping() const noexcept {
+    return {};
+}
+Result<SharedRingDescriptor> RingProducerCore::admit() {
+    return refused();
+}
+Result<std::uint64_t> RingProducerCore::begin(Wait /*wait*/) {
+    return refused();
+}
+Result<void> RingProducerCore::publish(BufferState& /*buffer*/, Wait /*wait*/) {
+    return refused();
+}
+void RingProducerCore::abandon() noexcept {}
+void RingProducerCore::close() noexcept {}
+std::uint64_t RingProducerCore::published() const noexcept {
+    return 0;
+}
+std::vector<SharedReaderInfo> RingProducerCore::readers() {
+    return {};
+}
+
+struct RingReaderCore::Parts {
+    const std::shared_ptr<RingFiles> files;
+};
+RingReaderCore::RingReaderCore(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+RingReaderCore::~RingReaderCore() = default;
+Result<std::shared_ptr<RingReaderCore>> RingReaderCore::open(const Device& /*device*/,
+                                                             SharedRingDescriptor /*descriptor*/,
+                                                             std::size_t /*element_bytes*/,
+                                                             const SharedReaderOptions& /*options*/) {
+    return refused();
+}
+std::size_t RingReaderCore::slots() const noexcept {
+    return 0;
+}
+std::size_t RingReaderCore::elements() const noexcept {
+    return 0;
+}
+RingPolicy RingReaderCore::policy() const noexcept {
+    return RingPolicy::drop;
+}
+void* RingReaderCore::slot(std::size_t /*slot*/) const noexcept {
+    return nullptr;
+}
+const std::shared_ptr<RingFiles>& RingReaderCore::files() const noexcept {
+    return parts_->files;
+}
+OwnMapping RingReaderCore::mapping() const noexcept {
+    return {};
+}
+Result<RingReaderCore::Taken> RingReaderCore::take(Wait /*wait*/) {
+    return refused();
+}
+void RingReaderCore::arrived(BufferState& /*buffer*/) noexcept {}
+Result<void> RingReaderCore::finish(std::uint64_t /*frame*/, BufferState& /*buffer*/, Wait /*wait*/) {
+    return refused();
+}
+void RingReaderCore::give_back(std::uint64_t /*frame*/, const std::shared_ptr<BufferState>& /*buffer*/) noexcept {}
+
+}  // namespace detail
+
+Result<ExportFinding> probe_export(const Device& /*device*/, ExportKinds /*kind*/) {
+    return refused();
+}
+
+Result<SharedEventDescriptor> SharedEventDescriptor::received(std::span<const std::byte> /*bytes*/) {
+    return refused();
+}
+Result<SharedEventDescriptor> export_event(const Event& /*event*/) {
+    return refused();
+}
+Result<Event> import_event(const Device& /*device*/, const SharedEventDescriptor& /*descriptor*/) {
+    return refused();
+}
+
+Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(std::span<const std::byte> /*bytes*/,
+                                                                std::vector<FileDescriptor> /*fds*/) {
+    return refused();
+}
+Result<SharedMemoryDescriptor> export_memory(const BufferBase& /*buffer*/) {
+    return refused();
+}
+Result<void> flush_shared(const BufferBase& /*buffer*/, Wait /*wait*/) {
+    return refused();
+}
+Result<void> invalidate_shared(BufferBase& /*buffer*/, Wait /*wait*/) {
+    return refused();
+}
+
+Result<SharedRingDescriptor> SharedRingDescriptor::received(std::span<const std::byte> /*bytes*/,
+                                                            std::vector<FileDescriptor> /*fds*/) {
+    return refused();
+}
+std::string_view name(ReaderState /*state*/) noexcept {
+    return "unknown";
+}
+
+}  // namespace isthmus::inline v0
