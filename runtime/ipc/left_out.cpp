@@ -40,6 +40,9 @@ struct RingProducerCore::Parts {
 };
 RingProducerCore::RingProducerCore(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 RingProducerCore::~RingProducerCore() = default;
+Error RingProducerCore::published_before() {
+    return refused();
+}
 Result<std::shared_ptr<RingProducerCore>> RingProducerCore::create(const Device& /*device*/, std::size_t /*elements*/,
                                                                    std::size_t /*element_bytes*/,
                                                                    const SharedRingOptions& /*options*/) {
@@ -77,6 +80,9 @@ struct RingReaderCore::Parts {
 };
 RingReaderCore::RingReaderCore(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 RingReaderCore::~RingReaderCore() = default;
+Error RingReaderCore::finished_before() {
+    return refused();
+}
 Result<std::shared_ptr<RingReaderCore>> RingReaderCore::open(const Device& /*device*/,
                                                              SharedRingDescriptor /*descriptor*/,
                                                              std::size_t /*element_bytes*/,

@@ -47,7 +47,6 @@ BY_HAND = {
     ('core', 'lost_owner'): OTHERS,
     ('core', 'open_at_once'): 'the short way of views: refuses nothing, open_scope() asks the gate',
     ('core', 'own_order'): FAILED,
-    ('core', 'part_for_good'): END,
     ('core', 'refuse_gone'): 'depends on the kind of the memory: what the driver gave went with its context (K11)',
     ('core', 'return_unreturned'): END,
     ('core', 'wait_for_all'): NO_DRIVER,
