@@ -7,8 +7,8 @@
 #include "adoption_rules.hpp"
 #include "allocation.hpp"
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "device_state.hpp"
+#include "memory_errors.hpp"
 #include "memory_source.hpp"
 #include "piece_release.hpp"
 #include "sharing_rung.hpp"
@@ -18,7 +18,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <utility>
 
 namespace isthmus::inline v0 {
@@ -42,22 +41,12 @@ struct Taking {
     std::uint64_t address = 0;  // where the device finds it, if it does
 };
 
-Error refused(Code code, std::string why, std::string_view remedy) {
-    return Error(code, composed("adopting the memory is refused: {}", std::move(why)), std::string(remedy));
-}
-
 Result<void> check_pointer(std::uintptr_t address, std::size_t bytes, std::size_t alignment) {
-    if (address == 0 || bytes == 0) {
-        return refused(Code::invalid_argument, address == 0 ? "the pointer is null" : "it has no elements",
-                       "adopt memory that is there");
-    }
-    if (address + bytes < address) {
-        return refused(Code::invalid_argument, "it would end beyond all addresses", "check the number of elements");
-    }
+    if (address == 0) return make_error<errors::adoption_of_null_pointer>();
+    if (bytes == 0) return make_error<errors::adoption_of_no_elements>();
+    if (address + bytes < address) return make_error<errors::adoption_beyond_all_addresses>();
     if (address % alignment == 0) return {};
-    return refused(Code::invalid_argument,
-                   composed("the pointer is not aligned to the {} bytes of its elements", alignment),
-                   "adopt from an aligned address on, or as smaller elements");
+    return make_error<errors::adoption_of_unaligned_pointer>(alignment);
 }
 
 // Of ordinary memory the driver knows nothing, and the system tells what it is.
@@ -86,19 +75,13 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
             memory.io_memory = mapping.device_mapping;
             return memory;
         }
-        return refused(Code::not_accessible, "it leaves the allocation that it begins in",
-                       "adopt no more than what was allocated");
+        return make_error<errors::adoption_leaves_its_allocation>();
     }
     const platform::os::MappingFacts mapping =
         platform::os::mapping_facts(reinterpret_cast<const void*>(address), bytes);
-    if (!mapping.known) {  // it might have no pages, or not be there: whoever touched it would fault
-        return refused(Code::unverified, "the system does not say what is mapped there (/proc/self/smaps)",
-                       "let the process read /proc/self/smaps, or copy into a buffer");
-    }
-    if (!mapping.mapped) {
-        return refused(Code::not_accessible, "not all of it is mapped in this process",
-                       "map it before, and adopt no more than what is mapped");
-    }
+    // It might have no pages, or not be there: whoever touched it would fault.
+    if (!mapping.known) return make_error<errors::adoption_of_unknown_mapping>();
+    if (!mapping.mapped) return make_error<errors::adoption_of_unmapped_memory>();
     memory.readable = mapping.readable;
     memory.writable = mapping.writable;
     memory.driver_mapping = mapping.driver_mapping;
@@ -194,7 +177,8 @@ Result<void> keep(Taking& taking, NewBuffer& buffer, const rules::ForeignMemory&
     } else if (!rules::host_finds(buffer.facts.kind)) {
         block.host = nullptr;
     }
-    Result<std::uint64_t> id = buffer.device()->books->ledger.enter_adopted(block, buffer.device()->index, taking.piece);
+    Result<std::uint64_t> id =
+        buffer.device()->books->ledger.enter_adopted(block, buffer.device()->index, taking.piece);
     if (!id) return std::move(id).error();
     block.id = *id;
     (buffer.facts.staged() ? buffer.blocks.adopted_block : buffer.blocks.block) = block;
@@ -292,14 +276,9 @@ Device::Untyped Device::adopt_bytes(void* pointer, std::size_t count, std::size_
 
 Device::Untyped Device::adopt_descriptor(int descriptor, std::size_t, const AdoptOptions&) {
     if (state_->bars(rules::PublicCall::adopt_descriptor)) return state_->refusal(rules::PublicCall::adopt_descriptor);
-    if (descriptor < 0) {
-        return detail::refused(Code::invalid_argument, "the file descriptor is negative", "give an open dma-buf");
-    }
-    return detail::refused(Code::unsupported,
-                           is_cpu()
-                               ? "the CPU device has no importer of dma-bufs"
-                               : "this version does not import dma-bufs, and of GPUs only those of Thor and later do",
-                           "mmap() the descriptor, bracket the CPU's use with DMA_BUF_IOCTL_SYNC, and adopt() that");
+    if (descriptor < 0) return make_error<errors::adoption_of_negative_descriptor>();
+    if (is_cpu()) return make_error<errors::adoption_of_dma_buf_on_cpu>();
+    return make_error<errors::adoption_of_dma_buf>();
 }
 
 }  // namespace isthmus::inline v0

@@ -4,8 +4,8 @@
 #include "access_rules.hpp"
 #include "allocation_policy.hpp"
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "device_state.hpp"
+#include "memory_errors.hpp"
 #include "memory_source.hpp"
 #include "stream_state.hpp"
 
@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <utility>
 
 namespace isthmus::inline v0::detail {
@@ -32,19 +31,12 @@ void begin(NewBuffer& buffer, std::size_t bytes, MemoryKind kind, std::string_vi
 
 // A user's allocator may answer anything.
 Result<void> check_block(const MemoryBlock& block, const NewBuffer& buffer, const Ledger::Origin& origin) {
-    if (!block || block.bytes < buffer.facts.bytes) {
-        return Error(Code::invalid_argument,
-                     composed("an allocator was asked for {} bytes and answered with {}", buffer.facts.bytes,
-                              (block ? std::to_string(block.bytes) : std::string("no memory and no error"))),
-                     "let the allocator answer with a block of at least that size, or with an Error");
-    }
-    if (block.kind == MemoryKind::graph && !origin.known) {
-        return Error(Code::invalid_argument, "an allocator answered with memory of a graph that no capture allocated",
-                     "let the allocator answer with a block of another kind");
-    }
+    const std::size_t bytes = buffer.facts.bytes;
+    if (!block) return make_error<errors::allocator_answered_nothing>(bytes);
+    if (block.bytes < bytes) return make_error<errors::allocator_answered_too_little>(bytes, block.bytes);
+    if (block.kind == MemoryKind::graph && !origin.known) return make_error<errors::allocator_answered_graph_memory>();
     if (block.id == 0 || (origin.known && origin.device == buffer.device()->index)) return {};
-    return Error(Code::wrong_device, "an allocator of another device was asked for a buffer of this one",
-                 "allocate with the device that the allocator was taken from");
+    return make_error<errors::allocator_of_another_device>();
 }
 
 Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, Stream* stream) {
@@ -89,15 +81,10 @@ void order_on(BufferState& buffer, const Stream& stream) {
 
 Result<std::size_t> bytes_of(const Amount& amount) {
     if (amount.alignment > most_alignment) {
-        return Error(Code::invalid_argument,
-                     composed("an element alignment of {} bytes; at most 256 are kept", amount.alignment),
-                     "align inside the buffer");
+        return make_error<errors::element_alignment_too_coarse>(amount.alignment);
     }
     if (amount.count > most_bytes / amount.element_bytes) {
-        return Error(
-            Code::invalid_argument,
-            composed("{} elements of {} bytes are more than any machine has", amount.count, amount.element_bytes),
-            "check the element count for an overflow or a negative number");
+        return make_error<errors::elements_larger_than_any_machine>(amount.count, amount.element_bytes);
     }
     return amount.count * amount.element_bytes;
 }

@@ -1,7 +1,7 @@
 // Statistics, limit and failure callback around an allocator.
 #include <isthmus/allocator_adaptors.hpp>
 
-#include "composed.hpp"
+#include "memory_errors.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -91,10 +91,7 @@ Result<MemoryBlock> LimitAllocator::allocate(const AllocationRequest& request) {
     std::uint64_t used = state.used.load(std::memory_order_relaxed);
     do {
         if (request.bytes > state.limit - std::min(used, state.limit)) {
-            return Error(Code::out_of_memory,
-                         composed("{} bytes were asked for; {} of {} bytes of the limit are in use", request.bytes,
-                                  used, state.limit),
-                         "release memory, or raise the limit of this allocator");
+            return make_error<errors::allocator_limit_reached>(request.bytes, used, state.limit);
         }
     } while (!state.used.compare_exchange_weak(used, used + request.bytes, std::memory_order_relaxed));
     Result<MemoryBlock> made = state.upstream.allocate(request);

@@ -3,6 +3,7 @@
 #include <isthmus/stream.hpp>
 
 #include "composed.hpp"
+#include "memory_errors.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -71,9 +72,7 @@ Result<LoggingAllocator> LoggingAllocator::to_file(Allocator upstream, const std
     const int opened = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
     if (opened < 0) {
         const int error = errno;
-        return Error(Code::system_error,
-                     composed("the log '{}' cannot be written: {}", path, std::system_category().message(error)),
-                     "name a file in a folder that may be written")
+        return make_error<errors::allocation_log_not_writable>(path, std::system_category().message(error))
             .from_call("open", error);
     }
     const auto file = std::make_shared<LogFile>(opened);
@@ -114,15 +113,13 @@ struct TrackingState {
         if (known != out.end() && known->second.block.id == block.id) return {};
         const auto last = released.find(wanted);
         if (last != released.end() && (known == out.end() ? last->second == block.id : block.id != 0)) {
-            return Error(Code::already_released, "the block was given back before", "give each block back once");
+            return make_error<errors::tracked_block_released_before>();
         }
         auto behind = out.upper_bound(wanted);
         if (behind != out.begin() && wanted - std::prev(behind)->first < std::prev(behind)->second.block.bytes) {
-            return Error(Code::interior_pointer, "the address lies inside a block that is out",
-                         "give back the block that allocate() answered with");
+            return make_error<errors::tracked_block_interior>();
         }
-        return Error(Code::unknown_pointer, "this allocator did not hand the block out",
-                     "give it back to the allocator that did");
+        return make_error<errors::tracked_block_unknown>();
     }
 };
 

@@ -3,22 +3,13 @@
 
 #include "access_rules.hpp"
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "device_state.hpp"
 #include "export_rules.hpp"
+#include "memory_errors.hpp"
 
 #include <array>
-#include <string>
 
 namespace isthmus::inline v0 {
-namespace {
-
-Error empty_buffer(std::string_view what) {
-    return {Code::invalid_handle, composed("{}: the buffer is empty, moved from or already released", what),
-            "use the buffer that it was moved to, or allocate a new one"};
-}
-
-}  // namespace
 
 BufferBase::BufferBase(std::shared_ptr<detail::BufferState> state)
     : state_(std::move(state)), bytes_(state_ ? state_->memory->bytes : 0) {}
@@ -83,11 +74,7 @@ std::array<rules::DriverUse, 2> uses_of_release(const BufferState& buffer) {
 
 // true: not now, but behind the captures that are open (K10). Looked at when nobody can begin to use the buffer.
 Result<bool> may_be_put_off(const BufferState& buffer) {
-    if (buffer.uses.in_graphs()) {
-        return Error(
-            Code::in_use, "the buffer cannot be released while a graph uses it: its work has the address",
-            "destroy the graph and its instances first, or let the buffer go out of scope: the graph holds it");
-    }
+    if (buffer.uses.in_graphs()) return make_error<errors::releasing_buffer_of_graph>();
     for (const rules::DriverUse use : uses_of_release(buffer)) {
         if (Result<void> fine = buffer.device->services.allow(use, "releasing a buffer"); !fine) return fine.error();
     }
@@ -98,7 +85,7 @@ Result<bool> may_be_put_off(const BufferState& buffer) {
 }  // namespace detail
 
 Result<void> BufferBase::release(Wait wait) {
-    if (!state_) return empty_buffer("release");
+    if (!state_) return make_error<errors::call_on_empty_buffer>("release");
     detail::BufferState& buffer = *state_;
     if (buffer.device->bars(rules::PublicCall::release_buffer)) {
         return buffer.device->refusal(rules::PublicCall::release_buffer);
@@ -126,7 +113,7 @@ Result<void> BufferBase::release(Wait wait) {
 }
 
 Result<BufferBase::OpenedView> BufferBase::open_view(HostUse use, Wait wait) const {
-    if (!state_) return empty_buffer("opening a host view");
+    if (!state_) return make_error<errors::call_on_empty_buffer>("opening a host view");
     if (use == HostUse::salvage) {
         Result<detail::ViewScope> salvaged = detail::open_salvage(*state_);
         if (!salvaged) return std::move(salvaged).error();
@@ -141,7 +128,7 @@ Result<BufferBase::OpenedView> BufferBase::open_view(HostUse use, Wait wait) con
 }
 
 Result<detail::ConcurrentScope> BufferBase::open_concurrent(Wait wait) const {
-    if (!state_) return empty_buffer("opening a concurrent view");
+    if (!state_) return make_error<errors::call_on_empty_buffer>("opening a concurrent view");
     return detail::open_concurrent(state_, wait);
 }
 

@@ -3,6 +3,7 @@
 
 #include "buffer_state.hpp"
 #include "device_state.hpp"
+#include "memory_errors.hpp"
 #include "process.hpp"
 
 #include <utility>
@@ -14,10 +15,7 @@ class OneBlock {
 public:
     explicit OneBlock(std::shared_ptr<BufferMemory> memory) : guard_(std::make_shared<Guard>(std::move(memory))) {}
     MemoryKind kind() const noexcept { return guard_->memory->kind; }
-    Result<MemoryBlock> allocate(const AllocationRequest&) {
-        return Error(Code::unsupported, "this allocator has one block, which its buffer holds",
-                     "allocate from the device, or grow the buffer");
-    }
+    Result<MemoryBlock> allocate(const AllocationRequest&) { return make_error<errors::allocating_from_one_block>(); }
     Result<void> release(const MemoryBlock&, Stream*) {
         guard_->memory->end();
         return {};

@@ -2,25 +2,16 @@
 #include <isthmus/buffer_part.hpp>
 
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "device_state.hpp"
-
-#include <string>
+#include "memory_errors.hpp"
 
 namespace isthmus::inline v0::detail {
 Result<void> make_part(const std::shared_ptr<BufferState>& buffer, std::size_t first, std::size_t count,
                        std::size_t element_bytes) {
-    if (!buffer) {
-        return Error(Code::invalid_handle,
-                     "a part was asked for, and the buffer is empty, moved from or already released",
-                     "use the buffer that it was moved to, or allocate a new one");
-    }
+    if (!buffer) return make_error<errors::part_of_empty_buffer>();
     const std::size_t elements = buffer->memory->bytes / element_bytes;
     if (first > elements || count > elements - first) {
-        return Error(Code::invalid_argument,
-                     composed("a part of {} elements from element {} on was asked for, and the buffer has {}", count,
-                              first, elements),
-                     "ask for elements of the buffer");
+        return make_error<errors::part_outside_of_buffer>(count, first, elements);
     }
     buffer->make_parted();
     return {};
@@ -39,8 +30,7 @@ namespace {
 Result<void> may_open(const BufferState& buffer, std::size_t first_byte, std::size_t bytes, const char* what) {
     if (buffer.views.released()) return buffer.refuse_released(what);
     if (bytes == 0 || buffer.holds(first_byte, bytes)) return {};
-    return Error(Code::invalid_argument, composed("{} of a part was refused: {}", what, BufferState::part_beyond),
-                 std::string(BufferState::part_again));
+    return make_error<errors::part_beyond_smaller_buffer>(what, BufferState::part_beyond, BufferState::part_again);
 }
 
 // Of no bytes, nowhere, where the host may not look.

@@ -2,11 +2,10 @@
 #include <isthmus/callback_allocator.hpp>
 #include <isthmus/stream.hpp>
 
-#include "composed.hpp"
+#include "memory_errors.hpp"
 
 #include <map>
 #include <mutex>
-#include <string>
 #include <utility>
 
 namespace isthmus::inline v0 {
@@ -16,9 +15,7 @@ constexpr int last_code = static_cast<int>(Code::unknown_pointer);
 
 Error answered(const char* what, int code) {
     const Code typed = code > 0 && code <= last_code ? static_cast<Code>(code) : Code::driver_error;
-    return Error(typed, composed("{}{} callback answered {}", "the user's ", what, code),
-                 "its author knows what that means")
-        .from_call(what, code);
+    return make_error_as<errors::allocator_callback_failed>(typed, what, code).from_call(what, code);
 }
 
 struct Callbacks {
@@ -54,10 +51,7 @@ public:
                                 request.bytes, known ? static_cast<MemoryKind>(made.kind) : MemoryKind::unknown};
         if (!block || made.bytes < request.bytes || !known || address_of(block) % request.alignment != 0) {
             if (made.host != nullptr || made.device != 0) (void)user.release(user.context, &made, 0);
-            return Error(Code::invalid_argument,
-                         "the user's allocate callback answered with success, but with memory that is missing, too "
-                         "small, misaligned or of no known kind",
-                         "fill in host or device, bytes and kind before answering 0");
+            return make_error<errors::allocator_callback_block_unusable>();
         }
         const std::lock_guard lock(callbacks_->mutex);
         callbacks_->tags[address_of(block)] = made.tag;
@@ -71,8 +65,7 @@ public:
             const std::lock_guard lock(callbacks_->mutex);
             const auto tag = callbacks_->tags.find(address_of(block));
             if (tag == callbacks_->tags.end()) {
-                return Error(Code::unknown_pointer, "the user's allocator did not hand this block out",
-                             "give it back to the allocator that did, and once");
+                return make_error<errors::allocator_callback_block_unknown>();
             }
             given.tag = tag->second;
             callbacks_->tags.erase(tag);
@@ -92,8 +85,7 @@ private:
 
 Result<Allocator> allocator_from(const isthmus_allocator_callbacks& callbacks) {
     if (callbacks.allocate == nullptr || callbacks.release == nullptr) {
-        return Error(Code::invalid_argument, "an allocator of callbacks lacks its allocate or its release function",
-                     "give both; only destroy may be null");
+        return make_error<errors::allocator_callback_missing>();
     }
     return Allocator(CallbackAllocator(callbacks));
 }

@@ -3,12 +3,11 @@
 
 #include "access_rules.hpp"
 #include "buffer_state.hpp"
-#include "composed.hpp"
 #include "device_state.hpp"
 #include "launch_access.hpp"
+#include "memory_errors.hpp"
 
 #include <mutex>
-#include <string>
 #include <vector>
 
 namespace isthmus::inline v0 {
@@ -18,30 +17,20 @@ AccessAnswer empty_buffer() {
     return {Verdict::not_verified, "the buffer is empty, moved from or released", "ask about a live buffer"};
 }
 
-Error not_switched(const Device& device, const Device& owner, Code code, std::string_view why,
-                   std::string_view remedy) {
-    return {code,
-            composed("access of {} (device {}) to memory of {} (device {}) was not switched: {}", device.name(),
-                     device.index(), owner.name(), owner.index(), why),
-            std::string(remedy)};
+template <const auto& Entry>
+Error not_switched(const Device& device, const Device& owner) {
+    return make_error<Entry>(named(*device.state()), named(*owner.state()));
 }
 
 // Why two devices have nothing to switch between them; decided without a driver call.
 Result<void> switchable(const Device& device, const Device& owner) {
     if (device.state()->books != owner.state()->books) {
-        return not_switched(device, owner, Code::wrong_device, "the devices belong to two runtimes",
-                            "open one Runtime and take both devices from it");
+        return not_switched<errors::peer_access_between_runtimes>(device, owner);
     }
-    if (device.state() == owner.state()) {
-        return not_switched(device, owner, Code::invalid_argument, "it is the same device", "name another device");
-    }
-    if (device.is_cpu() || owner.is_cpu()) {
-        return not_switched(device, owner, Code::unsupported, "access between CPU and GPU is not switched",
-                            "ask can_access(buffer), and use allocate_shared for memory that both sides use");
-    }
+    if (device.state() == owner.state()) return not_switched<errors::peer_access_to_itself>(device, owner);
+    if (device.is_cpu() || owner.is_cpu()) return not_switched<errors::peer_access_with_cpu>(device, owner);
     if (device.state()->driver->transfers() == nullptr) {
-        return not_switched(device, owner, Code::unsupported, "this device's driver cannot switch it",
-                            "copy between the devices");
+        return not_switched<errors::peer_access_without_driver_calls>(device, owner);
     }
     return {};
 }
@@ -96,10 +85,7 @@ Result<void> Device::switch_peer(const Device& owner, bool allowed) {
     if (allowed) {
         const platform::Status status = transfers.can_reach(ordinal, reachable);
         if (!status.ok()) return state_->failure(status, "asking whether one device reaches another");
-        if (!reachable) {
-            return not_switched(*this, owner, Code::unsupported, "no link between them carries it",
-                                "copy between the devices; the driver goes through host memory where it must");
-        }
+        if (!reachable) return not_switched<errors::peer_access_without_link>(*this, owner);
     }
     const platform::Status status = transfers.set_peer_access(ordinal, allowed);
     if (!status.ok()) return state_->failure(status, "switching access between devices");

@@ -2,12 +2,11 @@
 #include <isthmus/device.hpp>
 #include <isthmus/memory_pool.hpp>
 
-#include "composed.hpp"
 #include "device_state.hpp"
+#include "memory_errors.hpp"
 #include "memory_pool_state.hpp"
 #include "memory_source.hpp"
 
-#include <string>
 #include <utility>
 
 namespace isthmus::inline v0 {
@@ -24,13 +23,9 @@ Result<void> ask(detail::DeviceState& device, std::string_view what, Ask ask_poo
 
 Result<void> no_pools(const detail::DeviceState& device, MemoryKind kind) {
     if (kind != MemoryKind::pool && kind != MemoryKind::managed_pool) {
-        return Error(Code::invalid_argument, composed("there are no pools of {} memory", name(kind)),
-                     "ask for MemoryKind::pool or MemoryKind::managed_pool");
+        return make_error<errors::no_pools_of_kind>(name(kind));
     }
-    if (device.synchronous) {
-        return Error(Code::unsupported, "the CPU device has no pools: its memory is the system's",
-                     "use its allocators, which give host memory of every kind");
-    }
+    if (device.synchronous) return make_error<errors::no_pools_on_cpu>();
     return detail::offers(device, kind);
 }
 
@@ -66,18 +61,12 @@ Result<void> MemoryPool::set_release_threshold(std::uint64_t bytes) {
 
 Result<void> MemoryPool::allow(const Device& other, bool allowed) {
     detail::DeviceState& user = *other.state();
-    if (user.books != device_->books) {
-        return Error(Code::wrong_device, "a pool was to let in a device of another runtime",
-                     "name a device of the runtime that the pool belongs to");
-    }
+    if (user.books != device_->books) return make_error<errors::pool_letting_in_another_runtime>();
     if (&user == device_.get()) {
         if (allowed) return {};
-        return Error(Code::invalid_argument, "a device's access to its own pool cannot be taken away",
-                     "name another device");
+        return make_error<errors::pool_shutting_out_its_device>();
     }
-    if (user.synchronous) {
-        return Error(Code::unsupported, "the CPU touches pool memory on no machine", "share memory: allocate_shared");
-    }
+    if (user.synchronous) return make_error<errors::pool_letting_in_the_cpu>();
     if (user.bars(rules::PublicCall::pool_access)) return user.refusal(rules::PublicCall::pool_access);
     if (device_->bars(rules::PublicCall::pool_access)) return device_->refusal(rules::PublicCall::pool_access);
     const int owner = device_->driver->facts().ordinal;
@@ -86,10 +75,7 @@ Result<void> MemoryPool::allow(const Device& other, bool allowed) {
         const platform::Status status = transfers->can_reach(owner, reaches);
         if (!status.ok()) return user.failure(status, "asking whether devices reach each other");
     }
-    if (!reaches) {
-        return Error(Code::unsupported, "the two devices cannot reach each other's memory",
-                     "copy between them; the driver stages where there is no direct way");
-    }
+    if (!reaches) return make_error<errors::pool_letting_in_unreachable_device>();
     Result<void> set = ask(*device_, "letting a device into a pool", [&](auto& pools) {
         return pools.set_access(pool_->handle, user.driver->facts().ordinal, allowed);
     });

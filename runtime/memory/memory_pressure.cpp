@@ -3,21 +3,17 @@
 
 #include <platform/os.hpp>
 
-#include "composed.hpp"
 #include "device_state.hpp"
 #include "memory_budget.hpp"
+#include "memory_errors.hpp"
 #include "stream_state.hpp"
 
 #include <algorithm>
 #include <optional>
-#include <string>
+#include <string_view>
 
 namespace isthmus::inline v0::detail {
 namespace {
-
-std::string bytes_text(std::uint64_t bytes) {
-    return composed("{} bytes", bytes);
-}
 
 // Work that stream-ordered frees wait for. A stream that does not end in time is passed over: the driver's answer to
 // the next attempt tells.
@@ -45,15 +41,11 @@ Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, con
     const rules::MemoryNow now = memory_now(device, !shared && device.usable(), asked);
     const std::uint64_t put_off = device.put_off_bytes.load(std::memory_order_relaxed) + device.unreturned.bytes();
     // A refusal by the budget, which calls no driver, knows what works better.
-    const std::string asking =
-        last.call().empty() && !last.remedy().empty() ? std::string(last.remedy()) : "release memory, ask for less";
-    return Error(
-               Code::out_of_memory,
-               composed("out of memory: {} of {} memory were requested, {} are free, {} cached in pools, {} released "
-                        "and pending; {}",
-                        bytes_text(bytes), name(kind), bytes_text(shared ? now.host_available : now.device_free),
-                        bytes_text(amounts.cached_bytes), bytes_text(amounts.pending_bytes + put_off), last.message()),
-               composed("{}, or let an out-of-memory handler make room", asking))
+    const bool advised = last.call().empty() && !last.remedy().empty();
+    const std::string_view remedy = advised ? last.remedy() : "release memory, ask for less";
+    return make_error<errors::memory_exhausted>(bytes, name(kind), shared ? now.host_available : now.device_free,
+                                                amounts.cached_bytes, amounts.pending_bytes + put_off, last.message(),
+                                                remedy)
         .from_call(last.call(), last.driver_code());
 }
 
@@ -75,12 +67,8 @@ Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t byt
     const rules::BudgetAnswer answer =
         rules::memory_budget(device.capabilities, now, kind, bytes, device.config->budget);
     if (!answer) {
-        return Error(
-            Code::out_of_memory,
-            composed("out of memory: {} of {} memory were requested, {} are free and {} of them are kept back: {}",
-                     bytes_text(bytes), name(kind), bytes_text(answer.free_bytes), bytes_text(answer.reserve_bytes),
-                     answer.reason),
-            std::string(answer.remedy));
+        return make_error<errors::memory_kept_back>(bytes, name(kind), answer.free_bytes, answer.reserve_bytes,
+                                                    answer.reason, answer.remedy);
     }
     if (shared && answer.verdict == rules::BudgetVerdict::fits) {
         const std::uint64_t free_bytes = answer.free_bytes - std::min(answer.free_bytes, answer.reserve_bytes);

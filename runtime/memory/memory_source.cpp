@@ -4,11 +4,12 @@
 #include "access_rules.hpp"
 #include "composed.hpp"
 #include "device_state.hpp"
+#include "memory_errors.hpp"
 #include "memory_pool_state.hpp"
-#include "recording.hpp"
 #include "memory_pressure.hpp"
 #include "piece_release.hpp"
 #include "process.hpp"
+#include "recording.hpp"
 #include "registered_placement.hpp"
 #include "stream_state.hpp"
 
@@ -52,9 +53,7 @@ Result<void> offers(const DeviceState& device, MemoryKind kind) {
     const auto needs = [&](Feature feature) -> Result<void> {
         const Capability& capability = device.capabilities.feature(feature);
         if (capability) return {};
-        return Error(Code::unsupported,
-                     composed("{} memory is not to be had on this device: {}", name(kind), capability.reason),
-                     "use allocate_shared and let the machine's row choose");
+        return make_error<errors::kind_not_available>(name(kind), capability.reason);
     };
     switch (kind) {
         case MemoryKind::device:
@@ -65,18 +64,13 @@ Result<void> offers(const DeviceState& device, MemoryKind kind) {
         case MemoryKind::pool:
         case MemoryKind::managed_pool:
             if (Result<void> pools = needs(Feature::pools); !pools) return pools;
-            if (device.driver->pools() == nullptr) {
-                return Error(Code::unsupported, "this driver lacks functions that memory pools need",
-                             "update the driver, or use device memory");
-            }
+            if (device.driver->pools() == nullptr) return make_error<errors::driver_without_pools>();
             return kind == MemoryKind::pool ? Result<void>() : needs(Feature::concurrent_managed);
         case MemoryKind::managed: return needs(Feature::managed);
         case MemoryKind::registered: return needs(Feature::host_register);
         default: break;
     }
-    return Error(Code::unsupported, composed("this version does not allocate {} memory", name(kind)),
-                 "device, pool, managed, managed_pool, pinned, write_combined, registered, host and host_numa memory "
-                 "can be allocated");
+    return make_error<errors::kind_not_allocated>(name(kind));
 }
 
 MemorySource::MemorySource(std::shared_ptr<DeviceState> device, MemoryKind kind, HostPlacement placement)
@@ -95,13 +89,10 @@ MemorySource::MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<
 Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     DeviceState& device = *device_;
     if (request.alignment > most_alignment) {
-        return Error(Code::invalid_argument,
-                     composed("an alignment of {} bytes; at most 256 are kept", request.alignment),
-                     "align inside the memory");
+        return make_error<errors::allocation_alignment_too_coarse>(request.alignment);
     }
     if (request.bytes > most_bytes) {
-        return Error(Code::invalid_argument, composed("{} bytes are more than any machine has", request.bytes),
-                     "check the size for an overflow or a negative number");
+        return make_error<errors::allocation_larger_than_any_machine>(request.bytes);
     }
     if (is_system(kind_)) {
         if (device.bars(rules::PublicCall::allocate_host)) return device.refusal(rules::PublicCall::allocate_host);
@@ -114,8 +105,7 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
         if (Result<void> fine = device.services.allow(rules::allocating(asked_), what); !fine) return fine;
     }
     if (request.stream != nullptr && rules::is_pooled(kind_) && request.stream->state()->device != device_) {
-        return Error(Code::wrong_device, "memory of one device's pool was asked for on a stream of another device",
-                     "name a stream of the device that the pool belongs to");
+        return make_error<errors::pool_on_stream_of_another_device>();
     }
     const Result<bool> elsewhere = captured_elsewhere(request);
     if (!elsewhere) return elsewhere.error();

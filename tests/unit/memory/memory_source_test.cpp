@@ -2,13 +2,18 @@
 #include "request.hpp"
 #include "fake_device.hpp"
 
+#include "buffer_memory.hpp"
+#include "buffer_state.hpp"
 #include "memory_source.hpp"
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -72,7 +77,22 @@ TEST_F(Sources, AnAllocatorIsMadeWithoutACallAndRefusesWhatTheDeviceLacks) {  //
     EXPECT_TRUE(bare.calls.empty());
     EXPECT_TRUE(poor.allocator(MemoryKind::pinned).allocate(bytes(64)).ok());
     EXPECT_EQ(poor.allocator(MemoryKind::pinned), poor.allocator(MemoryKind::pinned));
+    FakeWorld old;
+    old.has_pools = false;
+    Device outdated(runtime.open(old, discrete_facts(2)));
+    const Result<MemoryBlock> refused = outdated.allocator(MemoryKind::pool).allocate(bytes(64));
+    ASSERT_EQ(refused.code(), Code::unsupported);
+    EXPECT_EQ(refused.error().message(), "this driver lacks functions that memory pools need");
+    EXPECT_TRUE(old.calls.empty());
+    EXPECT_TRUE(outdated.allocator(MemoryKind::device).allocate(bytes(64)).ok());
 }
+
+struct alignas(256) Aligned {
+    int number;
+};
+struct alignas(512) TooAligned {
+    int number;
+};
 
 TEST_F(Sources, AbsurdRequestsAreRefusedBeforeAnyCall) {  // keeps K18
     const Allocator allocator = device.allocator(MemoryKind::device);
@@ -82,10 +102,14 @@ TEST_F(Sources, AbsurdRequestsAreRefusedBeforeAnyCall) {  // keeps K18
         EXPECT_EQ(allocator.allocate(request).code(), Code::invalid_argument) << alignment;
     }
     EXPECT_EQ(allocator.allocate(bytes(std::numeric_limits<std::size_t>::max())).code(), Code::invalid_argument);
+    const Result<Buffer<TooAligned>> coarse = device.allocate<TooAligned>(1);
+    ASSERT_EQ(coarse.code(), Code::invalid_argument);
+    EXPECT_EQ(coarse.error().message(), "an element alignment of 512 bytes; at most 256 are kept");
     EXPECT_TRUE(allocator.allocate(bytes(0)).ok());
     EXPECT_TRUE(world.calls.empty());
     request.alignment = 256;
     EXPECT_TRUE(allocator.allocate(request).ok());
+    EXPECT_TRUE(device.allocate<Aligned>(1).ok());
 }
 
 TEST_F(Sources, ABlockGoesBackThroughAnyAllocatorOfItsDeviceAndOnlyOnce) {  // keeps K8, K9
@@ -285,6 +309,68 @@ TEST_F(Sources, ABufferStandsOnAUsersAllocator) {  // keeps K17, K3
     EXPECT_EQ(too_small.code(), Code::invalid_argument);
     EXPECT_EQ(calls.back(), "release") << "what is too small goes back";
     EXPECT_TRUE(world.calls.empty());
+}
+
+// Answers with no memory, and with no error.
+struct AnswersNothing {
+    Result<MemoryBlock> allocate(const AllocationRequest&) { return MemoryBlock{}; }
+    Result<void> release(const MemoryBlock&, Stream*) { return {}; }
+};
+
+TEST_F(Sources, AnAllocatorThatAnswersNothingMakesNoBuffer) {  // keeps K17
+    const Result<Buffer<int>> refused = device.allocate<int>(16, Allocator(AnswersNothing{}));
+    ASSERT_EQ(refused.code(), Code::invalid_argument);
+    EXPECT_EQ(refused.error().message(),
+              "an allocator was asked for 64 bytes and answered with no memory and no error");
+    EXPECT_EQ(runtime.books->addresses.size(), 0u);
+    EXPECT_TRUE(device.allocate<int>(0, Allocator(AnswersNothing{})).ok()) << "it is not asked for that";
+}
+
+// Memory that was put together for one buffer.
+struct ForOneBuffer : isthmus::detail::BufferMemory {
+    explicit ForOneBuffer(const MemoryBlock& all) : all_of_it(all) { kind = all.kind; }
+    void end() override { ended = true; }
+    MemoryBlock block() const override { return all_of_it; }
+    const MemoryBlock all_of_it;
+};
+
+TEST_F(Sources, MemoryOfOneBufferIsAnAllocatorOfOneBlock) {
+    std::vector<std::uint64_t> storage(8);
+    const MemoryBlock block{0, storage.data(), reinterpret_cast<std::uintptr_t>(storage.data()), 64, MemoryKind::host};
+    const auto memory = std::make_shared<ForOneBuffer>(block);
+    isthmus::detail::NewBuffer made(device.state());
+    lay_over(made, memory);
+    std::shared_ptr<isthmus::detail::BufferState> buffer = made.make();
+    const Result<MemoryBlock> refused = buffer->held->allocator.allocate(bytes(64));
+    ASSERT_EQ(refused.code(), Code::unsupported);
+    EXPECT_EQ(refused.error().message(), "this allocator has one block, which its buffer holds");
+    EXPECT_FALSE(memory->ended);
+    buffer.reset();
+    EXPECT_TRUE(memory->ended) << "the buffer's end gives the block back";
+    EXPECT_TRUE(world.calls.empty());
+}
+
+TEST_F(Sources, MemoryIsAdoptedWhereTheSystemSaysThatItIsThere) {  // keeps K18, G11
+    std::vector<int> numbers(4096);
+    auto* const beyond = reinterpret_cast<int*>(std::numeric_limits<std::uintptr_t>::max() - 255);
+    const Result<Buffer<int>> too_far = device.adopt<int>(beyond, numbers.size());
+    ASSERT_EQ(too_far.code(), Code::invalid_argument);
+    EXPECT_EQ(too_far.error().message(), "adopting the memory is refused: it would end beyond all addresses");
+    EXPECT_TRUE(world.calls.empty());
+    auto* const near_zero = reinterpret_cast<int*>(std::uintptr_t{4096});  // systems map nothing there
+    const Result<Buffer<int>> unmapped = device.adopt<int>(near_zero, numbers.size());
+    ASSERT_EQ(unmapped.code(), Code::not_accessible);
+    EXPECT_EQ(unmapped.error().message(), "adopting the memory is refused: not all of it is mapped in this process");
+    struct rlimit files {};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+    const struct rlimit none { 0, files.rlim_max };
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    const Result<Buffer<int>> unknown = device.adopt<int>(numbers.data(), numbers.size());
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &files), 0);
+    ASSERT_EQ(unknown.code(), Code::unverified) << "/proc/self/smaps could not be opened";
+    EXPECT_NE(unknown.error().remedy().find("/proc/self/smaps"), std::string_view::npos);
+    EXPECT_TRUE(world.registrations.empty());
+    EXPECT_TRUE(device.adopt<int>(numbers.data(), numbers.size()).ok());
 }
 
 TEST_F(Sources, HostMemoryAtAPlaceIsCutOutOfSlabsThatGoBackWhenMemoryIsShort) {  // keeps H6, K19
