@@ -3,6 +3,7 @@
 
 #include "access_rules.hpp"
 #include "composed.hpp"
+#include "core_errors.hpp"
 #include "device_state.hpp"
 #include "piece_release.hpp"
 #include "stream_state.hpp"
@@ -221,15 +222,13 @@ void BufferState::forget_ended_uses() {
 }
 
 Error BufferState::refuse_released(const char* what) const {
-    return {Code::invalid_handle, composed("{}: the buffer of this part was released", what),
-            "release a buffer when its parts are no longer used, or let it go out of scope: they hold the memory"};
+    return make_error<errors::part_used_after_release>(what);
 }
 
 Result<void> BufferState::begin_release() {
     const std::lock_guard lock(views);
     if (views.begin_release()) return {};
-    return Error(Code::in_use, "the buffer cannot be released while a host view of it is open",
-                 "let the view go out of scope first");
+    return make_error<errors::release_while_host_view_is_open>();
 }
 
 Result<void> BufferState::touch_parted(StreamState& stream, std::uint64_t position) {
@@ -267,14 +266,17 @@ rules::ByteSpan span_of(const BufferState& buffer, std::size_t first_byte, std::
     return {first_byte, first_byte + bytes};
 }
 
-Result<void> BufferState::refuse_open_views(ArgumentUse use, const rules::ByteSpan& span) const {
+bool BufferState::host_forbids(ArgumentUse use, const rules::ByteSpan& span) const noexcept {
+    if (memory->read_only && rules::writes(use)) return true;
+    return static_cast<bool>(views.open_against(use, span));
+}
+
+Error BufferState::refuse_at_host(std::string_view argument, ArgumentUse use, const rules::ByteSpan& span) const {
+    const std::string_view deed = rules::deed(use);
     if (memory->read_only && rules::writes(use)) {
-        return Error(Code::not_accessible,
-                     composed(" {} memory that was adopted from a mapping for reading only", rules::deed(use)),
-                     "let the kernel write a buffer of its own, or map the memory for writing");
+        return make_error<errors::argument_writes_read_only_memory>(argument, deed);
     }
     const OpenUse open = views.open_against(use, span);
-    if (!open) return {};
     const char* remedy = "let the host view go out of scope before the launch";
     if (use == ArgumentUse::concurrent) {
         remedy = "let the host view go out of scope before the launch, or open it with concurrent_on_host()";
@@ -283,13 +285,11 @@ Result<void> BufferState::refuse_open_views(ArgumentUse use, const rules::ByteSp
             "let the concurrent view go out of scope first; only a kernel that takes it as an AtomicView runs "
             "beside one";
     }
-    return Error(Code::in_use,
-                 composed(" {} {}{}{}", rules::deed(use), rules::text(span, "a buffer"),
-                          (open.span.whole() ? " that the host has open for " : ", of which the host has "),
-                          (open.span.whole()
-                               ? std::string(rules::purpose(open.use))
-                               : composed("{} open for {}", rules::text(open.span, "it"), rules::purpose(open.use)))),
-                 remedy);
+    const std::string buffer = rules::text(span, "a buffer");
+    const std::string_view purpose = rules::purpose(open.use);
+    if (open.span.whole()) return make_error<errors::argument_open_on_host>(argument, deed, buffer, purpose, remedy);
+    return make_error<errors::argument_open_on_host_in_part>(argument, deed, buffer, rules::text(open.span, "it"),
+                                                             purpose, remedy);
 }
 
 bool BufferState::opens_at_once() const noexcept {
@@ -327,17 +327,14 @@ Result<void> BufferState::download(Wait whole) {
     const std::unique_lock one_at_a_time =
         lock_within(sides.downloading, wait, device->config->wait_timeout, device->config->wait_policy);
     if (!one_at_a_time.owns_lock()) {
-        return Error(wait.refuse ? Code::not_ready : Code::timed_out,
-                     "the buffer's content is still being copied to the host's side for another view",
-                     "ask again later, or allow a longer wait");
+        return make_error_as<errors::content_copied_for_another_view>(wait.refuse ? Code::not_ready : Code::timed_out);
     }
     {
         const std::lock_guard lock(views);
         if (!sides.device_newer()) return {};
     }
     if (wait.refuse) {
-        return Error(Code::not_ready, "the buffer's content still lies on the device's side and waiting was ruled out",
-                     "allow a wait: a copy is needed on this machine");
+        return make_error<errors::content_on_device_side>();
     }
     // All that wrote it, on whichever stream; then one copy, which therefore needs no order with them.
     if (Result<void> written = wait_for_uses(ArgumentUse::read, wait); !written) return written;

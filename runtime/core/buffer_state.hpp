@@ -76,9 +76,10 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
 
     // Expect the lock.
     void touch(StreamState& stream, std::uint64_t position, ArgumentUse use, const rules::ByteSpan& span = {});
-    // Refuses where an open view conflicts with device work (the message continues a sentence that begins with what is
-    // refused).
-    Result<void> refuse_open_views(ArgumentUse use, const rules::ByteSpan& span = {}) const;
+    // Does an open view conflict with this use by a device, or may the memory only be read?
+    bool host_forbids(ArgumentUse use, const rules::ByteSpan& span = {}) const noexcept;
+    // What the use is then refused with. `argument`: what uses the buffer, for the message.
+    Error refuse_at_host(std::string_view argument, ArgumentUse use, const rules::ByteSpan& span = {}) const;
     // Would opening any view of it find nothing to wait for, to copy, to note or to refuse (ADR 77)?
     bool opens_at_once() const noexcept;
     Error refuse_released(const char* what) const;

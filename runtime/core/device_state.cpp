@@ -2,6 +2,7 @@
 #include "device_state.hpp"
 
 #include "access_rules.hpp"
+#include "core_errors.hpp"
 #include "piece_release.hpp"
 #include "process.hpp"
 #include "stream_state.hpp"
@@ -117,8 +118,7 @@ Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
         return {};
     }
     if (status.code != Code::timed_out) return failure(status, "waiting for a destroyed stream's work");
-    return Error(wait.refuse ? Code::not_ready : Code::timed_out, "the work of a destroyed stream is still running",
-                 "allow a longer wait if its kernels are meant to take that long");
+    return make_error_as<errors::destroyed_stream_still_works>(wait.refuse ? Code::not_ready : Code::timed_out);
 }
 
 void DeviceState::end_host_functions(HostCalls& calls) {
@@ -189,9 +189,7 @@ Result<void> DeviceState::wait_for_others(const Deadline& deadline) {
     // A capture that another thread began meanwhile: as if it had been open before.
     if (status.ok() || (status.code == Code::capture_error && status.driver_code == 0)) return {};
     if (status.code != Code::timed_out) return failure(status, "waiting for a device");
-    return Error(wait.refuse ? Code::not_ready : Code::timed_out,
-                 "work that other code of the process gave to the device is still running",
-                 "allow a longer wait if it is meant to take that long");
+    return make_error_as<errors::other_code_still_works>(wait.refuse ? Code::not_ready : Code::timed_out);
 }
 
 bool DeviceState::all_work_ended() {

@@ -1,4 +1,5 @@
 // StreamState: what other code does on an external stream: captures that it begins, and work that no fence is behind.
+#include "core_errors.hpp"
 #include "device_state.hpp"
 #include "recording.hpp"
 #include "stream_state.hpp"
@@ -21,8 +22,7 @@ Result<std::uint64_t> StreamState::foreign_capture() {
     const platform::Status status = captures->info(handle, state, capture);
     if (!status.ok()) return device->failure(status, "asking whether an external stream is captured");
     if (state == platform::CaptureState::lost) {
-        return Error(Code::capture_error, "the external stream is in a capture that was lost",
-                     "end that capture where it was begun; the stream then works again");
+        return make_error<errors::external_capture_was_lost>();
     }
     return state == platform::CaptureState::open ? capture | not_ours : 0;
 }

@@ -1,7 +1,7 @@
 // Opening and closing a buffer for the CPU: whoever has it open, what must be waited for, what must be copied.
 #include "buffer_state.hpp"
 #include "access_rules.hpp"
-#include "composed.hpp"
+#include "core_errors.hpp"
 #include "device_state.hpp"
 #include "wait_pause.hpp"
 
@@ -15,30 +15,21 @@ namespace isthmus::inline v0::detail {
 namespace {
 
 Error already_open(const OpenUse& open, const OpenUse& wanted) {
-    const bool concurrent = open.use == ArgumentUse::concurrent || wanted.use == ArgumentUse::concurrent;
-    return {Code::in_use,
-            composed("{}{} already open on the host for {}, and {}{} to be opened for {}",
-                     rules::text(open.span, "the buffer"), (open.span.whole() ? " is" : " are"),
-                     rules::purpose(open.use), (wanted.span.whole() ? "it" : rules::text(wanted.span, "it")),
-                     (wanted.span.whole() ? " was" : " were"), rules::purpose(wanted.use)),
-            concurrent ? "let the other view go out of scope first; concurrent views go together with concurrent views "
-                         "only, because only they keep to atomics"
-                       : "let the other view go out of scope first; any number of read views may be open together"};
-}
-
-Error too_many_open() {
-    return {
-        Code::system_limit,
-        composed("the buffer is open on the host for reading {} times already, and views are not counted any further",
-                 rules::ViewWord::most_readers),
-        "let views go out of scope, or let readers share one"};
+    const std::string is_open = rules::text(open.span, "the buffer") + (open.span.whole() ? " is" : " are");
+    const std::string was_wanted = rules::text(wanted.span, "it") + (wanted.span.whole() ? " was" : " were");
+    const std::string_view purpose = rules::purpose(open.use);
+    const std::string_view wanted_purpose = rules::purpose(wanted.use);
+    if (open.use == ArgumentUse::concurrent || wanted.use == ArgumentUse::concurrent) {
+        return make_error<errors::view_beside_concurrent_view>(is_open, purpose, was_wanted, wanted_purpose);
+    }
+    return make_error<errors::view_beside_another_view>(is_open, purpose, was_wanted, wanted_purpose);
 }
 
 // From here on conflicting launches are refused, until the scope closes. Expects the buffer's lock.
 Result<ViewScope> mark_open(BufferState& buffer, const OpenUse& wanted) {
     if (buffer.views.released()) return buffer.refuse_released("opening a host view");
     if (const OpenUse open = buffer.views.open_against(wanted.use, wanted.span)) return already_open(open, wanted);
-    if (buffer.views.full()) return too_many_open();
+    if (buffer.views.full()) return make_error<errors::too_many_views_are_open>(rules::ViewWord::most_readers);
     buffer.views.open(wanted);
     return ViewScope(buffer, {wanted.use, wanted.span.begin, wanted.span.end});
 }
@@ -48,10 +39,8 @@ Result<void> refuse_unshared(const BufferState& buffer) {
     const AccessAnswer answer = rules::concurrent_view(buffer.device->capabilities, buffer.memory->kind,
                                                        buffer.memory->path, buffer.memory->io_memory);
     if (answer) return {};
-    return Error(Code::not_accessible,
-                 composed("the CPU may not use this {} memory of {} while the device does: {}",
-                          name(buffer.memory->kind), named(*buffer.device), answer.reason),
-                 std::string(answer.remedy));
+    return make_error<errors::concurrent_view_of_unshared_memory>(name(buffer.memory->kind), named(*buffer.device),
+                                                                  answer.reason, answer.remedy);
 }
 
 Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
@@ -79,8 +68,7 @@ Result<void> refuse_gone(const BufferState& buffer) {
                              buffer.memory->host_kind != MemoryKind::host_numa &&
                              buffer.memory->host_kind != MemoryKind::registered;
     if (!the_drivers || !buffer.device->is_lost() || !buffer.device->driver->context_died()) return {};
-    return Error(Code::device_lost, "the buffer's memory went with the device's context, which other code destroyed",
-                 "keep what must survive in host or registered memory, and open a new runtime");
+    return make_error<errors::memory_gone_with_context>();
 }
 
 // `running`: what the view has to wait for.
@@ -122,14 +110,10 @@ Result<ViewScope> open_with_care(BufferState& buffer, ArgumentUse asked, Wait wa
     const bool of_nothing = part.whole() ? buffer.memory->bytes == 0 : part.begin == part.end;
     if (buffer.memory->host == nullptr && !of_nothing) {
         const AccessAnswer answer = rules::host_access(buffer.device->capabilities, buffer.memory->kind);
-        return Error(Code::not_accessible,
-                     composed("the CPU may not view {} memory: {}", name(buffer.memory->kind), answer.reason),
-                     "allocate_shared gives memory that both sides may use");
+        return make_error<errors::host_view_of_device_memory>(name(buffer.memory->kind), answer.reason);
     }
     if (rules::writes(use) && buffer.memory->read_only) {
-        return Error(Code::not_accessible,
-                     "the CPU may not write memory that was adopted from a mapping for reading only",
-                     "open it with read_on_host(), or map the memory for writing");
+        return make_error<errors::host_write_view_of_read_only_memory>();
     }
     std::vector<BufferState::Use> running;
     Result<ViewScope> scope = begin_view(buffer, wanted, running);
@@ -150,8 +134,7 @@ Result<ViewScope> open_salvage(BufferState& buffer) {
     if (buffer.device->bars(rules::PublicCall::salvage)) return buffer.device->refusal(rules::PublicCall::salvage);
     if (Result<void> gone = refuse_gone(buffer); !gone) return std::move(gone).error();
     if (buffer.memory->host == nullptr && buffer.memory->bytes > 0) {
-        return Error(Code::device_lost, "the buffer's content was in device memory and is lost with the device",
-                     "keep what must survive a fault in memory that the host can read");
+        return make_error<errors::content_lost_with_device>();
     }
     const std::lock_guard lock(buffer.views);
     return mark_open(buffer, {ArgumentUse::read, {}});

@@ -1,7 +1,7 @@
 // Operation: departure, claims, staging, the call.
 #include "operation.hpp"
 
-#include "composed.hpp"
+#include "core_errors.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "launch_access.hpp"
@@ -27,16 +27,6 @@ std::size_t first_lost(const DeviceState& device, const Entry* entries, std::siz
     std::size_t at = 0;
     while (at < count && well(*entries[at].buffer)) ++at;
     return at;
-}
-Error refuse_lost(std::string who, const BufferState& buffer) {
-    return {Code::device_lost, composed("{} uses {}, and {}", std::move(who), described(buffer), owner_is_lost),
-            std::string(instead_of_lost)};
-}
-
-// The CPU device gives buffers to an operation for recording only: what runs, runs in host scopes.
-Error no_longer_captured() {
-    return {Code::capture_error, "the capture was ended by another thread while this was about to be recorded",
-            "one thread begins, fills and ends a capture"};
 }
 
 }  // namespace
@@ -83,7 +73,8 @@ std::string Operation::who(std::uint32_t argument) const {
 
 Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
     if (const std::size_t lost = first_lost(device_, entries(), count_); lost < count_) {
-        return refuse_lost(who(entries()[lost].argument), *entries()[lost].buffer);
+        return make_error<errors::operation_uses_memory_of_lost_device>(
+            who(entries()[lost].argument), described(*entries()[lost].buffer), owner_is_lost, instead_of_lost);
     }
     for (;;) {
         if (special_) {
@@ -159,7 +150,8 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (!capture) return std::move(capture).error();
         if (*capture != 0) return record_elsewhere(action, erased, *capture);
     }
-    if (device_.synchronous && count_ != 0) return no_longer_captured();
+    // The CPU device gives buffers to an operation for recording only: what runs, runs in host scopes.
+    if (device_.synchronous && count_ != 0) return make_error<errors::capture_ended_during_recording>();
     OrderedAttempt order;
     if (OrderChecker* checker = device_.books->order.get(); checker != nullptr) {
         if (Result<void> ordered = order.begin(*checker, order_attempt()); !ordered) return std::move(ordered).error();
@@ -207,18 +199,9 @@ Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint6
         if (Result<void> here = refuse_graph_memory(entry, capture); !here) return std::move(here).error();
         if (entry.buffer->memory->path != LaunchPath::attach && entry.buffer->memory->path != LaunchPath::stage)
             continue;
-        return Error(Code::capture_error,
-                     composed("{} is memory that the runtime hands over or copies around each launch, and it does not "
-                              "see the launches of a graph that other code captures",
-                              who(entry.argument)),
-                     "use pinned or device memory there, or capture with begin_capture()");
+        return make_error<errors::argument_handed_over_in_foreign_capture>(who(entry.argument));
     }
-    if (!makers_.empty()) {
-        return Error(
-            Code::capture_error,
-            "memory that another stream allocates would be used, and a capture cannot wait for work outside it",
-            "use it on the stream, or synchronize the other one, before the capture");
-    }
+    if (!makers_.empty()) return make_error<errors::unallocated_memory_in_foreign_capture>();
     const platform::Status status = action(erased);
     if (!status.ok()) return device_.failure(status, name_);
     return true;
@@ -226,15 +209,11 @@ Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint6
 
 Result<void> Operation::refuse_graph_memory(const Entry& entry, std::uint64_t recording) const {
     if (entry.buffer->memory->recorded_in == recording || entry.buffer->memory->recorded_in == 0) return {};
-    return Error(Code::not_accessible,
-                 composed("{} is memory of a graph, which exists while that graph runs and only for its work",
-                          who(entry.argument)),
-                 "copy what you need of it into a buffer within the capture");
+    return make_error<errors::graph_memory_outside_of_graph>(who(entry.argument));
 }
 
 Error Operation::refuse_released(const Entry& entry) const {
-    return {Code::invalid_handle, composed("{} is a part of a released buffer", who(entry.argument)),
-            "release a buffer when its parts are no longer used"};
+    return make_error<errors::argument_part_of_released_buffer>(who(entry.argument));
 }
 
 // On a captured stream nothing runs: no position, no fence, no claim. What a launch of the graph will have to claim is
@@ -251,11 +230,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
         }
         // The CPU device's launch of the graph opens it as a host view does, and so takes it over.
         if (entry.buffer->memory->path != LaunchPath::attach || device_.synchronous) continue;
-        return Error(Code::capture_error,
-                     composed("{} is managed memory, which belongs to one side at a time on this machine: a graph "
-                              "cannot hand it over",
-                              who(entry.argument)),
-                     "use pinned memory in graphs");
+        return make_error<errors::managed_argument_in_graph>(who(entry.argument));
     }
     OrderChecker* const checker = device_.books->order.get();
     std::optional<OrderChecker::Attempt> ordered;
@@ -317,9 +292,9 @@ Result<void> Operation::refuse_views(std::size_t entry) const {
     const ArgumentUse against = buffer->memory->path == LaunchPath::attach
                                     ? ArgumentUse::read_write
                                     : rules::claimed_use(asked, buffer->memory->path, part);
-    Result<void> open = buffer->refuse_open_views(against, rules::claimed_span(buffer->memory->path, part));
-    if (open) return open;
-    return Error(open.code(), who(argument) + std::string(open.error().message()), std::string(open.error().remedy()));
+    const rules::ByteSpan span = rules::claimed_span(buffer->memory->path, part);
+    if (!buffer->host_forbids(against, span)) return {};
+    return buffer->refuse_at_host(who(argument), against, span);
 }
 
 // Marks every buffer as used at the position that the operation will have, so that a host view that opens now waits
@@ -426,9 +401,7 @@ Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
 // had it before has only queued its return: landing later, that would take it away under our work.
 Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<OpenViews>& held) {
     if (buffer.sides.attached_to() != nullptr) {
-        return Error(Code::in_use,
-                     "managed memory on this machine belongs to one stream at a time, and another one still has it",
-                     "open and close a host view, or synchronize the other stream, before this use");
+        return make_error<errors::managed_memory_of_another_stream>();
     }
     if (buffer.sides.brought_elsewhere(stream_)) {
         Result<bool> waited = wait_for_upload(buffer);

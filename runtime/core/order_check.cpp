@@ -3,6 +3,7 @@
 
 #include "buffer_state.hpp"
 #include "composed.hpp"
+#include "core_errors.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "recording.hpp"
@@ -230,18 +231,10 @@ std::string OrderChecker::text(const OrderUse& use) const {
 
 Error OrderChecker::refusal(const OrderUse& earlier, const OrderUse& later, const OrderClock& besides) const {
     const std::uint64_t known = later.position == 0 ? 0 : book_.known(later.stream, earlier.stream, besides);
-    const std::string later_stream = composed("stream {}", later.stream);
-    const std::string earlier_stream = composed("stream {}", earlier.stream);
-    const std::string order =
-        known == 0
-            ? "; nothing orders the two"
-            : composed(
-                  "; the two are ordered only up to position {}: the event, or the wait, stands before the earlier use",
-                  known);
-    return {Code::not_ordered, composed("{} a buffer that {}{}", text(later), text(earlier), order),
-            composed("let {} wait for {} in between: later.wait_stream(earlier), or an event that the earlier stream "
-                     "records behind its use and the later one waits for",
-                     later_stream, earlier_stream)};
+    const std::string later_use = text(later);
+    const std::string earlier_use = text(earlier);
+    if (known == 0) return make_error<errors::uses_without_order>(later_use, earlier_use, later.stream, earlier.stream);
+    return make_error<errors::uses_ordered_too_early>(later_use, earlier_use, known, later.stream, earlier.stream);
 }
 
 bool OrderChecker::first_time(const OrderUse& earlier, const OrderUse& later) {

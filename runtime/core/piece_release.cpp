@@ -3,6 +3,7 @@
 
 #include "access_rules.hpp"
 #include "composed.hpp"
+#include "core_errors.hpp"
 #include "device_state.hpp"
 #include "memory_pool_state.hpp"
 #include "process.hpp"
@@ -179,11 +180,7 @@ Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, Cal
             device.config->say(Severity::warning, composed("released memory was gone already: {}", why.text()));
         } else {
             if (piece.adopted && piece.adopted->registered) {
-                return Error(why.code(),
-                             composed("{}; the driver still has the memory registered, and nothing has changed",
-                                      why.message()),
-                             "release it again, or let the buffer go: the runtime then tries again, and tells the "
-                             "memory's owner when the driver has let go")
+                return make_error_as<errors::adopted_memory_still_registered>(why.code(), why.message())
                     .from_call(why.call(), why.driver_code());
             }
             device.config->say(Severity::warning,

@@ -1,7 +1,7 @@
 // Recording: what follows what in a capture of several streams, and how it ends on all of them.
 #include "recording.hpp"
 
-#include "composed.hpp"
+#include "core_errors.hpp"
 #include "device_state.hpp"
 #include "stream_state.hpp"
 
@@ -15,24 +15,13 @@ namespace {
 // Of what would leave streams captured that nobody could let go of, or a graph that can be launched once only.
 constexpr int tries = 3;
 
-Error spoiled_error() {
-    return {Code::capture_error,
-            "a graph that was appended came into the capture, and the driver refused to let what follows wait for it",
-            "record again; the append had answered with the driver's error"};
-}
-
 Error unjoined_error(const std::vector<std::uint64_t>& streams) {
+    if (streams.size() == 1) return make_error<errors::capture_lacks_a_stream>(streams.front());
     std::string which;
     for (std::size_t at = 0; at < streams.size(); ++at) {
         which += (at == 0 ? "" : at + 1 == streams.size() ? " and " : ", ") + std::to_string(streams[at]);
     }
-    const bool one = streams.size() == 1;
-    return {Code::capture_error,
-            composed("{}{} joined the capture and did not come back: the stream that it began on does not wait for all "
-                     "of {} work",
-                     one ? "stream " : "streams ", which, (one ? "its" : "their")),
-            "before end(), record an event on each stream that joined and let the first stream wait for it "
-            "(wait_stream does both)"};
+    return make_error<errors::capture_lacks_streams>(which);
 }
 
 }  // namespace
@@ -147,7 +136,7 @@ Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranc
     if (out != platform::GraphHandle::none) (void)captures.destroy(out);
     out = platform::GraphHandle::none;
     if (status.ok() && !away.empty()) return unjoined_error(away);
-    if (status.ok() && spoiled) return spoiled_error();
+    if (status.ok() && spoiled) return make_error<errors::capture_with_unordered_append>();
     if (status.ok()) return device->failure(unfreed, "freeing the memory of a graph at its end");
     Error failed = device->failure(status, "ending a capture");
     if (away.empty() || device->is_lost()) return failed;
@@ -156,10 +145,7 @@ Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranc
 
 Result<void> Recording::end_given_up(std::vector<CaptureBranch>& left) {
     if (thread != std::this_thread::get_id()) {
-        return Error(Code::capture_error,
-                     "the stream is still captured: its Capture was destroyed by another thread than the one that "
-                     "began it, which alone can end it",
-                     "use this stream on that thread once more, or take another stream");
+        return make_error<errors::capture_dropped_by_another_thread>();
     }
     platform::GraphHandle graph = platform::GraphHandle::none;
     Result<void> ended = end(graph, left);
@@ -178,8 +164,7 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
         return device.refusal(rules::PublicCall::end_capture);
     }
     if (recording.thread != std::this_thread::get_id()) {
-        return Error(Code::capture_error, "a capture was ended by another thread than the one that began it",
-                     "end it, or let its scope close, on the thread that called begin_capture()");
+        return make_error<errors::capture_ended_by_another_thread>();
     }
     std::vector<CaptureBranch> left;
     std::vector<std::shared_ptr<DeviceState>> further;
@@ -274,8 +259,7 @@ Result<void> StreamState::refuse_captured(const char* what) {
         if (!elsewhere) return std::move(elsewhere).error();
         if (*elsewhere == 0) return {};
     }
-    return Error(Code::capture_error, composed("{} while the stream is captured", what),
-                 "end the capture first; launches, copies between buffers and fills are recorded");
+    return make_error<errors::call_on_captured_stream>(what);
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -4,14 +4,13 @@
 #include <isthmus/stream.hpp>
 
 #include "buffer_state.hpp"
-#include "composed.hpp"
+#include "core_errors.hpp"
 #include "recording.hpp"
 #include "timed_lock.hpp"
 #include "wait_pause.hpp"
 
 #include <algorithm>
 #include <chrono>
-#include <string>
 #include <thread>
 
 namespace isthmus::inline v0 {
@@ -95,8 +94,7 @@ void StreamState::leave_last_work() {
 
 Result<void> StreamState::open_handle() {
     if (external && handle == platform::StreamHandle::none) {
-        return Error(Code::invalid_handle, "an external stream was to be used of which no Stream is left",
-                     "keep a Stream of it for as long as it is used");
+        return make_error<errors::external_stream_has_no_wrapper>();
     }
     if (recording != nullptr) {
         if (Result<HeldCapture> held = capture(); !held) return std::move(held).error();
@@ -195,13 +193,10 @@ Result<std::unique_lock<std::mutex>> StreamState::lock_within(Wait& wait, const 
     std::unique_lock<std::mutex> lock =
         detail::lock_within(mutex, wait, device->config->wait_timeout, device->config->wait_policy);
     if (lock.owns_lock()) return lock;
+    const Code code = wait.refuse ? Code::not_ready : Code::timed_out;
     const char* const given = giving_.load(std::memory_order_relaxed);
-    return Error(
-        wait.refuse ? Code::not_ready : Code::timed_out,
-        composed("{} could not go on: another thread stands in the driver with {} for stream {}", what,
-                 (given != nullptr ? composed("'{}'", given) : std::string("a call")), id),
-        "a queue that is full behind a kernel that hangs lets nobody in, and only ending the process frees the "
-        "device; otherwise allow a longer wait, or give the stream less at once");
+    if (given == nullptr) return make_error_as<errors::stream_held_by_call>(code, what, id);
+    return make_error_as<errors::stream_held_by_named_call>(code, what, given, id);
 }
 
 bool StreamState::any_fence() {
@@ -346,20 +341,13 @@ Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t po
         return {};
     }
     if (status.code != Code::timed_out) return device->failure(status, "waiting for a stream");
-    const char* operation = nullptr;
+    const char* operation = "an operation";
     // Without the lock: whoever holds it may stand in the driver behind the very work that hangs.
     if (issued - position < names_.size()) {
-        operation = names_[position % names_.size()].load(std::memory_order_relaxed);
+        if (const char* const name = names_[position % names_.size()].load(std::memory_order_relaxed)) operation = name;
     }
-    const std::string who =
-        composed("{} (position {} of stream {})", operation != nullptr ? operation : "an operation", position, id);
-    if (wait.refuse) {
-        return Error(Code::not_ready, composed("{} is still running and waiting was ruled out", who),
-                     "ask again later, or allow a wait");
-    }
-    return Error(Code::timed_out, composed("{} has not finished within {} µs", who, timeout.count() / 1000),
-                 "give a longer timeout if the kernel is meant to take that long; otherwise it hangs, and only "
-                 "ending the process frees the device");
+    if (wait.refuse) return make_error<errors::stream_work_not_ready>(operation, position, id);
+    return make_error<errors::stream_work_timed_out>(operation, position, id, timeout.count() / 1000);
 }
 
 bool StreamState::forget(const BufferState* buffer, std::uint64_t last) noexcept {

@@ -1,6 +1,7 @@
 // UncapturedScope: counted up under the stream's lock, which a capture begins and joins with.
 #include "uncaptured_scope.hpp"
 
+#include "core_errors.hpp"
 #include "stream_state.hpp"
 
 #include <mutex>
@@ -25,10 +26,7 @@ UncapturedScope::~UncapturedScope() {
 
 Result<void> refuse_in_parts(const StreamState& stream) {
     if (stream.in_parts.load(std::memory_order_acquire) == 0) return {};
-    return Error(Code::in_use,
-                 "the stream cannot be captured now: a launch or a copy on it comes in several parts, and is under way "
-                 "on another thread",
-                 "let that call return first");
+    return make_error<errors::capture_between_parts_of_a_call>();
 }
 
 }  // namespace isthmus::inline v0::detail

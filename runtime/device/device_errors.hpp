@@ -36,6 +36,10 @@ inline constexpr auto pool_memory_not_free_in_time =
     error_entry("E007", Code::timed_out,
                 "pool memory that was released behind running work did not come free in time",
                 "allocate on the stream that uses it, or find out why the work hangs");
+inline constexpr auto call_would_end_capture =
+    error_entry("E008", Code::capture_error,
+                "{call} was refused: a capture is open on this thread, and the call would end it",
+                "allocate before the capture begins, or use Stream::allocate, whose pool memory a capture can hold");
 // clang-format on
 
 }  // namespace isthmus::inline v0::errors

@@ -83,9 +83,7 @@ std::string named(const DeviceSession& device) {
 }
 
 Error in_capture(std::string_view what) {
-    return Error(Code::capture_error,
-                 composed("{} was refused: a capture is open on this thread, and the call would end it", what),
-                 "allocate before the capture begins, or use Stream::allocate, whose pool memory a capture can hold");
+    return make_error<errors::call_would_end_capture>(what);
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -3,10 +3,10 @@
 
 #include "composed.hpp"
 #include "device_state.hpp"
+#include "core_errors.hpp"
 #include "graph_errors.hpp"
 #include "graph_state.hpp"
 #include "kernel_argument.hpp"
-#include "launch_errors.hpp"
 #include "launch_judge.hpp"
 #include "stream_state.hpp"
 

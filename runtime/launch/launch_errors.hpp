@@ -14,66 +14,53 @@ inline constexpr auto argument_buffer_is_empty =
     error_entry("L002", Code::invalid_handle,
                 "{argument} is an empty, moved-from or released buffer",
                 "pass the buffer that it was moved to");
-inline constexpr auto argument_part_of_released_buffer =
-    error_entry("L003", Code::invalid_handle,
-                "{argument} is a part of a released buffer",
-                "release a buffer when its parts are no longer used");
 // The code is the judgement's, as reason and remedy are.
 inline constexpr auto argument_refused =
-    error_entry("L004", Code::ok,
+    error_entry("L003", Code::ok,
                 "{argument} is {memory} and was given to {device}: {reason}",
                 "{remedy}");
 inline constexpr auto concurrent_argument_needs_copies =
-    error_entry("L005", Code::not_accessible,
+    error_entry("L004", Code::not_accessible,
                 "{argument} is to be used concurrently and would be copied around the kernel: the host and {device} "
                 "would each use a side of their own; it is copied because {reason}",
                 "pass a buffer of pinned memory, which both sides use in place");
 inline constexpr auto argument_of_one_device_only =
-    error_entry("L006", Code::wrong_device,
+    error_entry("L005", Code::wrong_device,
                 "{argument} is counted by the threads of one device and was given to {device}, which did not make it",
                 "make one for each device, and add up");
 // The code, reason and remedy are the rules'.
 inline constexpr auto atomics_refused =
-    error_entry("L007", Code::ok,
+    error_entry("L006", Code::ok,
                 "{what}: {reason}",
                 "{remedy}");
 // The code, reason and remedy are those of opening the buffer.
 inline constexpr auto argument_not_usable =
-    error_entry("L008", Code::ok,
+    error_entry("L007", Code::ok,
                 "{argument} cannot be used now: {reason}",
                 "{remedy}");
-inline constexpr auto argument_open_on_host =
-    error_entry("L009", Code::in_use,
-                "{argument}{reason}",
-                "{remedy}");
 inline constexpr auto argument_copied_in_capture =
-    error_entry("L010", Code::capture_error,
+    error_entry("L008", Code::capture_error,
                 "{argument} would have to be copied around the kernel, and a capture is open: a graph would copy from "
                 "and to the same host memory at every replay",
                 "copy it into a buffer of the device before the capture, or use memory that the device reaches");
 inline constexpr auto staged_upload_timed_out =
-    error_entry("L011", Code::timed_out,
+    error_entry("L009", Code::timed_out,
                 "the stream has not come to copying a staged launch's arguments yet",
                 "keep the host memory unchanged until the stream is synchronized, or allow a longer wait");
 inline constexpr auto launch_waits_or_copies_in_capture =
-    error_entry("L012", Code::capture_error,
+    error_entry("L010", Code::capture_error,
                 "a capture is open, and this launch would have to wait or to copy around the kernel",
                 "use LaunchMode::checked and memory that the device reaches");
 inline constexpr auto verify_in_capture =
-    error_entry("L013", Code::capture_error,
+    error_entry("L011", Code::capture_error,
                 "kernel '{kernel}' was launched in verify mode while a capture is open: a captured launch does not run, "
                 "so that there is nothing to wait for",
                 "capture it in another mode, and verify the launch outside the capture");
 // The code, reason and remedy are those of waiting for the kernel.
 inline constexpr auto verified_kernel_failed =
-    error_entry("L014", Code::ok,
+    error_entry("L012", Code::ok,
                 "kernel '{kernel}', verified after its launch: {reason}",
                 "{remedy}");
-inline constexpr auto managed_argument_in_graph =
-    error_entry("L015", Code::capture_error,
-                "{argument} is managed memory, which belongs to one side at a time on this machine: a graph cannot "
-                "hand it over",
-                "use pinned memory in graphs");
 // clang-format on
 
 }  // namespace isthmus::inline v0::errors

@@ -4,6 +4,7 @@
 #include "atomic_guard.hpp"
 #include "buffer_state.hpp"
 #include "composed.hpp"
+#include "core_errors.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
 #include "launch_errors.hpp"
@@ -175,11 +176,10 @@ int Explainer::calls_for_buffers() {
         BufferState& buffer = *used.buffer;
         if (buffer.memory->host == nullptr) continue;
         const std::lock_guard lock(buffer.views);
-        if (Result<void> open = buffer.refuse_open_views(claimed(buffer, used.use, used.span),
-                                                         rules::claimed_span(buffer.memory->path, used.span));
-            !open) {
-            refuse(make_error<errors::argument_open_on_host>(detail::argument_text(kernel_, used.argument),
-                                                             open.error().message(), open.error().remedy()));
+        const ArgumentUse use = claimed(buffer, used.use, used.span);
+        const rules::ByteSpan span = rules::claimed_span(buffer.memory->path, used.span);
+        if (buffer.host_forbids(use, span)) {
+            refuse(buffer.refuse_at_host(detail::argument_text(kernel_, used.argument), use, span));
         }
         if (std::find(prepared.begin(), prepared.end(), &buffer) != prepared.end()) continue;
         const bool reads = std::any_of(buffers_.begin(), buffers_.end(), [&](const Used& one) {

@@ -6,6 +6,7 @@
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "kernel_argument.hpp"
+#include "core_errors.hpp"
 #include "launch_errors.hpp"
 #include "stream_state.hpp"
 

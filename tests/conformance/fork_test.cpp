@@ -201,6 +201,25 @@ TEST(Forks, AStreamThatDidNotComeBackIsNamedAndNothingStaysCaptured) {
 }
 
 // keeps S14
+TEST(Forks, StreamsThatDidNotComeBackAreAllNamed) {
+    on_every_gpu([](Device& device, Stream stream, Stream beside) {
+        Stream away = device.create_stream().value();
+        Buffer<std::int32_t> one = shared(device), other = shared(device);
+        Capture capture = stream.begin_capture().value();
+        stream.launch(add_one, count, one).value();
+        for (Stream* const joined : {&beside, &away}) {
+            joined->wait_stream(stream).value();
+            joined->launch(add_one, count, joined == &beside ? one : other).value();
+        }
+        const Result<Graph> graph = capture.end();
+        ASSERT_TRUE(refused_as(graph, Code::capture_error));
+        const std::string message(graph.error().message());
+        const std::string both = "streams " + std::to_string(beside.id()) + " and " + std::to_string(away.id()) + " ";
+        EXPECT_TRUE(unless_fault(message.rfind(both, 0) == 0)) << message;
+    });
+}
+
+// keeps S14
 TEST(Forks, WorkBehindTheReturnHasToComeBackToo) {
     on_every_gpu([](Device& device, Stream stream, Stream beside) {
         Buffer<std::int32_t> data = shared(device);

@@ -98,6 +98,8 @@ struct FakeWorld {
     std::uint64_t free_bytes = 0, total_bytes = 0;     // what memory_info() answers; 0: it does not say
     bool hints = true;                                 // false: prefetch and advise answer Code::unsupported
     bool died = false;                                 // what context_died() answers
+    bool others_work = false;                          // what context_in_use() answers
+    bool synchronous = false;                          // of devices that are opened from then on
     std::pair<std::uint64_t, std::size_t> prefetched;  // the last
     std::function<void(std::uint64_t, platform::PointerFacts&)> foreign;  // what the driver says of an address
     bool has_pools = true, has_transfers = true, has_captures = true;
@@ -124,7 +126,11 @@ public:
     platform::Transfers* transfers() noexcept override { return world_.has_transfers ? this : nullptr; }
     platform::Captures* captures() noexcept override { return world_.has_captures ? this : nullptr; }
     bool context_died() noexcept override { return world_.died; }
-    bool synchronous() const noexcept override { return false; }
+    bool synchronous() const noexcept override { return world_.synchronous; }
+    platform::Status context_in_use(bool& out) override { return out = world_.others_work, platform::Status{}; }
+    platform::Status record_context(platform::EventHandle event) override {
+        return record_event(event, platform::StreamHandle::none);
+    }
     Error explain(const platform::Status& status, std::string_view what) const override {
         return Error(status.code, std::string(what) + " failed", "nothing").from_call(status.call, status.driver_code);
     }
