@@ -126,6 +126,8 @@ TEST(Adopt, MemoryForReadingOnlyIsReadAndNobodyWritesIt) {  // keeps G7
                 .value();
         EXPECT_TRUE(refused_as(buffer.write_on_host(), Code::not_accessible));
         EXPECT_TRUE(refused_as(device.stream().launch(add_one, count, buffer), Code::not_accessible));
+        const LaunchExplanation explained = device.stream().explain(add_one, count, buffer);
+        EXPECT_TRUE(unless_fault(explained.refusal && explained.refusal->code() == Code::not_accessible));
         EXPECT_TRUE(refused_as(device.stream().fill(buffer, 1), Code::not_accessible));
         Buffer<std::int32_t> out = device.allocate_shared<std::int32_t>(count).value();
         (void)device.stream().launch(scale_into, count, out, buffer, 1).value();
