@@ -103,6 +103,11 @@ TEST(Listener, DirectoriesThatOthersCouldUseAreRefused) {
         }
     }
     ASSERT_EQ(::chmod(directory.path().c_str(), 0700), 0);
+    const std::string beside = directory.path() + "/beside";
+    ASSERT_EQ(::symlink(directory.path().c_str(), beside.c_str()), 0);
+    refused(beside);
+    EXPECT_EQ(connect_channel(beside).code(), Code::not_permitted);
+    ASSERT_EQ(::unlink(beside.c_str()), 0);
     const std::string link = directory.path() + "/channel";
     ASSERT_EQ(::symlink(directory.path().c_str(), link.c_str()), 0);
     refused(link);
