@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""What docs/glossary.md calls a name of isthmus stands in the public headers: `Class::member` in one header with both.
+
+usage: glossary_test.py SOURCE_ROOT
+"""
+import pathlib
+import re
+import sys
+
+CUDA = re.compile(r'^(?:cuda|cu[A-Z]|CU|__)')
+
+
+def names_in(page):
+    """Of the tables: (line, name) in the columns about isthmus, between backticks."""
+    for number, line in enumerate(page.splitlines(), 1):
+        cells = line.split(' | ')
+        if line.startswith('|') and len(cells) > 1 and not line.startswith('| term'):
+            for text in re.findall(r'`([^`]+)`', cells[1]):
+                if re.fullmatch(r'\w+(?:::\w+)?', text) and not CUDA.match(text):
+                    yield number, text
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    headers = [set(re.findall(r'\w+', re.sub(r'//.*', '', path.read_text(encoding='utf-8'))))
+               for pattern in ('runtime/*/include/isthmus/*.h*', 'runtime/vocabulary/isthmus/*.hpp')
+               for path in root.glob(pattern)]
+    names = list(names_in((root / 'docs/glossary.md').read_text(encoding='utf-8')))
+    wrong = [f'docs/glossary.md:{line}: {name} is in no public header' for line, name in names
+             if not any(set(name.split('::')) <= words for words in headers)]
+    if len(names) < 100:
+        wrong.append(f'docs/glossary.md: only {len(names)} names were found')
+    print('\n'.join(wrong) or f'{len(names)} names')
+    return 1 if wrong else 0
+
+
+sys.exit(main())
