@@ -7,19 +7,19 @@
 
 namespace isthmus::inline v0 {
 
-// How a thread that waits spends its time (RuntimeOptions::wait_policy).
+// How a waiting thread spends its time (RuntimeOptions::wait_policy).
 enum class WaitPolicy : std::uint8_t {
-    adaptive,  // spins for the first 100 µs, then sleeps for a tenth of what it has waited, at most 500 µs
-    spin,      // never sleeps: the shortest answer, and a core for each waiting thread
-    sleep,     // never spins: answers come up to 20 µs later, up to 500 µs after long waits
+    adaptive,  // spins for 100 µs, then sleeps for a tenth of the time waited so far, at most 500 µs
+    spin,      // never sleeps: the lowest latency, at one core per waiting thread
+    sleep,     // never spins: returns up to 20 µs late, up to 500 µs late after long waits
 };
 
-// Default: wait, at most RuntimeOptions::wait_timeout. A wait that runs out answers Code::timed_out and leaves the
-// work running. Runtime::synchronize and Device::synchronize take that long at most; where a host view or a release has
-// to wait for several streams, each may.
+// Default: wait for at most RuntimeOptions::wait_timeout. An expired wait answers Code::timed_out and leaves the work
+// running. Runtime::synchronize and Device::synchronize take at most one timeout in all. A host view or a release
+// that waits for several streams may take one timeout for each.
 struct Wait {
-    std::optional<std::chrono::nanoseconds> timeout{};  // nothing: the runtime's default
-    bool refuse = false;                                // do not wait: Code::not_ready where one would have to
+    std::optional<std::chrono::nanoseconds> timeout{};  // empty: the runtime's default
+    bool refuse = false;                                // do not wait: answer Code::not_ready instead
 
     static Wait at_most(std::chrono::nanoseconds timeout) { return Wait{timeout, false}; }
     static Wait never() { return Wait{std::nullopt, true}; }

@@ -1,4 +1,4 @@
-// read_back: what a buffer holds, as a vector, whatever its memory. Convenience; it waits.
+// read_back: the content of a buffer as a vector, for every memory kind. A convenience; it waits.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -17,13 +17,14 @@ namespace detail {
 ISTHMUS_API Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait);
 }
 
-// Waits for what this runtime gave to any stream that writes the buffer, and for nothing else: no stream of the
-// driver's own that would hold up others takes part. Then views the buffer, or copies out of device memory, which
-// takes as long as it takes. For results at the end of a computation and for tests; programs that run on copy on
-// a stream (Stream::copy_to_host) or view shared memory (read_on_host).
-// Errors: capture_error (a capture is open on this thread: copy into another buffer within it, and read that back when
-// the graph has run; a copy there is fine), invalid_handle (an empty buffer), in_use (a host view writes it),
-// timed_out, not_ready (Wait::never(), and it would have to wait, or to copy), device_lost.
+// Waits for the work that this runtime gave to any stream and that writes the buffer, and for nothing else; the
+// driver's synchronising default stream is not used. Then reads through a host view, or copies from device memory;
+// `wait` does not bound the copy itself. For final results and for tests: programs that run on should copy on a stream
+// (Stream::copy_to_host) or open a view of shared memory (read_on_host).
+//
+// Errors: capture_error (a capture is open on this thread: within it, copy to another buffer, which is allowed, and
+// read that one back after the graph has run), invalid_handle (an empty buffer), in_use (a host view writes it),
+// timed_out, not_ready (Wait::never(), and the call would have to wait or to copy), device_lost.
 template <class T>
 Result<std::vector<T>> read_back(const TypedBuffer<T>& buffer, Wait wait = {}) {
     static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements to copy into: use std::uint8_t");

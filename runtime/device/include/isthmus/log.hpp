@@ -1,4 +1,4 @@
-// What the library would like to say. It never prints: without a callback it is silent.
+// Log callback. The library never prints: without a callback it is silent.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -10,8 +10,7 @@ namespace isthmus::inline v0 {
 
 enum class Severity : unsigned char { info, warning, error };
 
-// Called from whichever thread has something to say, possibly from several at once; must not throw and must not
-// call the runtime.
+// May be called from any thread, and from several at once. Must not throw and must not call the runtime.
 using LogCallback = std::function<void(Severity, std::string_view line)>;
 
 }  // namespace isthmus::inline v0

@@ -1,4 +1,4 @@
-// AtomicRef<Pair64>: two words of 8 bytes that are loaded and stored in one piece, on both sides.
+// AtomicRef<Pair64>: two 8-byte words that host and device load and store as one indivisible 16-byte access.
 #pragma once
 
 #include <isthmus/atomic_ref.hpp>
@@ -14,9 +14,9 @@ struct alignas(16) Pair64 {
     friend constexpr bool operator==(const Pair64&, const Pair64&) noexcept = default;
 };
 
-// Does this CPU promise that aligned loads and stores of 16 bytes are in one piece? x86 with AVX does (Intel's and
-// AMD's manuals), Arm with LSE2 (FEAT_LSE2). Buffer<Pair64>::atomics_on_host asks. GPUs do from compute capability 7.0
-// on.
+// Does this CPU guarantee that aligned 16-byte loads and stores are indivisible? x86 with AVX does (Intel's and AMD's
+// manuals), Arm with LSE2 (FEAT_LSE2) does. Buffer<Pair64>::atomics_on_host checks this. GPUs guarantee it from
+// compute capability 7.0 on.
 ISTHMUS_API bool host_has_pairs() noexcept;
 
 namespace detail {
@@ -38,7 +38,7 @@ __device__ __forceinline__ void store_pair(Pair64* to, Pair64 pair) noexcept {
                  : "memory");
 }
 #elif defined(__x86_64__)
-// One instruction each, which no compiler splits; x86 keeps the order of loads, and of stores.
+// One instruction each, which no compiler splits. x86 keeps loads in order, and stores in order.
 inline Pair64 load_pair(const Pair64* from) noexcept {
     using Register = long long __attribute__((vector_size(16)));
     Register both;
@@ -72,7 +72,7 @@ ISTHMUS_KERNEL_FUNCTION void pair_fence() noexcept {
 }
 }  // namespace detail
 
-// Loads and stores only: an update of 16 bytes is not lock-free on every CPU.
+// Loads and stores only: a 16-byte read-modify-write is not lock-free on every CPU.
 template <AtomicSet operations, AtomicScope scope>
 class AtomicRef<Pair64, operations, scope> {
     static_assert(operations == AtomicSet::load_store, "isthmus: pairs are loaded and stored, not updated");

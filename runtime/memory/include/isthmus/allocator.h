@@ -9,21 +9,21 @@
 extern "C" {
 #endif
 
-/* One piece of memory. `kind` is a number of isthmus::MemoryKind (1 host, 2 pinned, 3 registered, 5 device, …): what
- * the memory is decides what may touch it, so say what it really is, or 0 (unknown). `tag` is the allocator's own and
- * comes back unchanged. */
+/* One piece of memory. `kind` is a number of isthmus::MemoryKind (1 host, 2 pinned, 3 registered, 5 device, …). The
+ * kind decides which processors may access the memory: give the true kind, or 0 (unknown). `tag` belongs to the
+ * allocator and is returned unchanged. */
 typedef struct isthmus_memory_block {
-    void* host;      /* where the CPU finds it; NULL: it may not look */
-    uint64_t device; /* where the device finds it */
+    void* host;      /* address for the CPU; NULL: not accessible from the CPU */
+    uint64_t device; /* address for the device */
     size_t bytes;
     int kind;
     uint64_t tag;
 } isthmus_memory_block;
 
-/* Called from any thread, possibly from several at once; never for 0 bytes. Both answer 0, or a number of
- * isthmus::Code (6: out of memory); a failed allocate has handed out nothing, a failed release has taken nothing and
- * may be called again. `stream` is isthmus::Stream::id(),
- * 0 for none. `destroy` (may be NULL) is called once, after the last use. */
+/* Called from any thread, possibly from several at once; never for 0 bytes. allocate and release answer 0 or a number
+ * of isthmus::Code (6: out of memory). A failed allocate has allocated nothing; a failed release has released nothing
+ * and may be called again. `stream` is isthmus::Stream::id(), 0 for none. `destroy` (may be NULL) is called once, after
+ * the last use. */
 typedef struct isthmus_allocator_callbacks {
     void* context;
     int (*allocate)(void* context, size_t bytes, size_t alignment, uint64_t stream, isthmus_memory_block* out);

@@ -1,9 +1,9 @@
 // Adaptors: allocators around an allocator. Each adds one thing; they compose by nesting, in any order:
 //   TrackingAllocator tracked(LimitAllocator(device.allocator(MemoryKind::pinned), 64 << 20));
 //   device.allocate<float>(n, tracked);
-// Handles: copies share one state, so that what was given to a device can still be asked; so does one that was moved
-// from. Thread-safe. Nothing for
-// 0 bytes and for empty blocks reaches them (Allocator sees to that).
+// Adaptors are handles: copies share one state, and so does a moved-from handle, so that an adaptor which was passed to
+// a device can still be queried. Thread-safe. Requests for 0 bytes and empty blocks never reach them (Allocator filters
+// those).
 #pragma once
 
 #include <isthmus/allocator.hpp>
@@ -21,16 +21,16 @@
 namespace isthmus::inline v0 {
 
 struct AllocationCounters {
-    std::uint64_t current_bytes = 0;  // may wrap below 0 in a scope that releases what an outer one allocated
+    std::uint64_t current_bytes = 0;  // may wrap below 0 in a scope that releases memory of an outer scope
     std::uint64_t peak_bytes = 0;
     std::uint64_t total_bytes = 0;  // ever allocated
     std::uint64_t current_blocks = 0;
     std::uint64_t peak_blocks = 0;
     std::uint64_t total_blocks = 0;
-    std::uint64_t failures = 0;  // allocations that were answered with an error
+    std::uint64_t failures = 0;  // allocations that failed
 };
 
-// Counts what passes, as a whole and within nested scopes.
+// Counts allocations and releases, in total and within nested scopes.
 class ISTHMUS_API StatisticsAllocator {
 public:
     explicit StatisticsAllocator(Allocator upstream);
@@ -40,9 +40,10 @@ public:
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
     MemoryKind kind() const noexcept;     // of the upstream
-    AllocationCounters counters() const;  // since the innermost open scope began, or ever
+    AllocationCounters counters() const;  // since the innermost open scope began; without one, in total
 
-    // Counts from zero while it lives; what it counted then joins the scope around it. Scopes end in reverse order.
+    // Counts from zero for its lifetime; at its end the counts are added to the enclosing scope. Scopes end in
+    // reverse order.
     class [[nodiscard]] ISTHMUS_API Scope {
     public:
         explicit Scope(const StatisticsAllocator& statistics);
@@ -58,7 +59,8 @@ private:
     std::shared_ptr<StatisticsState> state_;
 };
 
-// Refuses what would bring the bytes in use above a limit: Code::out_of_memory, and the upstream is not asked.
+// Refuses an allocation that would bring the bytes in use above the limit: Code::out_of_memory, without a call to the
+// upstream.
 class ISTHMUS_API LimitAllocator {
 public:
     LimitAllocator(Allocator upstream, std::uint64_t limit_bytes);
@@ -79,14 +81,14 @@ private:
 // allocate_failure, release, release_failure. The first line names the columns.
 class ISTHMUS_API LoggingAllocator {
 public:
-    // Called with a line at a time, by one thread at a time; must not allocate through this allocator.
+    // Called with one line at a time, by one thread at a time; must not allocate through this allocator.
     using Sink = std::function<void(std::string_view line)>;
     LoggingAllocator(Allocator upstream, Sink sink);
     LoggingAllocator(const LoggingAllocator&) = default;
     LoggingAllocator& operator=(const LoggingAllocator&) = default;
     ~LoggingAllocator() = default;
-    // Creates or empties the file; system_error where that fails. Each line is written at once; one that the system
-    // does not take is lost.
+    // Creates or empties the file; system_error where that fails. Each line is written at once; a line whose write
+    // fails is lost.
     static Result<LoggingAllocator> to_file(Allocator upstream, const std::string& path);
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     Result<void> release(const MemoryBlock& block, Stream* after);
@@ -96,10 +98,10 @@ private:
     std::shared_ptr<struct LoggingState> state_;
 };
 
-// Asks the callback when the upstream is out of memory: true, it made room, and the upstream is asked again.
+// Calls the callback when the upstream is out of memory. true: memory was freed, and the upstream is tried again.
 class ISTHMUS_API FailureCallbackAllocator {
 public:
-    // Must end with false some day. May release memory, also through this allocator.
+    // Has to answer false eventually. May release memory, also through this allocator.
     using Callback = std::function<bool(std::size_t bytes, const Error& error)>;
     FailureCallbackAllocator(Allocator upstream, Callback callback);
     FailureCallbackAllocator(const FailureCallbackAllocator&) = default;
@@ -113,13 +115,14 @@ private:
     std::shared_ptr<struct FailureState> state_;
 };
 
-// Remembers every block that is out, and refuses to take back what is not: unknown_pointer, interior_pointer,
-// already_released; the upstream is not asked then.
+// Records every outstanding block and refuses to release any other: unknown_pointer, interior_pointer,
+// already_released; the upstream is not called then.
 class ISTHMUS_API TrackingAllocator {
 public:
     struct Outstanding {
         MemoryBlock block;
-        std::uint64_t number = 0;  // of the allocation, from 1: the same in every run of a deterministic program
+        std::uint64_t number =
+            0;  // from 1, in the order of allocation: the same in every run of a deterministic program
     };
     explicit TrackingAllocator(Allocator upstream);
     TrackingAllocator(const TrackingAllocator&) = default;
@@ -129,7 +132,7 @@ public:
     Result<void> release(const MemoryBlock& block, Stream* after);
     MemoryKind kind() const noexcept;              // of the upstream
     std::vector<Outstanding> outstanding() const;  // oldest first
-    std::string leak_report() const;               // a line each; empty: nothing is out
+    std::string leak_report() const;               // one line per block; empty: no block is outstanding
 
 private:
     std::shared_ptr<struct TrackingState> state_;

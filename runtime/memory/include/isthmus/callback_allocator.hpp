@@ -8,10 +8,10 @@
 
 namespace isthmus::inline v0 {
 
-// invalid_argument where `allocate` or `release` is null; `destroy` is not called then. An answer of the callbacks that
-// is not 0 becomes an Error with that Code (driver_error where there is no such code). What `allocate` hands out is
-// checked: memory without an address, smaller than asked for or misaligned is given back at once and refused
-// (invalid_argument), because a kernel would write past it.
+// Errors: invalid_argument where `allocate` or `release` is null; `destroy` is not called then. A result of a
+// callback other than 0 becomes an Error with that Code (driver_error where there is no such code). What `allocate`
+// returns is checked: a block without an address, smaller than requested or misaligned is released at once and
+// refused (invalid_argument), because a kernel would write past its end.
 ISTHMUS_API Result<Allocator> allocator_from(const isthmus_allocator_callbacks& callbacks);
 
 }  // namespace isthmus::inline v0

@@ -1,4 +1,4 @@
-// ScopedAllocator: what a thread allocates with on one device, for as long as a scope lasts.
+// ScopedAllocator: the allocator of one thread for one device, for the duration of a scope.
 #pragma once
 
 #include <isthmus/allocator.hpp>
@@ -8,9 +8,9 @@ namespace isthmus::inline v0 {
 
 class Device;
 
-// While it lives, Device::allocate<T>(count) of this device on this thread uses the allocator; other threads and other
-// devices are as they were, and so is this one afterwards, however the scope is left (K5). Scopes nest and end in
-// reverse order, on the thread that began them. Buffers outlive it. It may outlive the device.
+// For its lifetime, Device::allocate<T>(count) of this device on this thread uses the allocator. Other threads and
+// devices are unaffected, and the previous allocator returns on every exit path (K5). Scopes nest and end in reverse
+// order, on the thread that began them. Buffers may outlive the scope. The scope may outlive the device.
 class [[nodiscard]] ISTHMUS_API ScopedAllocator {
 public:
     ScopedAllocator(const Device& device, Allocator allocator);

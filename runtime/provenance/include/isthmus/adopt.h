@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* `release` (may be NULL) is called once, when nothing uses the memory any more, with `context` and what was adopted;
- * from whichever thread lets go last. It calls nothing of this library. */
+/* `release` (may be NULL) is called once, with `context` and the adopted range, when nothing uses the memory any more.
+ * It runs on the thread that drops the last use. It must not call this library. */
 typedef struct isthmus_adopt_callbacks {
     void* context;
     void (*release)(void* context, void* pointer, size_t bytes);

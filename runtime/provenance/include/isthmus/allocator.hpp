@@ -20,28 +20,28 @@ class Stream;
 struct AllocationRequest {
     std::size_t bytes = 0;
     std::size_t alignment = 256;  // a power of two
-    // Stream-ordered allocators (pools): the memory may be used on this stream at once, and elsewhere once that has
-    // been ordered. nullptr: usable everywhere when the call returns. Others ignore it.
+    // Stream-ordered allocators (pools): the memory is usable on this stream at once, and on other streams once they
+    // are ordered behind it. nullptr: usable everywhere when the call returns. Other allocators ignore it.
     Stream* stream = nullptr;
 };
 
-// One piece of memory as its allocator handed it out. A value that names the memory: giving it back needs the whole
-// of it, because an address alone may name somebody else's memory by then. A default-made MemoryBlock names nothing.
+// One piece of memory as its allocator returned it. A value that identifies the memory. Releasing it needs the whole
+// value, because an address alone may belong to other memory by then. A default-constructed MemoryBlock is empty.
 struct MemoryBlock {
-    std::uint64_t id = 0;      // identity, never reused in a process; 0: memory that no runtime knows yet
-    void* host = nullptr;      // where the CPU finds it; nullptr: the CPU may not look
-    std::uint64_t device = 0;  // where the device finds it
-    std::size_t bytes = 0;     // as asked for
+    std::uint64_t id = 0;      // identity, never reused in a process; 0: memory that no runtime has recorded yet
+    void* host = nullptr;      // address for the CPU; nullptr: not accessible from the CPU
+    std::uint64_t device = 0;  // address for the device
+    std::size_t bytes = 0;     // as requested
     MemoryKind kind = MemoryKind::unknown;
     explicit operator bool() const noexcept { return host != nullptr || device != 0; }
 };
 
-// What allocates: the memory kinds of a device, pools, the adaptors, and users' own (K17).
-//   allocate()  is never called for 0 bytes. An Error is handed on as it is.
-//   release()   gives back what this allocator handed out. `after`: stream-ordered allocators free behind the work of
+// Concept of an allocator: the memory kinds of a device, pools, adaptors, and user-defined allocators (K17).
+//   allocate()  is never called for 0 bytes. The caller gets an Error unchanged.
+//   release()   takes a block of this allocator. `after`: stream-ordered allocators free the block behind the work of
 //               that stream; nullptr: the caller has waited for every use. Blocks of the kinds pool and managed_pool
 //               come with a stream while work still uses them; blocks of other kinds never do. An Error says that the
-//               block was not taken and may be released again: Buffer::release() hands it on and keeps the block.
+//               block was not taken and may be released again: Buffer::release() returns it and keeps the block.
 // Both may be called from several threads at once.
 template <class A>
 concept MemoryAllocator = requires(A& allocator, const AllocationRequest& request, const MemoryBlock& block,
@@ -50,8 +50,8 @@ concept MemoryAllocator = requires(A& allocator, const AllocationRequest& reques
     { allocator.release(block, after) } -> std::same_as<Result<void>>;
 };
 
-// A handle to an allocator of any type; copies name the same one. Holds what it was made from. Thread-safe.
-// An empty handle answers Code::invalid_handle.
+// A handle to an allocator of any type. Copies refer to the same allocator, which the handle owns. Thread-safe. An
+// empty handle answers Code::invalid_handle.
 class ISTHMUS_API Allocator {
 public:
     Allocator() = default;
@@ -60,12 +60,13 @@ public:
         Allocator(A allocator)  // NOLINT(google-explicit-constructor): any allocator is an Allocator
         : source_(std::make_shared<Model<A>>(std::move(allocator))) {}
 
-    // 0 bytes: an empty MemoryBlock, and nobody is asked. Errors: the allocator's own; invalid_argument (alignment).
+    // 0 bytes: an empty MemoryBlock, without a call to the allocator. Errors: the allocator's own; invalid_argument
+    // (alignment).
     Result<MemoryBlock> allocate(const AllocationRequest& request) const;
-    // Nothing for an empty MemoryBlock (K8).
+    // An empty MemoryBlock is a no-op (K8).
     Result<void> release(const MemoryBlock& block, Stream* after = nullptr) const;
-    // Of the blocks, where the allocator has a member kind() that says so; else MemoryKind::unknown. What an empty
-    // buffer keeps (K3).
+    // Kind of the blocks, where the allocator has a member kind(); otherwise MemoryKind::unknown. An empty buffer
+    // reports this kind (K3).
     MemoryKind kind() const noexcept { return source_ ? source_->kind() : MemoryKind::unknown; }
     explicit operator bool() const noexcept { return source_ != nullptr; }
     friend bool operator==(const Allocator&, const Allocator&) = default;  // the same allocator, not an equal one

@@ -1,4 +1,4 @@
-// How a copy or a fill lies in its buffers: layouts and boxes in elements; rows and slices may have gaps.
+// Layouts, boxes and paths of copies and fills. Units are elements; rows and slices may have gaps between them.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@ namespace detail {
 struct BufferState;
 }
 
-// Where a box lies on one side, in elements. A pitch of 0: rows, or slices, follow each other without a gap.
+// Position of a box in one buffer, in elements. A pitch of 0: rows (or slices) are contiguous.
 struct CopyLayout {
     std::size_t offset = 0;       // of the first element
-    std::size_t row_pitch = 0;    // from one row to the next; at least the width
-    std::size_t slice_pitch = 0;  // from one slice to the next; slices may not overlap themselves
+    std::size_t row_pitch = 0;    // from one row to the next, at least the width
+    std::size_t slice_pitch = 0;  // from one slice to the next; slices may not overlap
 };
-// What is copied or filled, in elements. No width, height or depth: nothing.
+// Size of what is copied or filled, in elements. A width, height or depth of 0: nothing.
 struct CopyBox {
     std::size_t width = 0;
     std::size_t height = 1;
     std::size_t depth = 1;
 };
 
-// How a copy goes. Values are stable.
+// How a copy is carried out. Values are stable.
 enum class CopyPath : std::uint8_t {
-    on_host = 0,          // the calling thread copies, after waiting for what uses the buffers
-    driver = 1,           // ordered on the stream; the host goes on
-    between_devices = 2,  // ordered on the stream; the driver stages what the devices do not see of each other
-    bounce_up = 3,        // pageable memory through pinned pieces: the source has been read when the call returns
-    bounce_down = 4,      // … the destination has been written when the call returns
+    on_host = 0,          // the calling thread copies, after waiting for the device work that uses the buffers
+    driver = 1,           // ordered on the stream; the host does not wait
+    between_devices = 2,  // ordered on the stream; the driver stages what the devices cannot reach
+    bounce_up = 3,        // pageable source, through pinned pieces: it has been read when the call returns
+    bounce_down = 4,      // pageable destination, through pinned pieces: it has been written when the call returns
     refuse = 5,
 };
 
@@ -42,7 +42,7 @@ struct CopyExplanation {
 
 namespace detail {
 
-// A buffer, or memory of the caller's.
+// One side of a copy: a buffer, or the caller's own memory (span).
 struct CopyEnd {
     const std::shared_ptr<BufferState>* buffer = nullptr;
     std::uintptr_t span = 0;
@@ -62,7 +62,7 @@ struct FillRequest {
     CopyLayout layout;
     CopyBox box;
     std::size_t element_bytes = 1;
-    const void* value = nullptr;  // element_bytes of it
+    const void* value = nullptr;  // points to element_bytes bytes
 };
 
 }  // namespace detail

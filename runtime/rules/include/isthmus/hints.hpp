@@ -1,4 +1,4 @@
-// Hints about where memory should be, and what became of them: never an error where nobody listens.
+// Hints about where memory should be, and their outcomes. An unsupported hint is never an error.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -8,34 +8,34 @@
 
 namespace isthmus::inline v0 {
 
-// Where a prefetch brings memory: to the stream's device, or to the host.
+// Target of a prefetch: the stream's device, or the host.
 struct HintPlace {
     bool host = false;
-    int node = -1;  // with host: this NUMA node; −1: whichever
+    int node = -1;  // with host: this NUMA node; −1: any node
     static constexpr HintPlace on_device() noexcept { return {}; }
     static constexpr HintPlace on_host(int numa_node = -1) noexcept { return {true, numa_node}; }
 };
 
 enum class Advice : std::uint8_t {
-    read_mostly,  // copies for readers may be kept
+    read_mostly,  // the driver may keep copies for readers
     not_read_mostly,
     prefer_device,  // keep it in the device's memory
     prefer_host,
     no_preference,
-    accessed_by_device,  // keep it mapped there, wherever it lies
+    accessed_by_device,  // keep it mapped on the device, wherever it resides
     not_accessed_by_device,
 };
 
 enum class HintOutcome : std::uint8_t {
-    done,         // the driver was told, or the runtime did what the hint is for
-    not_needed,   // on this machine, or for this kind of memory, nothing would move
-    unsupported,  // nobody listens
+    done,         // the driver took the hint, or the runtime did what the hint asks for
+    not_needed,   // nothing would move on this machine, or for this kind of memory
+    unsupported,  // the device, the driver or the kind of memory takes no such hint
 };
 struct HintReport {
     HintOutcome outcome = HintOutcome::unsupported;
     std::string_view reason;  // static storage
 };
-// Of a runtime since it was opened.
+// Counts of one runtime, since it was opened.
 struct HintCounts {
     std::uint64_t done = 0;
     std::uint64_t not_needed = 0;

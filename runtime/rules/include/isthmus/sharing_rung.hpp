@@ -1,4 +1,4 @@
-// SharingRung: how the same memory comes to two processes.
+// SharingRung: the method by which two processes share memory.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -8,21 +8,21 @@
 
 namespace isthmus::inline v0 {
 
-// From the one that asks least of a machine to the one that asks most of those who use it.
+// Ordered: from the method that needs least of the machine to the one that asks most of its users.
 enum class SharingRung : std::uint8_t {
     none,         // refused
-    host_memory,  // a sealed file of shared memory, which each side registers with its device
-    posix_fd,     // device memory as a file descriptor: one machine
-    fabric,       // device memory by a fabric handle: across machines of one fabric
+    host_memory,  // a sealed shared-memory file; each side registers it with its device
+    posix_fd,     // device memory as a file descriptor, within one machine
+    fabric,       // device memory as a fabric handle, across the machines of one fabric
     legacy_ipc,   // cuIpcMemHandle: the exporter has to outlive every importer
 };
 inline constexpr int sharing_rung_count = 5;
 ISTHMUS_API std::string_view name(SharingRung rung) noexcept;
 
-// Who touches what is shared, on any end.
+// Which processors access the shared memory, in any process.
 enum class SeenBy : std::uint8_t {
-    cpus_and_gpus,  // a CPU writes or reads it, a GPU may
-    gpus_only,      // no CPU ever touches it
+    cpus_and_gpus,  // a CPU reads or writes it; GPUs may
+    gpus_only,      // no CPU ever accesses it
 };
 ISTHMUS_API std::string_view name(SeenBy seen) noexcept;
 

@@ -1,4 +1,4 @@
-// What is current: the device and the streams that a thread's calls use where they name none.
+// The current device and streams: what a thread's calls use where they name none.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -15,14 +15,15 @@ namespace detail {
 struct CurrentScope;
 }
 
-// What is current belongs to a thread (S4): Runtime::current_device(), Device::current_stream() and all that goes there
-// unless a stream is named (Device::launch, copy, fill and record; isthmus::copy). A stream that is named wins over
-// whatever device is current (S8). A thread begins with the runtime's default device and each device's first stream.
+// The current device and stream are per thread (S4). They apply to Runtime::current_device(),
+// Device::current_stream() and to calls without a stream (Device::launch, copy, fill and record; isthmus::copy). An
+// explicit stream takes precedence over the current device (S8). A thread starts with the runtime's default device
+// and each device's first stream.
 //
-// Scopes nest; the innermost counts. Each ends with its object, however that goes, in whatever order, and may outlive
-// the Runtime. They count for the thread that began them, also where another one ends them.
+// Scopes nest; the innermost applies. A scope ends with its object, on every exit path and in any order, and may
+// outlive the Runtime. It applies to the thread that began it, even where another thread ends it.
 
-// While it lives, the device is the current one of its runtime. Waits for nothing and calls no driver.
+// Makes the device the current one of its runtime for its lifetime. Does not wait and makes no driver call.
 class [[nodiscard]] ISTHMUS_API ScopedDevice {
 public:
     explicit ScopedDevice(const Device& device);
@@ -34,13 +35,13 @@ private:
     std::shared_ptr<detail::CurrentScope> scope_;
 };
 
-// While it lives, the stream is its device's current one, and that device the current one. Keeps the stream. Movable;
-// one that was moved from ends nothing.
+// Makes the stream the current one of its device, and that device the current one, for its lifetime. Holds the
+// stream. Movable; a moved-from scope ends nothing.
 class [[nodiscard]] ISTHMUS_API ScopedStream {
 public:
-    // What is given to `stream` from now on comes behind what was given to the stream that was current on its device
-    // until now (S6); the host waits for nothing. Leaving a scope orders nothing: wait_stream() does, where the outer
-    // stream is to come behind the inner one. Errors as Stream::wait_stream; nothing has changed then.
+    // Work given to `stream` from now on is ordered behind the work given so far to the device's previously current
+    // stream (S6); the host does not wait. Leaving a scope orders nothing: call wait_stream() where the outer stream
+    // has to follow the inner one. Errors as Stream::wait_stream; then nothing has changed.
     static Result<ScopedStream> enter(const Stream& stream);
     ScopedStream(ScopedStream&&) noexcept;
     ScopedStream& operator=(ScopedStream&&) noexcept;

@@ -1,4 +1,4 @@
-// A mapping of the runtime's own as a buffer: memory of several processes.
+// A mapping that the runtime made itself, as a buffer: memory shared by several processes.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -15,12 +15,13 @@ struct BufferState;
 struct DeviceState;
 
 struct OwnMapping {
-    std::shared_ptr<void> keeper;  // unmaps it with its end
+    std::shared_ptr<void> keeper;  // unmaps when destroyed
     bool writable = true;
 };
-// A part of a mapping of the runtime's own, of which other processes may have others, as Device::adopt() does with
-// foreign memory. The keeper is held up to the memory's last use; until the process ends where the driver does not take
-// it back: its addresses must not become another mapping's then. Behind the last use `ended` is called, if it is one.
+// Makes a buffer of a part of such a mapping, as Device::adopt() does with foreign memory; other processes may hold
+// other parts. The keeper is held until the last use of the memory. Where the driver fails to unregister the memory,
+// the keeper is held until the process ends: its addresses must not be reused by another mapping. `ended`, unless
+// empty, is called after the last use.
 ISTHMUS_API Result<std::shared_ptr<BufferState>> adopt_mapping(const std::shared_ptr<DeviceState>& device,
                                                                void* pointer, std::size_t bytes, const SharedUse& use,
                                                                const OwnMapping& mapping,
