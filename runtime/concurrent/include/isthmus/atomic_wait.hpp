@@ -1,4 +1,4 @@
-// wait_while: the CPU waits for a word that the GPU, or another thread, changes.
+// wait_while: the CPU waits for a word that the GPU or another thread changes.
 #pragma once
 
 #include <isthmus/atomic_ref.hpp>
@@ -14,17 +14,17 @@ namespace detail {
 ISTHMUS_API Result<void> wait_until_changed(bool (*changed)(const void* state), const void* state, Wait wait);
 }
 
-// Waits until the word holds something else than `old` and gives that, acquired. Looks again and again, with longer and
-// longer pauses (WaitPolicy::adaptive): no store of a GPU wakes a sleeping thread, so that nothing has to be notified.
-// Calls no driver; whoever is waited for must not need one that this thread makes. Any thread.
-// Errors: timed_out (after 60 s where the wait names no time), not_ready (asked not to wait).
+// Waits until the word holds a value other than `old`; answers that value, loaded with acquire. Polls with growing
+// pauses (WaitPolicy::adaptive): no store of a GPU wakes a sleeping thread, so no notification is needed. Makes no
+// driver call; the side that changes the word must not need a driver call from this thread. Callable from any thread.
+// Errors: timed_out (after 60 s where `wait` has no timeout), not_ready (Wait::never()).
 template <class T, AtomicSet operations, AtomicScope scope>
 Result<std::remove_const_t<T>> wait_while(const AtomicRef<T, operations, scope>& word,
                                           std::type_identity_t<std::remove_const_t<T>> old, Wait wait = {}) {
     struct Watched {
         const AtomicRef<T, operations, scope>& word;
         std::remove_const_t<T> old;
-        mutable std::remove_const_t<T> seen;  // a second look might find `old` again
+        mutable std::remove_const_t<T> seen;  // a second load might find `old` again
     };
     const Watched watched{word, old, old};
     const auto changed = [](const void* erased) {

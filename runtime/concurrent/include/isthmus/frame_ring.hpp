@@ -1,4 +1,4 @@
-// FrameRing: buffers that go round between one producer and one consumer, as a camera's frames do.
+// FrameRing: buffers that circulate between one producer and one consumer, as a camera's frames do.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -17,11 +17,11 @@
 
 namespace isthmus::inline v0 {
 
-// What begin_frame() does while no buffer is free.
+// Behaviour of begin_frame() while no buffer is free.
 enum class WhenFull : std::uint8_t {
-    wait,         // for the consumer, as long as its Wait allows
-    drop_oldest,  // takes the frame that waits longest for the consumer; where the consumer holds them all, waits
-    drop_newest,  // answers Code::not_ready at once: the frame to come is dropped
+    wait,         // waits for the consumer, as long as the Wait of the call allows
+    drop_oldest,  // takes back the oldest frame not yet consumed; waits where the consumer holds all frames
+    drop_newest,  // answers Code::not_ready at once: the new frame is dropped
 };
 
 struct RingOptions {
@@ -32,31 +32,31 @@ struct RingOptions {
 
 struct RingCounts {
     std::uint64_t produced = 0;  // published
-    std::uint64_t dropped = 0;   // published and taken back, or after close(), or never begun (drop_newest)
-    std::uint64_t consumed = 0;  // given back by the consumer
+    std::uint64_t dropped = 0;   // taken back, published after close(), or never begun (drop_newest)
+    std::uint64_t consumed = 0;  // returned by the consumer
 };
 
 namespace detail {
 
-// Numbers of buffers going round. Slots pass through two rings of numbers without a lock; a lock is taken only to sleep
-// and to wake. Allocates nothing after its construction.
+// Circulates slot numbers. They pass through two lock-free rings; a lock is taken only to sleep and to wake. Allocates
+// nothing after construction.
 class ISTHMUS_API RingCore {
 public:
     struct Taken {
         std::size_t slot;
-        std::uint64_t frame;  // numbered from 0 as they are published, dropped ones included
+        std::uint64_t frame;  // numbered from 0 in order of publication, dropped frames included
     };
     RingCore(std::size_t slots, WhenFull when_full, std::chrono::nanoseconds wait_timeout);
     RingCore(const RingCore&) = delete;
     RingCore& operator=(const RingCore&) = delete;
     ~RingCore();
-    Result<Taken> begin(Wait wait);               // the producer's
-    void publish(const Taken& taken) noexcept;    // …
-    void abandon(std::size_t slot) noexcept;      // …
-    std::uint64_t next_frame() const noexcept;    // …: the number that the next publish() gives
-    Result<Taken> take(Wait wait);                // the consumer's
-    void give_back(const Taken& taken) noexcept;  // …
-    void close() noexcept;                        // any thread's
+    Result<Taken> begin(Wait wait);               // producer only
+    void publish(const Taken& taken) noexcept;    // producer only
+    void abandon(std::size_t slot) noexcept;      // producer only
+    std::uint64_t next_frame() const noexcept;    // producer only: the number that the next publish() assigns
+    Result<Taken> take(Wait wait);                // consumer only
+    void give_back(const Taken& taken) noexcept;  // consumer only
+    void close() noexcept;                        // any thread
     bool ended() const noexcept;
     RingCounts counts() const noexcept;
 
@@ -76,7 +76,7 @@ struct RingState {
 ISTHMUS_API std::chrono::nanoseconds wait_timeout_of(const Device& device) noexcept;
 ISTHMUS_API Result<void> check_ring(const std::size_t* bytes, std::size_t count) noexcept;
 
-// A slot as a scope. Movable; gone from, it is empty.
+// A slot as a scope. Movable; empty after a move.
 template <class T>
 class RingSlot {
 public:
@@ -94,8 +94,8 @@ protected:
 
 }  // namespace detail
 
-// The producer's: to be filled by the host (write_on_host()), or by device work. Destroyed unpublished, the buffer goes
-// back to the ring.
+// The producer's frame, filled by the host (write_on_host()) or by device work. If it is destroyed unpublished, the
+// buffer returns to the ring.
 template <class T>
 class [[nodiscard]] FrameToFill : public detail::RingSlot<T> {
 public:
@@ -110,12 +110,12 @@ public:
         return *this;
     }
     ~FrameToFill() { abandon(); }
-    // The number that the frame gets if it is published next. It grows whenever another frame is published or dropped
-    // meanwhile, so that the frames that are held at the same time all answer the same. 0 where the frame is empty.
-    // For the producer's thread.
+    // The number that the frame gets if it is published next. Grows when another frame is published or dropped in the
+    // meantime, so all frames held at the same time answer the same number. 0 for an empty frame. Producer's thread
+    // only.
     std::uint64_t number() const noexcept { return this->ring_ ? this->ring_->core.next_frame() : 0; }
-    // Hands the frame to the consumer. Host views of it are closed; device work that fills it may still run: what the
-    // consumer does with the buffer is ordered behind it as with any buffer (on another stream with Stream::wait).
+    // Passes the frame to the consumer. Close its host views first. Device work that fills it may still run: the
+    // consumer's uses of the buffer are ordered behind it as with any buffer (on another stream with Stream::wait).
     void publish() noexcept {
         if (auto ring = std::move(this->ring_)) ring->core.publish(this->taken_);
     }
@@ -126,8 +126,8 @@ private:
     }
 };
 
-// The consumer's, who may hold several. Destroyed, the buffer goes back to the producer, whose write view waits for
-// device work that still reads it.
+// The consumer's frame; the consumer may hold several. When it is destroyed, the buffer returns to the producer, whose
+// write view waits for device work that still reads the buffer.
 template <class T>
 class [[nodiscard]] ReadyFrame : public detail::RingSlot<T> {
 public:
@@ -142,22 +142,22 @@ public:
         return *this;
     }
     ~ReadyFrame() { give_back(); }
-    // As it was published; what is missing between two was dropped.
+    // As published; numbers missing between two frames were dropped.
     std::uint64_t number() const noexcept { return this->taken_.frame; }
     void give_back() noexcept {
         if (auto ring = std::move(this->ring_)) ring->core.give_back(this->taken_);
     }
 };
 
-// One thread produces and one consumes at a time; both may be the same one. Frames come out in the order in which they
-// were published. begin_frame(), publish(), next_frame() and giving back allocate nothing and call no driver.
+// One thread produces and one consumes at a time; both may be the same thread. Frames come out in the order of
+// publication. begin_frame(), publish(), next_frame() and give_back() allocate nothing and make no driver call.
 template <class T>
 class FrameRing {
 public:
     // Buffers of `elements` elements each. Errors: invalid_argument (fewer than 2 frames, no elements), and those of
     // Device::allocate_shared.
     static Result<FrameRing> create(Device& device, std::size_t elements, RingOptions options = {}) {
-        // Before anything is allocated; of() looks at all of them.
+        // Checked before anything is allocated; of() checks all buffers.
         const std::size_t two[2] = {elements, elements};
         if (Result<void> fine = detail::check_ring(two, options.frames < 2 ? options.frames : 2); !fine) {
             return std::move(fine).error();
@@ -170,7 +170,7 @@ public:
         }
         return of(device, std::move(buffers), options.when_full);
     }
-    // … of these buffers: a camera's own, adopted, say. All of one size.
+    // The same with given buffers, for example adopted camera buffers. All have the same size.
     static Result<FrameRing> of(const Device& device, std::vector<Buffer<T>> buffers, WhenFull when_full) {
         std::vector<std::size_t> bytes;
         for (const Buffer<T>& buffer : buffers) bytes.push_back(buffer.size_bytes());
@@ -192,13 +192,13 @@ public:
         if (!taken) return std::move(taken).error();
         return ReadyFrame<T>(state_, *taken);
     }
-    // No frame comes any more; wakes both sides. Frames that were published can still be taken; one that is published
-    // afterwards is dropped.
+    // No more frames come; wakes both sides. Frames published before can still be taken; a frame published afterwards
+    // is dropped.
     void close() noexcept { state_->core.close(); }
-    bool ended() const noexcept { return state_->core.ended(); }  // closed, and nothing is left to take
+    bool ended() const noexcept { return state_->core.ended(); }  // closed, and no frame is left to take
     RingCounts counts() const noexcept { return state_->core.counts(); }
     std::size_t frames() const noexcept { return state_->buffers.size(); }
-    // For queries (kind(), explain(), staged_bytes()); who uses one otherwise holds its slot.
+    // For queries (kind(), explain(), staged_bytes()). Any other use needs the slot.
     const Buffer<T>& buffer(std::size_t slot) const noexcept { return state_->buffers[slot]; }
 
 private:

@@ -1,5 +1,5 @@
-// Mailbox: requests from the CPU to a kernel that runs, and its replies, by loads and stores alone: on every machine,
-// without a driver call.
+// Mailbox: requests from the CPU to a running kernel, and its replies. Uses loads and stores only, so it works on every
+// machine and makes no driver call.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -20,10 +20,10 @@
 namespace isthmus::inline v0 {
 
 namespace detail {
-// A mailbox without its types.
+// The untyped part of a mailbox.
 class ISTHMUS_API MailboxCore {
 public:
-    // Where it lies best on the device; a capacity that is no power of two is refused.
+    // The best memory kind for a mailbox on this device; refuses a capacity that is not a power of two.
     static Result<MemoryKind> kind_for(const Device& device, std::uint32_t capacity);
     static Result<MailboxCore> open(Device& device, const std::shared_ptr<BufferState>& buffer,
                                     const MailboxShape& shape);
@@ -39,8 +39,8 @@ public:
     const std::shared_ptr<DeviceState>& device() const noexcept { return device_; }
     void drop_replies();
     void command(protocol::ServiceCommand command) { client_->command(command); }
-    // Asked every millisecond of a wait: an error ends it. The service behind the mailbox sets it; `who` has static
-    // storage and is what messages call the other side.
+    // Called every millisecond of a wait; an error ends the wait. The service behind the mailbox sets it. `who` has
+    // static storage and names the other side in messages.
     using Watch = Result<void> (*)(void* context);
     void watch(Watch ask, void* context, std::string_view who) noexcept {
         watch_ = ask;
@@ -63,17 +63,18 @@ private:
 };
 }  // namespace detail
 
-// Messages are plain data. One thread of the host at a time; kernels one thread at a time, by a MailboxView. Keeps the
-// memory open for concurrent use, so that plain views and arguments of it are refused. Movable; moved-from it may only
-// be destroyed or assigned to. Destroying it while a kernel uses it waits for that as any buffer does.
+// Messages are trivially copyable. One host thread at a time, and one thread of a kernel at a time through a
+// MailboxView. The mailbox keeps its memory open for concurrent use, so plain views and arguments of it are refused.
+// Movable; a moved-from mailbox may only be destroyed or assigned to. Destroying a mailbox that a kernel uses waits for
+// that kernel, as with any buffer.
 template <class Request, class Reply>
 class Mailbox {
 public:
     using View = MailboxView<Request, Reply>;
     using Word = MailboxWord<Request, Reply>;
 
-    // `capacity`: how many requests, and how many replies, may be under way; a power of two up to 2^20.
-    // Errors: invalid_argument, and those of allocating.
+    // `capacity`: the number of requests, and of replies, that may be in flight; a power of two up to 2^20. Errors:
+    // invalid_argument, and those of allocating.
     static Result<Mailbox> create(Device& device, std::uint32_t capacity = 16) {
         const detail::MailboxShape shape{detail::message_words<Request>, detail::message_words<Reply>, capacity};
         Result<MemoryKind> kind = detail::MailboxCore::kind_for(device, capacity);
@@ -85,15 +86,15 @@ public:
         return Mailbox(*std::move(memory), *std::move(core));
     }
 
-    // The kernel that receives a request sees what this thread wrote before, in other memory, too; for replies that is
-    // the kernel's choice (MailboxServer::reply()).
-    // false: no room now. Errors: invalid_handle where the other side left a counter or a stamp that cannot be.
+    // A kernel that receives the request also sees what this thread wrote into other memory before. For replies the
+    // kernel chooses (MailboxServer::reply()). false: no room now. Errors: invalid_handle (the other side left an
+    // impossible counter or stamp).
     Result<bool> try_send(const Request& request) {
         std::uint32_t words[detail::message_words<Request>] = {};
         std::memcpy(words, &request, sizeof request);
         return core_.try_send(words);
     }
-    // Nothing: no reply now.
+    // nullopt: no reply now.
     Result<std::optional<Reply>> try_receive() {
         std::uint32_t words[detail::message_words<Reply>];
         Result<bool> received = core_.try_receive(words);
@@ -101,7 +102,7 @@ public:
         if (!*received) return std::optional<Reply>();
         return std::optional<Reply>(to_reply(words));
     }
-    // As above, waiting for room, or for a reply. Further errors: timed_out, not_ready (Wait::never()), device_lost.
+    // As above, but waits for room or for a reply. Further errors: timed_out, not_ready (Wait::never()), device_lost.
     Result<void> send(const Request& request, Wait wait = {}) {
         std::uint32_t words[detail::message_words<Request>] = {};
         std::memcpy(words, &request, sizeof request);
@@ -113,11 +114,11 @@ public:
         if (!received) return std::move(received).error();
         return to_reply(words);
     }
-    // Tells the kernel to answer what was sent and to return (finish), or to return at once (abandon).
+    // Tells the kernel to answer the requests sent and to return (finish), or to return at once (abandon).
     void command(protocol::ServiceCommand command) { core_.command(command); }
     protocol::ServiceState state() { return core_.protocol().state(); }
 
-    // What a launch passes for a MailboxView.
+    // The launch argument for a MailboxView parameter.
     Buffer<Word>& device_end() noexcept { return memory_; }
     MemoryKind kind() const noexcept { return memory_.kind(); }
     // For code that takes many messages at once, and for services.
@@ -131,7 +132,7 @@ private:
         return reply;
     }
     Buffer<Word> memory_;
-    detail::MailboxCore core_;  // closes before the memory goes
+    detail::MailboxCore core_;  // declared last: closes before the memory is released
 };
 
 }  // namespace isthmus::inline v0

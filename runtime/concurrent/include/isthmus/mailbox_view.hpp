@@ -1,4 +1,4 @@
-// MailboxView: a mailbox as a kernel sees it, and where everything in a mailbox lies.
+// MailboxView: a mailbox as a kernel sees it, and the memory layout of a mailbox.
 #pragma once
 
 #include <isthmus/detail/host_device.hpp>
@@ -13,20 +13,20 @@
 namespace isthmus::inline v0 {
 
 namespace detail {
-// Messages travel as words; what is left of the last one is 0.
+// Messages travel as words; unused bytes of the last word are 0.
 template <class T>
 inline constexpr std::uint32_t message_words = (sizeof(T) + 3) / 4;
 
-// Six lines with a writer each, then the requests, then the replies, each word with its stamp.
+// Six lines with one writer each, then the requests, then the replies; each word of a message has its stamp.
 struct MailboxShape {
     std::uint32_t request_words;
     std::uint32_t reply_words;
     std::uint32_t capacity;
-    // Grows with every capacity, which is how a kernel knows the capacity from the length.
+    // In words of 4 bytes. Grows with the capacity, so that a kernel can derive the capacity from the length.
     ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t words() const {
         return 6 * protocol::line_words + lines(request_words) + slots(reply_words);
     }
-    // The greatest capacity whose mailbox is no longer than that.
+    // The shape with the largest capacity that fits into `words`.
     ISTHMUS_KERNEL_FUNCTION static constexpr MailboxShape of(std::uint32_t request_words, std::uint32_t reply_words,
                                                              std::uint64_t words) {
         MailboxShape shape{request_words, reply_words, 1};
@@ -56,21 +56,21 @@ private:
 };
 }  // namespace detail
 
-// The element type of a mailbox's memory: it tells mailboxes of different messages apart.
+// Element type of a mailbox's memory: distinguishes mailboxes with different message types.
 template <class Request, class Reply>
 struct MailboxWord {
     std::uint32_t value;
 };
 
-// The device's end while it is served. One thread.
+// The device's end while a kernel serves it. One thread.
 template <class Request, class Reply>
 class MailboxServer {
 public:
     ISTHMUS_KERNEL_FUNCTION explicit MailboxServer(const protocol::ServicePlace<std::uint32_t*>& place)
         : server_(protocol::SystemAtomics{}, place) {}
-    // The next request, and what the host wrote before it sent that (Publishes::message_only: the request alone, which
-    // a GPU behind a link sees a fifth of a microsecond sooner); waits for it. false: the host said stop, return from
-    // the kernel.
+    // Waits for the next request. The kernel then sees what the host wrote before it sent the request; with
+    // Publishes::message_only it sees the request alone, a fifth of a microsecond sooner on a GPU behind a link. false:
+    // the host sent the stop command, return from the kernel.
     ISTHMUS_KERNEL_FUNCTION bool receive(Request& request,
                                          protocol::Publishes publishes = protocol::Publishes::all_memory) {
         std::uint32_t words[detail::message_words<Request>];
@@ -78,16 +78,16 @@ public:
         std::memcpy(&request, words, sizeof request);
         return true;
     }
-    // Waits for room. false: as above. Who has the reply sees what this thread wrote into other memory before, which
-    // costs a GPU behind a link a large part of a microsecond: where the reply is all there is to see, say
-    // Publishes::message_only. The end of the service shows everything anyway.
+    // Waits for room. false: as above. The receiver of the reply also sees what this thread wrote into other memory
+    // before; that costs a GPU behind a link a large part of a microsecond. Pass Publishes::message_only where the
+    // reply is all that has to be visible. The end of the service makes everything visible in any case.
     ISTHMUS_KERNEL_FUNCTION bool reply(const Reply& reply,
                                        protocol::Publishes publishes = protocol::Publishes::all_memory) {
         std::uint32_t words[detail::message_words<Reply>] = {};
         std::memcpy(words, &reply, sizeof reply);
         return server_.reply(words, publishes);
     }
-    // For kernels that answer what is there and return: the next request, if there is one.
+    // For kernels that answer the requests present and return: takes the next request, if there is one.
     ISTHMUS_KERNEL_FUNCTION bool try_receive(Request& request,
                                              protocol::Publishes publishes = protocol::Publishes::all_memory) {
         std::uint32_t words[detail::message_words<Request>];
@@ -101,16 +101,16 @@ public:
         std::memcpy(words, &reply, sizeof reply);
         return server_.replies().try_send(words, publishes) == protocol::RingStatus::done;
     }
-    // Tells the host that nothing comes any more; receive() and reply() do so when they answer false.
+    // Tells the host that no more replies come; receive() and reply() do this when they answer false.
     ISTHMUS_KERNEL_FUNCTION void end() { (void)server_.end(protocol::ServiceState::ended); }
-    // The protocol itself, for kernels that take many messages at once.
+    // The underlying protocol, for kernels that take many messages at once.
     ISTHMUS_KERNEL_FUNCTION protocol::ServiceServer<protocol::SystemAtomics>& protocol() { return server_; }
 
 private:
     protocol::ServiceServer<protocol::SystemAtomics> server_;
 };
 
-// A kernel's parameter; Mailbox::device_end() is its argument.
+// A kernel parameter; its argument is Mailbox::device_end().
 //   ISTHMUS_KERNEL(square, Index, MailboxView<int, int> mailbox) {
 //       auto server = mailbox.serve();
 //       for (int number; server.receive(number);) {

@@ -17,18 +17,18 @@
 namespace isthmus::inline v0 {
 
 namespace detail {
-// A service without its types: its stream, its place among the device's services, and its end.
+// The untyped part of a service: its stream, its registration with the device, and its end.
 class ISTHMUS_API ServiceCore {
 public:
-    // Refuses where no kernel may run until it is told to stop.
+    // Refused on devices where no kernel may run until it is told to stop.
     static Result<std::unique_ptr<ServiceCore>> open(Device& device, MailboxCore& mailbox, const KernelInfo& kernel);
     ServiceCore(const ServiceCore&) = delete;
     ServiceCore& operator=(const ServiceCore&) = delete;
-    ~ServiceCore();  // a kernel that was not stopped is told to end at once, and given up: the log says so
+    ~ServiceCore();  // abandons a kernel that does not stop: tells it to end at once and logs that
 
     Stream& stream() noexcept { return stream_; }
     void launched(std::uint64_t position);
-    // One deadline for both ways. Replies to calls that did not wait for them are dropped before.
+    // One deadline for sending and receiving. First drops the replies to earlier calls that timed out.
     Result<void> call(const std::uint32_t* request, std::uint32_t* reply, const Wait& wait);
     Result<void> stop(const Wait& wait);
     bool running() const noexcept { return registered_ != 0; }
@@ -46,30 +46,32 @@ private:
     MailboxCore& mailbox_;
     const KernelInfo& kernel_;
     std::uint64_t position_ = 0;
-    bool abandoned_ = false;        // told to end at once: nothing milder is said after that
-    std::uint64_t owed_ = 0;        // replies to calls whose deadline came first
-    std::uint64_t registered_ = 0;  // among the device's services; 0: not, or no more
+    bool abandoned_ = false;        // the kernel was told to end at once: `finish` is not sent afterwards
+    std::uint64_t owed_ = 0;        // replies due to calls that timed out
+    std::uint64_t registered_ = 0;  // id among the device's services; 0: not registered (any more)
 };
 }  // namespace detail
 
-// Loads a kernel's code onto the device now, and not at its first launch: beside a service that would be refused.
-// Errors: no_gpu_code, in_use (a service runs already), device_lost.
+// Loads a kernel's code onto the device now instead of at its first launch: while a service runs, a launch that has to
+// load code is refused. Errors: no_gpu_code, in_use (a service runs already), device_lost.
 ISTHMUS_API Result<void> prepare(Device& device, const KernelInfo& kernel);
 template <class Signature>
 Result<void> prepare(Device& device, const Kernel<Signature>& kernel) {
     return prepare(device, kernel.info());
 }
 
-// While one runs on a device, calls that would wait for it in the driver are refused with Code::in_use, which names the
-// kernel: releasing memory other than pool and host memory, Device::synchronize, loading code, switching peer access,
-// and waiting for what the service uses. Buffers that go out of scope are freed when it stops. docs/sharing.md has the
-// list. One thread of the host at a time; starting one waits for such calls of other threads.
+// While a service runs on a device, calls that would wait for it in the driver are refused with Code::in_use; the error
+// names the kernel. These calls are: releasing memory other than pool and host memory, Device::synchronize, loading
+// code, switching peer access, and waiting for what the service uses. Buffers that go out of scope are freed when the
+// service stops. docs/sharing.md has the full list. One host thread at a time. Starting a service waits for such calls
+// of other threads.
 template <class Request, class Reply>
 class Service {
 public:
-    // Launches one item of the kernel, whose first parameter is a MailboxView<Request, Reply>, on a stream of its own.
-    // Errors: unsupported (the CPU device; a watchdog ends long kernels there), timed_out (another thread's call that
-    // would wait for it is in the driver, for longer than the runtime's wait timeout), and those of a launch.
+    // Launches one item of the kernel on a stream of its own; the kernel's first parameter is a MailboxView<Request,
+    // Reply>. Errors: unsupported (the CPU device; a watchdog ends long kernels on this device), timed_out (another
+    // thread's driver call that would wait for the service takes longer than the runtime's wait timeout), and those of
+    // a launch.
     template <class... P, class... A>
     static Result<Service> start(Device& device, Mailbox<Request, Reply> mailbox,
                                  const Kernel<void(Index, MailboxView<Request, Reply>, P...)>& kernel,
@@ -84,7 +86,7 @@ public:
         (*core)->launched(launched->position);
         return Service(std::move(held), *std::move(core));
     }
-    // … with a mailbox of its own.
+    // The same, with a new mailbox.
     template <class... P, class... A>
     static Result<Service> start(Device& device, const Kernel<void(Index, MailboxView<Request, Reply>, P...)>& kernel,
                                  A&&... arguments) {
@@ -102,9 +104,9 @@ public:
     }
     ~Service() { end(); }
 
-    // Sends, and waits for the next reply; one deadline for both. A call that ran out leaves its request with the
-    // kernel, and a later call drops that reply. Errors: timed_out, not_ready, invalid_handle (the service has ended,
-    // or its kernel left nonsense in the mailbox), device_lost.
+    // Sends a request and waits for the next reply; one deadline for both. A call that timed out leaves its request
+    // with the kernel; a later call drops that reply. Errors: timed_out, not_ready, invalid_handle (the service has
+    // ended, or its kernel left an impossible value in the mailbox), device_lost.
     Result<Reply> call(const Request& request, Wait wait = {}) {
         std::uint32_t sent[detail::message_words<Request>] = {};
         std::memcpy(sent, &request, sizeof request);
@@ -114,12 +116,13 @@ public:
         std::memcpy(&reply, received, sizeof reply);
         return reply;
     }
-    // Requests and replies one by one, for those that keep several under way; not between a call that ran out and the
-    // next one, whose replies they would take.
+    // Requests and replies one by one, for programs that keep several in flight. Not to be used between a call that
+    // timed out and the next call: it would take that call's replies.
     Mailbox<Request, Reply>& mailbox() noexcept { return *mailbox_; }
 
-    // Tells the kernel to answer what it was sent and to end, and waits for that; replies that nobody took are dropped.
-    // timed_out names a kernel that did not end: it was told to end at once, and stop() may be tried again.
+    // Tells the kernel to answer the requests sent so far and to end, and waits for its end; replies not yet taken are
+    // dropped. timed_out names the kernel that did not end: it was then told to end at once, and stop() may be called
+    // again.
     Result<void> stop(Wait wait = {}) { return core_->stop(wait); }
     bool running() const noexcept { return core_ && core_->running(); }
 

@@ -1,5 +1,5 @@
-// SplitCounter: counting by CPU and GPU where no atomic works across, and everywhere else too. Each side adds in a lane
-// of its own, at least 128 bytes apart, and reading adds them up: the sum is exact on every machine.
+// SplitCounter: counting by CPU and GPU on every machine, also where no atomic works between them. Each side adds in
+// its own lane, the lanes at least 128 bytes apart. Reading adds up the lanes: the sum is exact on every machine.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -21,11 +21,12 @@ ISTHMUS_API Error counter_without_slots();
 ISTHMUS_API Error no_such_counter_slot();
 }  // namespace detail
 
-// For one device; with several, make one for each and add up. Movable. The host's lane is ordinary memory, so that the
-// host adds at any time, also while kernels run on machines whose CPU may not touch shared memory then (89=0).
+// For one device; with several devices, make one counter for each and add up. Movable. The host's lane is ordinary
+// memory: the host may add at any time, also while kernels run on machines where the CPU may not access shared memory
+// then (89=0).
 class SplitCounter {
 public:
-    // All slots 0. Errors: as Device::allocate_shared and Buffer::write_on_host; invalid_argument (no slots).
+    // All slots start at 0. Errors: as Device::allocate_shared and Buffer::write_on_host; invalid_argument (no slots).
     static Result<SplitCounter> make(Device& device, std::size_t slots = 1) {
         constexpr std::size_t per_line = sizeof(Line) / sizeof(detail::CounterCell);
         if (slots == 0) return detail::counter_without_slots();
@@ -34,7 +35,7 @@ public:
         const std::size_t lines = (slots - 1) / per_line + 1;
         made.host_.reset(new Line[lines]);
         SharedUse use{.host = Use::reads_once, .device = Use::writes_often};
-        // Over a link each of the additions would go there and back, however small the lane is.
+        // Over a link every addition would cost a round trip, however small the lane is.
         if (device.capabilities().memory == MemoryModel::separate) use.kind = MemoryKind::device;
         auto lane = device.allocate_shared<detail::CounterCell>(lines * per_line, use);
         if (!lane) return std::move(lane).error();
@@ -44,15 +45,15 @@ public:
         std::fill(cells->begin(), cells->end(), detail::CounterCell{});
         return made;
     }
-    SplitCounter() = default;  // of no slots
+    SplitCounter() = default;  // without slots
 
-    // Any thread, at any time; wraps at 2^64. Whole numbers only (G6). Not checked: slot < size().
+    // Callable from any thread, at any time. Wraps at 2^64. Integers only (G6). Not checked: slot < size().
     template <std::integral A>
     void add(std::size_t slot, A amount) const noexcept {
         cell(slot).fetch_add(static_cast<std::uint64_t>(amount), std::memory_order_relaxed);
     }
-    // What was added so far: on the host before this call, and by every kernel that was given the counter before it,
-    // for which it waits. Meanwhile launches that are given the counter are refused (in_use), as by any host view.
+    // The sum so far: additions of the host before this call, and of every kernel that took the counter before it.
+    // Waits for those kernels. Meanwhile launches with the counter are refused (in_use), as with any open host view.
     // Errors: as Buffer::read_on_host; invalid_argument (no such slot).
     Result<std::uint64_t> read(std::size_t slot = 0, Wait wait = {}) const {
         if (slot >= slots_) return detail::no_such_counter_slot();
@@ -62,7 +63,7 @@ public:
     }
     std::size_t size() const noexcept { return slots_; }
 
-    // The device's lane, for launches.
+    // The device's lane, as a launch argument.
     const std::shared_ptr<detail::BufferState>& state() const noexcept { return device_.state(); }
 
 private:

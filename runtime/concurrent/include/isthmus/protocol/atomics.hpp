@@ -1,6 +1,6 @@
-// SystemAtomics: aligned loads and stores of words that CPU and GPU see of each other, each with its order in its name.
-// The policy with which the protocols beside this file run for real; tests run the same templates under a model of weak
-// memory (tests/protocols).
+// SystemAtomics: aligned loads and stores of words that CPU and GPU share; each names its memory order. The protocols
+// beside this file use this policy in production; tests run the same templates under a model of weak memory
+// (tests/protocols).
 #pragma once
 
 #include <isthmus/detail/host_device.hpp>
@@ -10,10 +10,10 @@
 
 namespace isthmus::inline v0::protocol {
 
-// Loads and stores only, at system scope: the one thing that works between CPU and GPU on every machine, also where the
-// link carries no read-modify-write. A policy has these members; Cell is where a word lies, and `cell + n` is the n-th
-// word behind it. A stamped word is 64 bits, aligned, which come and go in one piece; stamped_cell(place, n) is the
-// n-th from a place on.
+// Loads and stores only, at system scope: these work between CPU and GPU on every machine, also where the link carries
+// no read-modify-write. A policy has these members. Cell is the location of a word, and `cell + n` the n-th word behind
+// it. A stamped word is 64 bits, aligned, loaded and stored indivisibly; stamped_cell(place, n) is the n-th from
+// `place`.
 struct SystemAtomics {
     using Cell = std::uint32_t*;
     ISTHMUS_KERNEL_FUNCTION static Cell stamped_cell(Cell place, std::uint64_t at) noexcept { return place + 2 * at; }
@@ -69,8 +69,8 @@ struct SystemAtomics {
         return __atomic_load_n(reinterpret_cast<Stamped*>(cell), __ATOMIC_RELAXED);
 #endif
     }
-    // Two that follow each other, the first of them on a boundary of 16 bytes; each comes in one piece, not both. On a
-    // GPU one access: those of a thread to a memory behind a link go over it one after the other.
+    // Two adjacent stamped words, the first on a 16-byte boundary. Each word is indivisible, the pair is not. On a GPU
+    // this is one access, because a thread's accesses over a link run one after the other.
     ISTHMUS_KERNEL_FUNCTION void load_stamped_pair_acquire(Cell first, std::uint64_t (&values)[2]) const noexcept {
 #if defined(__CUDA_ARCH__)
         asm volatile("ld.acquire.sys.v2.u64 {%0, %1}, [%2];"
@@ -105,12 +105,14 @@ struct SystemAtomics {
 #endif
     }
 
-    // How many looks at a ring pass before the command to stop is looked at: one more round trip over the link.
+    // Polls of a ring between two polls of the stop command; polling the command costs one more round trip over the
+    // link.
     static constexpr std::uint32_t looks_between_commands = 16;
 
-    // Between two looks at a word that the other side has not changed yet; `looks` so far. On a GPU it keeps the other
-    // warps and the link free; on the CPU it gives the core away after a while, for there may be no other: a system
-    // call, and so not within the time that an answer over a link takes.
+    // Pause between two polls of a word that the other side has not changed yet; `looks` is the number of polls so far.
+    // On a GPU the pause leaves the other warps and the link free. On the CPU it yields the core after a while, because
+    // there may be no other core; the yield is a system call, and comes only after the time that an answer over a link
+    // takes.
     ISTHMUS_KERNEL_FUNCTION void pause(std::uint32_t looks) const noexcept {
 #if defined(__CUDA_ARCH__)
         if (looks > 64) __nanosleep(100);
@@ -123,7 +125,7 @@ struct SystemAtomics {
 #endif
     }
 
-    // Leaves the core's other thread the room that looking would take: 5 to 70 ns.
+    // Leaves execution resources to the core's other hardware thread: 5 to 70 ns.
     static void relax() noexcept {
 #if defined(__x86_64__)
         __builtin_ia32_pause();

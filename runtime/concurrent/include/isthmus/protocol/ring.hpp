@@ -1,5 +1,5 @@
-// A ring of messages from one producer to one consumer, on either side of the link: every word of a message carries the
-// message's number, so that one look at the words tells whether they are there. Loads and stores only.
+// A ring of messages from one producer to one consumer, on either side of the link. Every word of a message carries the
+// message's number, so that one load of the words tells whether they have arrived. Loads and stores only.
 #pragma once
 
 #include <isthmus/detail/host_device.hpp>
@@ -8,78 +8,79 @@
 
 namespace isthmus::inline v0::protocol {
 
-// Words to a line. One writer per line, lines 128 bytes apart: closer, the two sides' caches fight over them (2.8 times
-// slower on one machine, where 128 bytes ended it).
+// Words per line. Each line has one writer, and lines are 128 bytes apart: closer lines cause contention between the
+// two sides' caches (2.8 times slower on one machine; 128 bytes removed it).
 inline constexpr std::uint32_t line_words = 32;
 
-// Stamped words from one slot to the next: an even number, so that two words of a message are one access of 16 bytes.
+// Stamped words from one slot to the next. An even number, so that two words of a message are one access of 16 bytes.
 ISTHMUS_KERNEL_FUNCTION constexpr std::uint32_t slot_stride(std::uint32_t slot_words) {
     return slot_words + (slot_words > 1 ? slot_words % 2 : 0);
 }
 
-// Where a ring lies; all zero before the first message. Stamped words follow each other from `slots`, on a boundary of
-// 16 bytes, slot by slot: the low half is a word of the message, the high half its stamp, the message's number + 1,
-// modulo 2^32. Because both halves come in one piece, no word needs an order to any other one.
+// Location of a ring; all zero before the first message. Stamped words are contiguous from `slots`, slot by slot, on a
+// 16-byte boundary. The low half is a word of the message; the high half is its stamp: the message's number + 1, modulo
+// 2^32. Both halves are stored and loaded indivisibly, so no word needs ordering against another.
 template <class Cell>
 struct RingPlace {
-    Cell published;  // how many the producer gave, modulo 2^32: read only by the next producer, to go on from there
-    Cell consumed;   // how many the consumer took: read by the producer where it knows of no room
+    Cell published;  // number of messages published, modulo 2^32; only the next producer reads it, to continue
+    Cell consumed;   // number of messages consumed; the producer reads it when it knows of no free slot
     Cell slots;
     std::uint32_t capacity;    // messages; a power of two, at most 2^31
-    std::uint32_t slot_words;  // of one message
+    std::uint32_t slot_words;  // per message
 };
 
 enum class RingStatus : std::uint32_t {
     done,
-    wait,    // full, or empty: look again later
-    broken,  // a counter or a stamp is impossible: it was overwritten, and nothing in the ring can be believed
+    wait,    // full, or empty: try again later
+    broken,  // a counter or a stamp is impossible: memory was overwritten, and nothing in the ring can be trusted
 };
 
-// What the consumer of a message sees behind it.
+// What becomes visible to the consumer of a message.
 enum class Publishes : std::uint32_t {
-    message_only,  // its content. What else the producer wrote comes whenever it comes
-    all_memory,    // and all that the producer's thread wrote before: on a GPU that waits for a way over the link and
-                   // back
+    message_only,  // the content only; other writes of the producer become visible at some later time
+    all_memory,    // also all earlier writes of the producer's thread; on a GPU this costs a round trip over the link
 };
 
-// The sending end. One thread at a time; the place belongs to whoever made it and stays valid.
+// The sending end. One thread at a time. The caller owns the place and keeps it valid.
 template <class Atomics>
 class RingProducer {
 public:
     using Cell = typename Atomics::Cell;
-    // Goes on where the last producer on this place stopped.
+    // Continues where the last producer on this place stopped.
     ISTHMUS_KERNEL_FUNCTION RingProducer(const Atomics& atomics, const RingPlace<Cell>& place)
         : atomics_(atomics),
           place_(place),
           next_(atomics_.load_relaxed(place.published)),
           seen_(next_ - place.capacity) {}
 
-    // Is there room for `wanted` messages? The other side is asked only where what it said last does not suffice.
+    // Is there room for `wanted` messages? Loads the consumer's counter only where its last known value does not
+    // suffice.
     ISTHMUS_KERNEL_FUNCTION RingStatus room(std::uint32_t wanted = 1) {
         if (place_.capacity - (next_ - seen_) >= wanted) return RingStatus::done;
-        // Relaxed: the consumer stored it because it had read stamps, and no later store of ours undoes that.
+        // Relaxed: the consumer stored the counter after it had read the stamps, and no later store here can undo that.
         const std::uint32_t consumed = atomics_.load_relaxed(place_.consumed);
         if (next_ - consumed > place_.capacity) return RingStatus::broken;
         seen_ = consumed;
         return place_.capacity - (next_ - seen_) >= wanted ? RingStatus::done : RingStatus::wait;
     }
-    // Word `word` of the message `ahead` of the next one; room() said yes to that many. Each word once: the consumer
-    // may take the message as soon as it has all of its words. Publishes the message only.
+    // Stores word `word` of the message `ahead` places behind the next one; room() has granted that many. Store each
+    // word once: the consumer may take the message as soon as all its words are there. Publishes the message only.
     ISTHMUS_KERNEL_FUNCTION void write(std::uint32_t ahead, std::uint32_t word, std::uint32_t value) {
         atomics_.store_stamped_relaxed(cell(ahead, word), stamped(ahead, value));
     }
-    // All words of so many messages are written: goes on behind them.
+    // Call when all words of these messages are written: advances past them.
     ISTHMUS_KERNEL_FUNCTION void publish(std::uint32_t messages = 1) {
         next_ += messages;
         atomics_.store_relaxed(place_.published, next_);
     }
 
-    // One message of slot_words words.
+    // Sends one message of slot_words words.
     ISTHMUS_KERNEL_FUNCTION RingStatus try_send(const std::uint32_t* message,
                                                 Publishes publishes = Publishes::all_memory) {
         const RingStatus status = room();
         if (status != RingStatus::done) return status;
-        // The last word goes first: what it waits for is then what was written before the message, and not the message.
+        // The last word is stored first: its release then waits for earlier writes, and not for the rest of the
+        // message.
         const std::uint32_t last = place_.slot_words - 1;
         if (publishes == Publishes::all_memory) {
             // Pairs with the acquire in RingConsumer::try_receive().
@@ -91,7 +92,7 @@ public:
         publish();
         return RingStatus::done;
     }
-    // Published so far, modulo 2^32.
+    // Messages published so far, modulo 2^32.
     ISTHMUS_KERNEL_FUNCTION std::uint32_t count() const { return next_; }
 
 private:
@@ -106,7 +107,7 @@ private:
     Atomics atomics_;
     RingPlace<Cell> place_;
     std::uint32_t next_;
-    std::uint32_t seen_;  // of the consumer's counter
+    std::uint32_t seen_;  // last known value of the consumer's counter
 };
 
 // The receiving end. One thread at a time.
@@ -114,21 +115,21 @@ template <class Atomics>
 class RingConsumer {
 public:
     using Cell = typename Atomics::Cell;
-    // Goes on where the last consumer on this place stopped.
+    // Continues where the last consumer on this place stopped.
     ISTHMUS_KERNEL_FUNCTION RingConsumer(const Atomics& atomics, const RingPlace<Cell>& place)
         : atomics_(atomics), place_(place), next_(atomics_.load_relaxed(place.consumed)), seen_(next_) {}
 
-    // The next message of slot_words words; without one, what `message` holds is nobody's. Who asks for the message
-    // only need not look in order, which saves a GPU a fifth of each look over a link.
+    // Takes the next message of slot_words words; without one, the content of `message` is unspecified. message_only
+    // needs no ordered loads, which saves a GPU a fifth of each poll over a link.
     ISTHMUS_KERNEL_FUNCTION RingStatus try_receive(std::uint32_t* message,
                                                    Publishes publishes = Publishes::all_memory) {
         const RingStatus status = look(0, message, publishes);
         if (status == RingStatus::done) free();
         return status;
     }
-    // As many as are there, up to `most`, whose words are all asked for before the first answer is looked at: over a
-    // link, that hides the ways to one line behind those to another. `messages` has most × slot_words words, slot_words
-    // being Words. all_memory: then once more over the link, if there were any.
+    // Takes up to `most` messages, and issues the loads of all words before it examines the first: over a link, the
+    // latencies of the lines overlap. `messages` has most × slot_words words, where slot_words is Words. all_memory
+    // costs one more access over the link, if there were messages.
     template <std::uint32_t Words, std::uint32_t Most>
     ISTHMUS_KERNEL_FUNCTION RingStatus try_receive_some(std::uint32_t (&messages)[Most][Words], std::uint32_t& received,
                                                         Publishes publishes = Publishes::all_memory) {
@@ -153,13 +154,13 @@ public:
 #endif
         for (std::uint32_t at = 0; at < Most; ++at) {
             for (std::uint32_t word = 0; word < Words; ++word) {
-                // Beyond the capacity lies what is taken already: of the lap before.
+                // At and beyond the capacity, a slot holds a message of the lap before, and the answer is `wait`.
                 if (status == RingStatus::done) status = judge(at, cells[at][word]);
                 messages[at][word] = static_cast<std::uint32_t>(cells[at][word]);
             }
             if (status == RingStatus::done) received = at + 1;
         }
-        // What was there before the nonsense is still believed; the next look meets it again.
+        // Messages before an invalid stamp are still delivered; the next call meets that stamp again.
         if (received == 0) return status;
         if (publishes == Publishes::all_memory) {
             (void)atomics_.load_stamped_acquire(cell(received - 1, place_.slot_words - 1));
@@ -168,7 +169,7 @@ public:
         return RingStatus::done;
     }
 
-    // Are `wanted` messages there, at most the capacity? They are read before they are freed.
+    // Are `wanted` messages there (at most the capacity)? read() has to come before free().
     ISTHMUS_KERNEL_FUNCTION RingStatus available(std::uint32_t wanted = 1) {
         while (seen_ - next_ < wanted) {
             const RingStatus status = look(seen_ - next_, nullptr, Publishes::all_memory);
@@ -179,14 +180,14 @@ public:
     }
     ISTHMUS_KERNEL_FUNCTION std::uint32_t ready() const {
         return seen_ - next_;
-    }  // as available() last saw it
+    }  // number that available() last found
     ISTHMUS_KERNEL_FUNCTION std::uint32_t read(std::uint32_t ahead, std::uint32_t word) const {
         return static_cast<std::uint32_t>(atomics_.load_stamped_relaxed(cell(ahead, word)));
     }
     ISTHMUS_KERNEL_FUNCTION void free(std::uint32_t messages = 1) {
         next_ += messages;
         if (seen_ - next_ > place_.capacity) seen_ = next_;
-        // Relaxed, so that it waits for nothing: that all words were read is known from their stamps.
+        // Relaxed, so that the store waits for nothing: the stamps already show that all words were read.
         atomics_.store_relaxed(place_.consumed, next_);
     }
     ISTHMUS_KERNEL_FUNCTION std::uint32_t count() const {
@@ -194,10 +195,10 @@ public:
     }
 
 private:
-    // Asked for together; more would need more registers than they save time.
+    // Words loaded together. More words would cost more in registers than they save in time.
     static constexpr std::uint32_t words_at_once = 16;
 
-    // Is the message `ahead` of the next one there? Copies its words, unless nullptr.
+    // Has the message `ahead` places behind the next one arrived? Copies its words, unless `message` is nullptr.
     ISTHMUS_KERNEL_FUNCTION RingStatus look(std::uint32_t ahead, std::uint32_t* message, Publishes publishes) const {
         const std::uint32_t words = place_.slot_words;
         for (std::uint32_t first = 0; first < words; first += words_at_once) {
@@ -208,8 +209,8 @@ private:
             for (std::uint32_t at = 0; at < words_at_once; at += 2) {
                 const std::uint32_t word = first + at;
                 std::uint64_t pair[2] = {0, 0};
-                // The last one's acquire pairs with the release in RingProducer::try_send(): nothing that comes behind
-                // this look comes before it.
+                // The acquire of the last word pairs with the release in RingProducer::try_send(): no access behind
+                // this look is reordered before it.
                 const bool ordered = publishes == Publishes::all_memory && word + 2 >= words;
                 if (word + 1 < words) {
                     ordered ? atomics_.load_stamped_pair_acquire(cell(ahead, word), pair)
@@ -234,7 +235,7 @@ private:
         }
         return RingStatus::done;
     }
-    // Of the message, of the lap before (nothing, in the first one), or of neither?
+    // Is the stamp of this message (done), of the lap before, or 0 in the first lap (wait), or of neither (broken)?
     ISTHMUS_KERNEL_FUNCTION RingStatus judge(std::uint32_t ahead, std::uint64_t stamped) const {
         const std::uint32_t number = next_ + ahead;
         const auto stamp = static_cast<std::uint32_t>(stamped >> 32);

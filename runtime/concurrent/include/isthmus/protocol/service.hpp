@@ -1,4 +1,4 @@
-// A server that answers requests until it is told to stop, and its client: two rings and a handshake for the end, by
+// A server that answers requests until it is told to stop, and its client: two rings and a handshake for the end, with
 // loads and stores only.
 #pragma once
 
@@ -10,26 +10,26 @@ namespace isthmus::inline v0::protocol {
 
 enum class ServiceCommand : std::uint32_t {
     run,
-    finish,   // answer what was sent before this, then end
-    abandon,  // end as soon as possible; what was not answered is lost
+    finish,   // answer the requests sent before this command, then end
+    abandon,  // end as soon as possible; unanswered requests are lost
 };
 enum class ServiceState : std::uint32_t {
-    idle,  // not yet begun
+    idle,  // not yet started
     running,
     ended,
-    broken,  // ended, because a counter or a stamp of the client's was impossible
+    broken,  // ended, because a counter or a stamp of the client was impossible
 };
 
-// Command and state have a writer each, and so a line each.
+// Command and state each have one writer, and so each a line.
 template <class Cell>
 struct ServicePlace {
-    Cell command;  // the client writes
-    Cell state;    // the server writes
+    Cell command;  // written by the client
+    Cell state;    // written by the server
     RingPlace<Cell> requests;
     RingPlace<Cell> replies;
 };
 
-// On the device: one thread. Loops while nothing is there; ends when told to.
+// The device's side: one thread. Polls while no request is there; ends when told to.
 template <class Atomics>
 class ServiceServer {
 public:
@@ -43,7 +43,7 @@ public:
         atomics_.store_release(state_, static_cast<std::uint32_t>(ServiceState::running));
     }
 
-    // The next request, waited for. false: the service is over, return.
+    // Waits for the next request. false: the service is over, return from the kernel.
     ISTHMUS_KERNEL_FUNCTION bool receive(std::uint32_t* request, Publishes publishes = Publishes::all_memory) {
         for (std::uint32_t looks = 0;; ++looks) {
             RingStatus status = requests_.try_receive(request, publishes);
@@ -51,7 +51,7 @@ public:
                 const ServiceCommand command = commanded();
                 if (command == ServiceCommand::abandon) return end(ServiceState::ended);
                 if (command == ServiceCommand::finish) {
-                    // What was sent before the command is in the ring by now, though it was not a moment ago.
+                    // Requests sent before the command are visible now, though the first look may have missed them.
                     status = requests_.try_receive(request, publishes);
                     if (status == RingStatus::wait) return end(ServiceState::ended);
                 }
@@ -61,13 +61,13 @@ public:
             atomics_.pause(looks);
         }
     }
-    // Waits for room. false: the service is over, return.
+    // Waits for room. false: the service is over, return from the kernel.
     ISTHMUS_KERNEL_FUNCTION bool reply(const std::uint32_t* message, Publishes publishes = Publishes::all_memory) {
         for (std::uint32_t looks = 0;; ++looks) {
             const RingStatus status = replies_.try_send(message, publishes);
             if (status == RingStatus::done) return true;
             if (status == RingStatus::broken) return end(ServiceState::broken);
-            // A client that only says "finish" takes its replies until the end.
+            // A client that sent `finish` takes replies until the end.
             if ((looks + 1) % Atomics::looks_between_commands == 0 && commanded() == ServiceCommand::abandon) {
                 return end(ServiceState::ended);
             }
@@ -80,9 +80,9 @@ public:
     ISTHMUS_KERNEL_FUNCTION ServiceCommand commanded() const {
         return static_cast<ServiceCommand>(atomics_.load_acquire(command_));
     }
-    // Says that nothing comes any more; receive() and reply() do when they answer false.
+    // Announces that no more messages come; receive() and reply() do this when they answer false.
     ISTHMUS_KERNEL_FUNCTION bool end(ServiceState how) {
-        // Pairs with the acquire in ServiceClient::state(): every reply, and all else, was written before.
+        // Pairs with the acquire in ServiceClient::state(): every reply, and every other write, comes before.
         atomics_.store_release(state_, static_cast<std::uint32_t>(how));
         return false;
     }
@@ -95,7 +95,7 @@ private:
     RingProducer<Atomics> replies_;
 };
 
-// On the host: one thread at a time. Never waits.
+// The host's side: one thread at a time. Never waits.
 template <class Atomics>
 class ServiceClient {
 public:
@@ -107,19 +107,20 @@ public:
           requests_(atomics, place.requests),
           replies_(atomics, place.replies) {}
 
-    // The server sees it, and all that was written before.
+    // The server sees the request and all writes before it.
     ISTHMUS_KERNEL_FUNCTION RingStatus try_send(const std::uint32_t* request) { return requests_.try_send(request); }
     ISTHMUS_KERNEL_FUNCTION RingStatus try_receive(std::uint32_t* reply) { return replies_.try_receive(reply); }
     ISTHMUS_KERNEL_FUNCTION void command(ServiceCommand command) {
         // Pairs with the acquire in ServiceServer::commanded(): every request was written before.
         atomics_.store_release(command_, static_cast<std::uint32_t>(command));
     }
-    // For the next server, before it begins and while none runs: this side may write both then.
+    // Resets the state and the command for the next server. Call it before that server starts and while none runs: only
+    // then may this side write both words.
     ISTHMUS_KERNEL_FUNCTION void renew() {
         atomics_.store_release(state_, static_cast<std::uint32_t>(ServiceState::idle));
         command(ServiceCommand::run);
     }
-    // After `ended`, try_receive() gives every reply that is left, and then never one again.
+    // After `ended`, try_receive() answers the remaining replies, and no further one ever comes.
     ISTHMUS_KERNEL_FUNCTION ServiceState state() const {
         return static_cast<ServiceState>(atomics_.load_acquire(state_));
     }

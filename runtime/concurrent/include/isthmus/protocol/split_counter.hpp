@@ -1,5 +1,5 @@
-// A counter of two sides without a read-modify-write between them: each adds to a lane of its own, and the sum is made
-// by whoever reads.
+// A counter for two sides, without a read-modify-write between them: each side adds to its own lane, and the reader
+// adds up the lanes.
 #pragma once
 
 #include <isthmus/detail/host_device.hpp>
@@ -8,17 +8,17 @@
 
 namespace isthmus::inline v0::protocol {
 
-// One lane, of one thread, on a line of its own.
+// One lane, written by one thread, on its own line.
 template <class Atomics>
 class CounterLane {
 public:
     using Cell = typename Atomics::Cell;
-    // Goes on from what the lane holds.
+    // Continues from the lane's present value.
     ISTHMUS_KERNEL_FUNCTION CounterLane(const Atomics& atomics, Cell lane)
         : atomics_(atomics), lane_(lane), own_(atomics_.load_relaxed(lane)) {}
     ISTHMUS_KERNEL_FUNCTION void add(std::uint32_t amount) {
         own_ += amount;
-        // Pairs with the acquire in merged(): who sees the sum sees what was done before it was counted.
+        // Pairs with the acquire in merged(): a reader that sees the sum also sees the writes before the addition.
         atomics_.store_release(lane_, own_);
     }
 
@@ -28,8 +28,9 @@ private:
     std::uint32_t own_;
 };
 
-// The sum of both lanes, modulo 2^32. Never counts what was not added, never goes back for one reader, and is exact
-// once the reader knows by other means (a message that publishes all memory, the end of a kernel) that both have added.
+// The sum of both lanes, modulo 2^32. It never includes an amount that was not added and never decreases for one
+// reader. It is exact once the reader knows by other means (a message that publishes all memory, the end of a kernel)
+// that both sides have added.
 template <class Atomics>
 ISTHMUS_KERNEL_FUNCTION std::uint32_t merged(const Atomics& atomics, typename Atomics::Cell first,
                                              typename Atomics::Cell second) {
