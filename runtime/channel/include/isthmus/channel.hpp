@@ -1,5 +1,5 @@
-// An authenticated channel between two processes of one machine: small messages that carry file descriptors.
-// No GPU has a part in it. docs/sharing-between-processes.md has the threat model.
+// An authenticated channel between two processes of one machine: small messages that carry file descriptors. It does
+// not involve a GPU. docs/sharing-between-processes.md has the threat model.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -17,41 +17,41 @@
 
 namespace isthmus::inline v0 {
 
-// What the kernel says of the process at the other end (SO_PEERCRED): who it was when it listened, connected, or made
-// the pair of sockets. An inherited pair names its maker on both ends.
+// What the kernel reports about the peer process (SO_PEERCRED), as of the moment when the peer listened, connected, or
+// made the pair of sockets. For an inherited pair both ends report the process that made it.
 struct PeerCredentials {
     std::uint32_t uid = 0;  // effective
     std::uint32_t gid = 0;  // effective
-    std::int32_t pid = 0;   // 0: it lives in another pid namespace. A number may be used again after its process ended
+    std::int32_t pid = 0;   // 0: the peer is in another pid namespace. A pid may be reused after its process ended
 };
 
-// What this end accepts from the other one, who learns it before anything else is sent. Values above the bounds are
+// What this end accepts from the peer, which learns it before anything else is sent. Values above the bounds are
 // Code::invalid_argument.
 struct ChannelQuota {
-    std::uint32_t message_bytes = 16384;  // of one message; at most 65536
-    std::uint32_t message_fds = 16;       // that travel with one message; at most 64
-    std::uint32_t messages = 16;          // that were sent and not yet received here; 1 to 64
+    std::uint32_t message_bytes = 16384;  // per message; at most 65536
+    std::uint32_t message_fds = 16;       // per message; at most 64
+    std::uint32_t messages = 16;          // sent to this end and not yet received; 1 to 64
 };
 
 struct ChannelOptions {
-    // Who may be at the other end. It is asked before anything is sent. Empty: this process's effective user only, root
-    // not excepted. Authorise with care: a handle that was sent is a right to read and to write that nobody can take
-    // back. Must not throw.
+    // Decides whether the peer is admitted; called before anything is sent. Empty: only this process's effective user,
+    // with no exception for root. Authorise with care: a handle that was sent is a right to read and write that cannot
+    // be revoked. Must not throw.
     std::function<bool(const PeerCredentials&)> allow{};
-    // How long each step may take: each half of a handshake, an answer that the peer owes, room for what is sent.
+    // Limit for each step: each half of a handshake, an answer that the peer owes, room for a message to send.
     std::chrono::nanoseconds step_timeout = std::chrono::seconds(1);
     ChannelQuota quota{};
 };
 
 struct ChannelMessage {
-    std::uint32_t kind = 0;  // the sender's word for what it is
+    std::uint32_t kind = 0;  // the sender's own code for the type of message
     std::vector<std::byte> bytes;
-    std::vector<FileDescriptor> fds;  // closed with the message, unless they are moved out of it
+    std::vector<FileDescriptor> fds;  // closed with the message, unless moved out of it
 };
 
-// Which half of the handshake is whose: receiving speaks first, offering answers.
+// The side's role in the handshake: the receiving side speaks first, the offering side answers.
 enum class ChannelSide : std::uint8_t {
-    offering,   // has something to hand out: Listener::accept()
+    offering,   // has something to send: Listener::accept()
     receiving,  // connect_channel()
 };
 
@@ -62,26 +62,26 @@ struct ChannelAccess;
 }  // namespace detail
 
 class Channel;
-// Connects to the listener of a directory. Errors as Channel's, and peer_lost where nobody listens (there is no such
-// directory or name, or its listener died), not_permitted where others may write into the directory,
-// or where it is neither this user's, root's nor the listener's.
+// Connects to the listener of a directory. Errors as Channel's, and peer_lost where no process listens (there is no
+// such directory or name, or its listener died), not_permitted where other users may write into the directory, or where
+// its owner is neither this user, root nor the listener's user.
 ISTHMUS_API Result<Channel> connect_channel(const std::string& directory, const ChannelOptions& options = {});
 
-// One end. Both may send. Messages arrive whole and in order, or the channel ends: every error closes it for good and
-// is repeated by all later calls, but for invalid_argument, system_limit and out_of_memory of send(), which sent
-// nothing. Where the
-// peer broke rules or was silent, whatever came and was not received yet is closed, too. Never raises SIGPIPE, starts
-// no thread. Movable; one thread at a time.
+// One end. Both ends may send. Messages arrive whole and in order, or the channel ends. Every error closes the channel
+// for good and is repeated by all later calls, except invalid_argument, system_limit and out_of_memory of send(), which
+// have sent nothing. Where the peer broke rules or was silent, messages that came and were not yet received are closed
+// too. Never raises SIGPIPE, starts no thread. Movable; one thread at a time.
 //
-// Codes: peer_lost (it ended, was killed, or closed its end; known at once, not at a deadline), timed_out (it owes a
-// step, and was silent for step_timeout), peer_broke_rules (what came is not what this protocol allows: format, sizes,
-// counts, order, quota), not_permitted (nobody of that uid is admitted), invalid_argument (larger than the peer's
+// Codes: peer_lost (the peer ended, was killed, or closed its end; known at once, not at a deadline), timed_out (the
+// peer owes a step, and was silent for step_timeout), peer_broke_rules (what came violates this protocol: format,
+// sizes, counts, order, quota), not_permitted (that uid is not admitted), invalid_argument (larger than the peer's
 // quota; nothing was sent), system_limit (no descriptors left here), out_of_memory, invalid_handle (closed, moved
 // from), system_error.
 class ISTHMUS_API Channel {
 public:
     // Over one end of a pair, or any connected SOCK_SEQPACKET socket of the UNIX domain. Makes the handshake; the
-    // socket is closed on failure. Whoever holds the other end is the peer: its credentials name the maker of the pair.
+    // socket is closed on failure. The process that holds the other end is the peer; its credentials are those of the
+    // process that made the pair.
     static Result<Channel> over(FileDescriptor socket, ChannelSide side, const ChannelOptions& options = {});
     Channel(Channel&&) noexcept;
     Channel& operator=(Channel&&) noexcept;
@@ -90,23 +90,24 @@ public:
     PeerCredentials peer() const noexcept;
     ChannelQuota peer_quota() const noexcept;
 
-    // Hands a message to the kernel; the fds are duplicated and stay the caller's. Waits for step_timeout at most where
-    // the peer has as many unreceived messages as it accepts. That it was sent says not that it was received.
+    // Gives a message to the kernel; the fds are duplicated and remain the caller's. Waits for at most step_timeout
+    // where the peer has as many unreceived messages as it accepts. Success does not mean that the peer has received
+    // it.
     Result<void> send(std::uint32_t kind, std::span<const std::byte> bytes, std::span<const int> fds = {});
-    // Waits until the peer has received everything that was sent: one step.
+    // Waits until the peer has received everything that was sent. One step.
     Result<void> wait_received();
-    // The same for up to `timeout` (0: looks only), where the peer may take longer; false: it has not yet, and the
-    // channel is as it was.
+    // The same for up to `timeout` (0: polls), where the peer may take longer. false: not yet received; the channel
+    // stays usable.
     Result<bool> wait_received(std::chrono::nanoseconds timeout);
-    // The next message, which the peer owes: one step. Its descriptors are closed by exec.
+    // The next message, where the peer owes one: one step. Its descriptors have FD_CLOEXEC set.
     Result<ChannelMessage> receive();
-    // Where the peer owes nothing: has a message come? Waits up to `timeout` (0: looks only); false: none has, and
-    // the channel is as it was.
+    // Has a message come? For use where the peer owes none. Waits up to `timeout` (0: polls). false: none has come; the
+    // channel stays usable.
     Result<bool> wait_for_message(std::chrono::nanoseconds timeout);
-    // For poll(): readable when something came, a message or the peer's end. Stays the channel's; -1: closed. Look with
-    // wait_for_message(0) before sleeping: sending takes in what comes meanwhile.
+    // For poll(): readable when a message or the peer's end has come. The channel keeps ownership; -1: closed. Call
+    // wait_for_message(0) before sleeping: send() may already have taken in messages.
     int descriptor() const noexcept;
-    // Tells the peer, who then sees peer_lost behind the last message.
+    // Notifies the peer, which gets peer_lost after the last message.
     void close() noexcept;
 
 private:
@@ -116,29 +117,29 @@ private:
     std::unique_ptr<detail::ChannelState> state_;
 };
 
-// A place to connect to: the socket `directory`/channel. One listener per directory, which is locked while it lives.
-// The name of a listener that was killed is removed by the next one, and by who tries to connect. Connections are
-// greeted side by side, 64 at a time and 32 of one user; beyond that the oldest is given up. No thread is started:
-// greetings go on in the two functions below. Movable; one thread at a time.
+// A place to connect to: the socket `directory`/channel. One listener per directory; the directory is locked for the
+// listener's lifetime. The name left by a killed listener is removed by the next listener, or by a process that tries
+// to connect. Connections are greeted side by side, 64 at a time and 32 per user; beyond that the oldest is dropped. No
+// thread is started: greetings progress in wait_for_connection() and accept(). Movable; one thread at a time.
 class ISTHMUS_API Listener {
 public:
-    // Creates the directory (mode 0700) where it is missing, not its parents. Errors: not_permitted (it belongs to
-    // another user, others may enter it, it is a symbolic link, its entry `channel` is not a socket of this user),
-    // in_use (another listener lives in it, or another program has that socket), invalid_argument, system_error.
+    // Creates the directory (mode 0700) where it is missing, but not its parents. Errors: not_permitted (the directory
+    // belongs to another user, others may enter it, it is a symbolic link, its entry `channel` is not a socket of this
+    // user), in_use (another listener lives in it, or another program has that socket), invalid_argument, system_error.
     static Result<Listener> create(const std::string& directory, const ChannelOptions& options = {});
     Listener(Listener&&) noexcept;
     Listener& operator=(Listener&&) noexcept;
     ~Listener();  // removes the name; the directory stays
 
-    // Accepts and greets until a connection is open or has failed, so that accept() answers at once; false: neither
-    // happened within `timeout` (0: goes on with what has come, and does not wait). An error ends the listener.
-    // ChannelOptions::allow is asked here.
+    // Accepts and greets until a connection is open or has failed, so that accept() answers at once. false: neither
+    // happened within `timeout` (0: processes what has come, without waiting). An error ends the listener. Calls
+    // ChannelOptions::allow.
     Result<bool> wait_for_connection(std::chrono::nanoseconds timeout);
-    // The next connection, checked and greeted. Errors are about that connection (as Channel's; timed_out also where
-    // no connection was open within a step); the listener goes on.
+    // The next connection, checked and greeted. Errors concern that connection (as Channel's; timed_out also where no
+    // connection was open within one step); the listener continues.
     Result<Channel> accept();
-    // For poll(): readable when a process connects, or one that is being greeted answers. Call wait_for_connection(0)
-    // then, which may find that no greeting is over yet. A peer that is silent makes nothing readable.
+    // For poll(): readable when a process connects, or when one that is being greeted answers. Then call
+    // wait_for_connection(0), which may find that no greeting is complete yet. A silent peer makes nothing readable.
     int descriptor() const noexcept;
 
 private:
@@ -147,9 +148,9 @@ private:
     std::unique_ptr<detail::ListenerState> state_;
 };
 
-// Two connected sockets for Channel::over(), one of them for a child. Both are closed by exec: clear FD_CLOEXEC of the
-// child's in the child (posix_spawn_file_actions_adddup2 does), and close it in the parent, who otherwise would not
-// notice that the child ended.
+// Two connected sockets for Channel::over(), one of them for a child. Both have FD_CLOEXEC set: clear it for the
+// child's socket in the child (posix_spawn_file_actions_adddup2 does), and close the child's socket in the parent.
+// Otherwise the parent does not notice the child's end.
 struct ChannelPair {
     FileDescriptor ours;
     FileDescriptor childs;

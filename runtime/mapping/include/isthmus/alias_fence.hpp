@@ -1,11 +1,11 @@
 // alias_fence(): for kernels that write memory at one address and read it at another (MirroredRing, memory that is
 // mapped twice).
 //
-// The rule (V12): the hardware keeps accesses to one address in order, not accesses to two addresses of the same
-// memory. What an operation of a stream wrote through one alias, operations behind it read through any. Within one
-// kernel a thread that wrote through one alias sees it through another only behind an alias_fence(). A kernel that runs
-// already does not see what others write through another alias meanwhile, unless both sides use the fence beside
-// whatever orders them (an atomic with release and acquire).
+// The rule (V12): the hardware orders accesses to one address, but not accesses to two addresses of the same memory. A
+// stream operation sees through every alias what earlier operations of the stream wrote through any alias. Within one
+// kernel, a thread that wrote through one alias sees the write through another only behind an alias_fence(). A running
+// kernel does not see what others write meanwhile through another alias, unless both sides use the fence beside their
+// ordering (an atomic with release and acquire).
 #pragma once
 
 #include <isthmus/detail/host_device.hpp>
@@ -16,9 +16,9 @@
 
 namespace isthmus::inline v0 {
 
-// GPU: fence.proxy.alias (PTX ISA 7.5, compute capability 7.0), for the calling thread. CPU: a fence of the thread;
-// CPUs are coherent by physical address, so that only the compiler has to be kept from reordering. A thread that plays
-// a GPU says so to the simulator, as an update of no word: until then a kernel there reads what is stale.
+// GPU: fence.proxy.alias (PTX ISA 7.5, compute capability 7.0), for the calling thread. CPU: a thread fence; CPUs are
+// coherent by physical address, so only compiler reordering has to be prevented. A thread that plays a GPU reports the
+// fence to the simulator, as an update of no word: until then a simulated kernel reads stale values.
 ISTHMUS_KERNEL_FUNCTION void alias_fence() noexcept {
 #if defined(__CUDA_ARCH__)
     asm volatile("fence.proxy.alias;" ::: "memory");

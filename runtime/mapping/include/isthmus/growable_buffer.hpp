@@ -1,6 +1,6 @@
-// GrowableBuffer<T>: a buffer that grows where it is. Its addresses are reserved when it is made; growing puts further
-// memory behind what is there. Nothing is copied, no address changes, and what it costs depends on the bytes added,
-// not on those that are there (V11).
+// GrowableBuffer<T>: a buffer that grows in place. Its addresses are reserved when it is made; growing maps further
+// memory behind the existing memory. Nothing is copied and no address changes. The cost depends on the bytes added, not
+// on the size so far (V11).
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -23,19 +23,19 @@ namespace isthmus::inline v0 {
 class Device;
 
 enum class Growth : std::uint8_t {
-    doubling,  // as much again as is mapped, or more: few handles, however large it grows
-    exact,     // what is missing, rounded up to the granularity
+    doubling,  // at least as much again as is mapped: few handles at any size
+    exact,     // the missing bytes, rounded up to the granularity
 };
 
 struct GrowableOptions {
-    // Where its memory lies. device: the host may not look, as into any device memory. host, host_node (`node`; −1: the
-    // device's closest): the host and the device both use it in place.
+    // Where the memory resides. device: not accessible from the host, as any device memory. host, host_node (`node`;
+    // −1: the node closest to the device): host and device both use it in place.
     MemoryPlace::Where where = MemoryPlace::Where::device;
     int node = -1;
-    std::vector<const Device*> also = {};  // further devices that use it, let in by the same call as the first
-    // Devices whose memory it lies in, in turn: handle k in that of stripe[k mod n]. A step makes one handle on each,
-    // as large as the others'. All of them use it, and each has to reach the memory of every other. Empty: in the
-    // memory of the device that it is made with. Not for memory on the host.
+    std::vector<const Device*> also = {};  // further devices with access, granted by the same driver call as the first
+    // Devices whose memory is used in turn: handle k belongs to stripe[k mod n]. Each step makes one handle of equal
+    // size on every device. All of them use the buffer, and each has to reach the memory of every other. Empty: memory
+    // of the device that the buffer is made with. Not for host memory.
     std::vector<const Device*> stripe = {};
     Growth growth = Growth::doubling;
     bool compressible = false;  // as PhysicalOptions
@@ -57,28 +57,28 @@ struct GrowableFigures {
     std::size_t mapped_bytes = 0;
     std::size_t granularity_bytes = 0;
     std::size_t handles = 0;
-    std::size_t devices = 0;  // that the handles lie on in turn
+    std::size_t devices = 0;  // number of devices that the handles are distributed over in turn
 };
 ISTHMUS_API GrowableFigures figures_of(const GrowableMemory* memory) noexcept;
 ISTHMUS_API std::optional<MemoryPlace> place_in(const GrowableMemory* memory, std::size_t byte) noexcept;
 }  // namespace detail
 
-// Usable wherever a TypedBuffer is taken: launches in every mode, copies, fills, graphs, host views (where the host may
-// look), parts. Movable. Growing and shrinking are the owner's, as moving and releasing are: no other thread uses this
-// object or parts of it meanwhile. Work on the device, open views and graphs may: what they use stays where it is. A
-// graph goes on using the elements that it was captured with.
+// Usable wherever a TypedBuffer is taken: launches in every mode, copies, fills, graphs, host views (where the host has
+// access), parts. Movable. Growing and shrinking belong to the owner, as moving and releasing do: no other thread may
+// use this object or parts of it meanwhile. Device work, open views and graphs may: the memory that they use does not
+// move. A graph keeps using the elements that it was captured with.
 //
-// On a GPU it is memory that is mapped (MemoryKind::vmm); on the CPU device, and where a GPU without virtual memory
-// uses ordinary host memory anyway, pages at reserved host addresses (MemoryKind::host). explain() says which, and why.
-// It is not exported to other processes: what is shared does not change its size.
+// On a GPU the memory is mapped (MemoryKind::vmm). On the CPU device, and where a GPU without virtual memory uses
+// ordinary host memory anyway, it consists of pages at reserved host addresses (MemoryKind::host). explain() says
+// which, and why. It cannot be exported to other processes: shared memory does not change its size.
 template <class T>
 class GrowableBuffer : public TypedBuffer<T> {
 public:
     GrowableBuffer() = default;
-    // Empty, with addresses for `most` elements; they cost no memory. Errors: unsupported (the device neither maps
-    // memory nor uses the host's, or one of the stripe does not map, or two do not reach each other: the message says
-    // which, why, and what works), invalid_argument (no elements, or more than any machine has; a null device; a stripe
-    // on the host), wrong_device (a device of another runtime), out_of_memory, capture_error (a
+    // Empty, with addresses for `most` elements; addresses cost no memory. Errors: unsupported (the device neither maps
+    // memory nor uses the host's, or a device of the stripe does not map, or two of them do not reach each other: the
+    // message says which, why, and what works), invalid_argument (no elements, or more than any machine has; a null
+    // device; a stripe on the host), wrong_device (a device of another runtime), out_of_memory, capture_error (a
     // capture is open on this thread), device_lost.
     static Result<GrowableBuffer> make(const Device& device, std::size_t most, const GrowableOptions& options = {}) {
         const bool overflows = most > std::numeric_limits<std::size_t>::max() / sizeof(T);
@@ -88,29 +88,29 @@ public:
         return GrowableBuffer(std::move(*made), most);
     }
 
-    // Elements: as many as there is memory for; as many as there are addresses for.
+    // In elements: capacity() has memory, most() has addresses.
     std::size_t capacity() const noexcept { return detail::figures_of(memory_.get()).mapped_bytes / sizeof(T); }
     std::size_t most() const noexcept { return most_; }
     detail::GrowableFigures figures() const noexcept { return detail::figures_of(memory_.get()); }
 
-    // In whose memory element `index` lies; nullopt: behind capacity(). A handle holds whole granules, not whole
-    // elements.
+    // The owner of the memory of element `index`; nullopt: index ≥ capacity(). A handle holds whole granules, not
+    // whole elements.
     std::optional<MemoryPlace> place(std::size_t index) const noexcept {
         return index < capacity() ? detail::place_in(memory_.get(), index * sizeof(T)) : std::nullopt;
     }
 
-    // Changes size(). Elements that were there keep their content; new ones have none. Growing beyond capacity() makes
-    // three driver calls: one creates memory, one maps it, one lets all devices in; with a stripe over n devices n
-    // create and n map, and still one lets all in. With an error nothing has changed: out_of_memory, invalid_argument
-    // (beyond most()), in_use (a service runs: the driver might wait for it), capture_error (a capture is open on this
-    // thread), invalid_handle (moved from or released), device_lost. Smaller is always possible, and gives nothing
-    // back: trim() does.
+    // Changes size(). Existing elements keep their content; new elements have none. Growing beyond capacity() makes
+    // three driver calls: create memory, map it, grant access to all devices. With a stripe over n devices it makes n
+    // create calls, n map calls and still one access call. After an error nothing has changed: out_of_memory,
+    // invalid_argument (beyond most()), in_use (a service runs: the driver might wait for it), capture_error (a capture
+    // is open on this thread), invalid_handle (moved from or released), device_lost. Shrinking always succeeds and
+    // frees no memory: trim() does.
     Result<void> resize(std::size_t count) { return resized(count, 0); }
-    // Memory for so many elements, without changing size(). Errors as resize().
+    // Provides memory for this many elements without changing size(). Errors as resize().
     Result<void> reserve(std::size_t count) { return resized(this->size(), count); }
-    // Gives back the memory of whole handles behind the last element. Waits for work that uses the buffer. Errors, with
-    // which nothing has changed or fewer handles were given back: in_use (a view is open, a graph uses the buffer,
-    // parts of it were made, a service runs), timed_out, not_ready, capture_error (a capture is open), device_lost.
+    // Frees the memory of whole handles behind the last element. Waits for work that uses the buffer. Errors, with
+    // which nothing has changed or fewer handles were freed: in_use (a view is open, a graph uses the buffer, parts of
+    // it were made, a service runs), timed_out, not_ready, capture_error (a capture is open), device_lost.
     Result<void> trim(Wait wait = {}) { return detail::trim_growable(this->state(), memory_.get(), wait); }
 
 private:
@@ -118,7 +118,7 @@ private:
         : TypedBuffer<T>(std::move(made.state)), memory_(std::move(made.memory)), most_(most) {}
     Result<void> resized(std::size_t count, std::size_t capacity) {
         if (count > most_ || capacity > most_) {
-            count = std::numeric_limits<std::size_t>::max() / sizeof(T);  // does not fit, and says so
+            count = std::numeric_limits<std::size_t>::max() / sizeof(T);  // too large: resize_growable() refuses it
         }
         Result<void> done =
             detail::resize_growable(this->state(), memory_.get(), count * sizeof(T), capacity * sizeof(T));

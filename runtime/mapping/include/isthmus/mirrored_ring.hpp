@@ -1,10 +1,9 @@
-// MirroredRing<T>: a ring without a seam. The same memory stands twice in a row, so that any capacity() elements that
-// follow each other in the ring follow each other in memory, too: kernels, copies and camera drivers need not split
-// what crosses the end.
+// MirroredRing<T>: a ring buffer mapped twice in a row. Any capacity() consecutive elements of the ring are contiguous
+// in memory, so kernels, copies and camera drivers need not split a range that crosses the end.
 //
-// Element i and element capacity() + i are the same memory at two addresses. Operations in the order of a stream, host
-// views and graphs see one through the other: ordering at operation boundaries. Within one kernel they do so only
-// behind alias_fence() (alias_fence.hpp says the rule). An operation that uses any of the ring uses all of it: parts
+// Element i and element capacity() + i are the same memory at two addresses. Stream-ordered operations, host views and
+// graphs see writes through either alias: ordering at operation boundaries. Within one kernel this holds only behind
+// alias_fence() (alias_fence.hpp states the rule). An operation that uses any part of the ring uses all of it: parts
 // are not independent.
 #pragma once
 
@@ -33,21 +32,21 @@ struct MirroredOptions {
 };
 
 namespace detail {
-// Both copies together; their bytes are a multiple of twice `element_bytes`.
+// Both copies together; their size in bytes is a multiple of twice `element_bytes`.
 ISTHMUS_API Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::size_t least_bytes,
                                                                std::size_t element_bytes,
                                                                const MirroredOptions& options);
 }  // namespace detail
 
 // A Buffer of 2 · capacity() elements, usable wherever a Buffer is; size() counts both copies. Movable. Released as a
-// Buffer. On a GPU it is mapped memory, on the CPU device, and where a GPU uses ordinary host memory, a memory file
-// that is mapped twice; explain() says which.
+// Buffer. Memory: on a GPU, mapped memory; on the CPU device, and where a GPU uses ordinary host memory, a memory file
+// mapped twice. explain() says which.
 template <class T>
 class MirroredRing : public TypedBuffer<T> {
 public:
     MirroredRing() = default;
-    // At least `least` elements; capacity() says how many, because memory is mapped in granules that elements have to
-    // fill. Errors as GrowableBuffer::make; system_limit (no file descriptor).
+    // At least `least` elements. capacity() answers the actual number: memory is mapped in granules, and whole elements
+    // have to fill them. Errors as GrowableBuffer::make; system_limit (no file descriptor).
     static Result<MirroredRing> make(const Device& device, std::size_t least, const MirroredOptions& options = {}) {
         constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
         Result<std::shared_ptr<detail::BufferState>> made =
@@ -57,7 +56,7 @@ public:
     }
 
     std::size_t capacity() const noexcept { return this->size() / 2; }
-    // Where the element with this running number stands: the `count` ≤ capacity() that follow it are behind it.
+    // Index of the element with this running number. The next `count` ≤ capacity() elements are contiguous from there.
     std::size_t place(std::uint64_t number) const noexcept {
         return capacity() == 0 ? 0 : static_cast<std::size_t>(number % capacity());
     }
