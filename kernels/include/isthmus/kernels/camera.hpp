@@ -1,5 +1,5 @@
 // Kernels of a camera pipeline: frame → gray → smooth → gradients → corner response → list of corners. Integer
-// arithmetic throughout, so that every device gives the same bits. docs/kernels.md tells the order and the sizes.
+// arithmetic throughout, so that every device gives the same bits. docs/kernels.md gives the order and the sizes.
 #pragma once
 
 #include <isthmus/kernel.hpp>
@@ -8,8 +8,8 @@
 
 namespace isthmus::inline v0::kernels {
 
-// How a picture lies in memory, in elements: row y begins at y × pitch. At most 65535 × 65535. What lies between
-// width and pitch is neither read nor written.
+// Layout of an image, in elements: row y begins at y × pitch. At most 65535 × 65535. Elements between width and pitch
+// are neither read nor written.
 struct Plane {
     std::uint32_t width;
     std::uint32_t height;
@@ -19,10 +19,10 @@ constexpr std::uint64_t size_of(const Plane& plane) noexcept {
     return std::uint64_t{plane.pitch} * plane.height;
 }
 
-// Only luma is used: the colour of NV12 and I420 lies in later planes; Bayer mosaics are taken as if gray.
+// Only luma is used: NV12 and I420 hold chroma in later planes; Bayer mosaics are treated as gray.
 enum class PixelFormat : std::uint8_t { gray, nv12, i420, yuyv, uyvy, bayer8 };
 
-// Where the luma of pixel (x, y) lies in a camera's frame: offset + y × pitch + x × step, in bytes.
+// Position of the luma of pixel (x, y) in a camera's frame: offset + y × pitch + x × step, in bytes.
 struct LumaLayout {
     std::uint32_t offset_bytes;
     std::uint32_t pitch_bytes;
@@ -46,17 +46,17 @@ struct Corner {
     std::int32_t score;
 };
 struct CornerCount {
-    std::uint32_t found;   // in the picture
-    std::uint32_t listed;  // fewer than found where the list was too small: the first of them, by row, then column
+    std::uint32_t found;   // in the image
+    std::uint32_t listed;  // less than found where the list was too small: then the first corners, by row, then column
 };
 struct CornerRule {
     std::int32_t threshold;  // a corner's response is greater than this
-    std::uint32_t radius;    // … and the greatest within this many pixels; of equals the first, by row, then column
-    std::uint32_t border;    // none nearer than this to an edge
+    std::uint32_t radius;    // and is the maximum within this many pixels; of equal ones the first, by row, then column
+    std::uint32_t border;    // minimum distance from an edge
 };
 inline constexpr std::uint32_t row_threads = 256;
 
-// Launched over Extent2{plane.width, plane.height}; outside a picture its nearest pixel counts.
+// Launched over Extent2{plane.width, plane.height}; outside the image the nearest pixel counts.
 ISTHMUS_DECLARE_KERNEL(to_gray, Index2 i, Out<std::uint8_t> gray, Plane plane, View<const std::uint8_t> frame,
                        LumaLayout layout);
 // 5 × 5 binomial filter, rounded to nearest.
@@ -66,16 +66,16 @@ ISTHMUS_DECLARE_KERNEL(gradients, Index2 i, Out<Gradient> gradient, View<const s
 // Harris over 5 × 5 gradients: ⌊(25 det − trace²) / 2²³⌋, which fits 32 bits for every picture.
 ISTHMUS_DECLARE_KERNEL(corner_response, Index2 i, Out<std::int32_t> response, View<const Gradient> gradient,
                        Plane plane);
-// 1 where `rule` finds a corner, otherwise 0.
+// Writes 1 where `rule` finds a corner, otherwise 0.
 ISTHMUS_DECLARE_KERNEL(mark_corners, Index2 i, Out<std::uint8_t> mark, View<const std::int32_t> response, Plane plane,
                        CornerRule rule);
 
-// One block per row: how many corners it has. `rows` has one element per row.
+// One block per row: counts the row's corners. `rows` has one element per row.
 ISTHMUS_DECLARE_KERNEL(count_corners, Block block, Out<std::uint32_t> rows, View<const std::uint8_t> mark, Plane plane);
-// One block in all: counts become places in the list; `count` has one element.
+// One block in all: turns counts into positions in the list; `count` has one element.
 ISTHMUS_DECLARE_KERNEL(place_corners, Block block, View<std::uint32_t> rows, Out<CornerCount> count,
                        std::uint32_t capacity);
-// One block per row: writes its corners at their places, so that the list is ordered by row, then column.
+// One block per row: writes the row's corners at their positions, so that the list is ordered by row, then column.
 ISTHMUS_DECLARE_KERNEL(list_corners, Block block, Out<Corner> corners, View<const std::uint32_t> rows,
                        View<const std::uint8_t> mark, View<const std::int32_t> response, Plane plane);
 

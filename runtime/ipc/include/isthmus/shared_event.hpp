@@ -1,5 +1,5 @@
-// Events between processes: one exports an event, the other imports it, and from then on streams of each wait for what
-// streams of the other recorded: on the device, with no host in between and no wait of the host's.
+// Events between processes: one process exports an event, the other imports it, and from then on streams of each wait
+// for what streams of the other recorded. The wait happens on the device and does not involve the host.
 #pragma once
 
 #include <isthmus/event.hpp>
@@ -15,22 +15,22 @@ namespace isthmus::inline v0 {
 
 class Device;
 
-// What the bytes say beside the driver's handle, which tells nothing.
+// Content of the bytes beside the driver's handle, which carries none of this.
 struct SharedEventFacts {
-    Uuid device;  // whose event it is
+    Uuid device;  // the event's device
     friend bool operator==(const SharedEventFacts&, const SharedEventFacts&) = default;
 };
 
-// What another process needs to open an event: a fixed block of bytes, to be sent over an isthmus::Channel or any
-// transport. Whoever gets it may record the event, and thereby hold up everybody who waits for it: authorise before
-// sending. A value: it owns nothing.
+// The data with which another process opens an event: a fixed block of bytes, to be sent over an isthmus::Channel or
+// any transport. Its receiver may record the event, and thereby delay everything that waits for it: authorise before
+// sending. A value; it owns nothing.
 class ISTHMUS_API SharedEventDescriptor {
 public:
     static constexpr std::size_t size_bytes = 96;
     using Bytes = std::array<std::byte, size_bytes>;
 
-    // As they came over a transport; every byte may be anything.
-    // Errors: invalid_argument (not what export_event() makes: length, magic, version, a field; names it).
+    // Makes a descriptor from what came over a transport; the bytes may have any value. Errors: invalid_argument (not
+    // made by export_event(): length, magic, version, a field; names it).
     static Result<SharedEventDescriptor> received(std::span<const std::byte> bytes);
 
     // Little-endian and versioned.
@@ -44,28 +44,28 @@ private:
     SharedEventFacts facts_;
 };
 
-// For an event that was made with EventOptions::interprocess, at any time and any number of times. One driver call.
+// For an event made with EventOptions::interprocess, at any time and any number of times. One driver call.
 //
-// From then on the event has one last record for all processes, which is whoever's came last; finished(),
-// synchronize() and Stream::wait() mean that one, and ask the driver every time. A wait takes the record that is the
-// last one when Stream::wait() is called: tell the other process, by a message or a word in shared memory, that
-// Stream::record() has returned, not that the work has ended. Where two processes take turns, give each an event of its
-// own to record.
+// After the export the event has a single last record for all processes: the most recent one of any of them.
+// finished(), synchronize() and Stream::wait() refer to that record and ask the driver every time. A wait uses the
+// record that is the last one when Stream::wait() is called: notify the other process (by a message or a word in shared
+// memory) once Stream::record() has returned; the work need not have ended. Where two processes take turns, give each
+// its own event to record.
 //
-// Keep the event until all who imported it have let go of theirs: the driver leaves undefined what becomes of those
-// once the exporter's is destroyed. Errors: invalid_argument (not made for other processes), unsupported (this driver
-// lacks the call), device_lost.
+// Keep the event until every importer has released its own: once the exporter's event is destroyed, the driver leaves
+// the behaviour of the imported events undefined. Errors: invalid_argument (not an interprocess event), unsupported
+// (this driver lacks the call), device_lost.
 ISTHMUS_API Result<SharedEventDescriptor> export_event(const Event& event);
 
-// The exporter's event as one of `device`, which has to be the one that the descriptor names. Usable as any event: each
-// process may record it and let streams wait for it, both on its own streams of that device (those of another one wait
-// for an ordinary event behind: the driver crashed in a wait across devices, on two H200); the host may wait, with a
-// deadline. It measures no time, and no capture may record it or wait for it. Recording and waiting cost one driver
-// call each, as with ordinary events. Until somebody records it, it counts as complete. While a stream waits for it the
-// driver loads no code (observed on driver 580): prepare() kernels before.
+// The exporter's event as an event of `device`, which has to be the device that the descriptor names. Usable as any
+// event. Each process may record it and let streams wait for it, on its own streams of that device. Streams of another
+// device wait instead for an ordinary event recorded behind such a wait: the driver crashed in a wait across devices,
+// on two H200. The host may wait, with a deadline. The event measures no time, and no capture may record it or wait for
+// it. Recording and waiting cost one driver call each, as with ordinary events. Until it is recorded, it counts as
+// complete. While a stream waits for it the driver loads no code (observed on driver 580): prepare() kernels before.
 // Errors, with which nothing is left behind: unsupported (the CPU device, or a device or driver without such events:
-// attribute 125), wrong_device, invalid_argument (a handle of something else, of an event that is gone, or of this very
-// process, which uses the event itself), device_lost.
+// attribute 125), wrong_device, invalid_argument (a handle of something else, of a destroyed event, or of this process,
+// which uses the event itself), device_lost.
 ISTHMUS_API Result<Event> import_event(const Device& device, const SharedEventDescriptor& descriptor);
 
 }  // namespace isthmus::inline v0

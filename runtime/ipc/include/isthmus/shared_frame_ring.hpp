@@ -1,4 +1,4 @@
-// SharedFrameRing: frames from one process to several others, in memory that all of them have mapped.
+// SharedFrameRing: frames from one process to several others, in memory that all of them map.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -22,17 +22,16 @@
 
 namespace isthmus::inline v0 {
 
-// What the producer does about a reader that has not finished the frame which stands where the next one goes.
+// What the producer does when a reader has not finished the frame in the slot of the next frame.
 enum class RingPolicy : std::uint8_t {
-    drop,  // overwrites it: the producer waits for nobody. A reader that was overtaken is told
-    wait,  // waits for it, until SharedRingOptions::reader_deadline; then gives that reader up
+    drop,  // overwrites it: the producer never waits. The overtaken reader is told
+    wait,  // waits until SharedRingOptions::reader_deadline, then gives that reader up
 };
-// What a reader may do with the frames' memory. The header and the words of a reader are never another reader's to
-// write.
+// A reader's access to the frames' memory. No reader can write the header or the words of another reader.
 enum class ReaderRights : std::uint8_t {
-    read_only,   // sealed against writing: nobody but the producer's own mapping can (Linux 5.1)
-    read_write,  // every reader can overwrite every frame: for GPUs whose driver cannot register memory for reading
-                 // only, and readers that are trusted
+    read_only,   // sealed against writing: only the producer's own mapping can write (Linux 5.1)
+    read_write,  // every reader can overwrite every frame: for trusted readers, and for GPUs whose driver cannot
+                 // register memory read-only
 };
 
 struct SharedRingOptions {
@@ -40,31 +39,31 @@ struct SharedRingOptions {
     RingPolicy policy = RingPolicy::drop;
     ReaderRights rights = ReaderRights::read_only;
     SeenBy seen_by = SeenBy::cpus_and_gpus;
-    std::size_t most_readers = 16;  // at a time; 1 to 64
-    // How long a reader may stand in the way without finishing a frame (RingPolicy::wait).
+    std::size_t most_readers = 16;  // at the same time; 1 to 64
+    // How long a reader may block the producer without finishing a frame (RingPolicy::wait).
     std::chrono::nanoseconds reader_deadline = std::chrono::seconds(1);
-    SharedUse use{.host = Use::writes_often, .device = Use::reads_once};  // of the producer's process
-    WaitPolicy waiting = WaitPolicy::adaptive;  // how begin_frame() spends its time; spin makes no system call
+    SharedUse use{.host = Use::writes_often, .device = Use::reads_once};  // by the producer's process
+    WaitPolicy waiting = WaitPolicy::adaptive;  // how begin_frame() waits; spin makes no system call
 };
 struct SharedReaderOptions {
-    SharedUse use{.host = Use::reads_once, .device = Use::reads_once};  // of this process
-    WaitPolicy waiting = WaitPolicy::adaptive;                          // how next_frame() spends its time
-    // What the producer may have this process map, and register with its device; a ring that takes more is refused
-    // before anything of it is accepted.
+    SharedUse use{.host = Use::reads_once, .device = Use::reads_once};  // by this process
+    WaitPolicy waiting = WaitPolicy::adaptive;                          // how next_frame() waits
+    // Limit for the memory that this process maps, and registers with its device, for the producer. A larger ring is
+    // refused before any of it is accepted.
     std::uint64_t most_bytes = std::uint64_t{4} << 30;
-    std::size_t elements = 0;  // of a frame; a ring of others is refused. 0: any
+    std::size_t elements = 0;  // per frame; a ring with another number is refused. 0: any
 };
 
-// What became of a reader that was admitted.
+// State of an admitted reader.
 enum class ReaderState : std::uint8_t {
     live,
-    gone,        // its end of the line is closed: it ended, was killed, or never opened the ring
-    too_slow,    // it stood in the way for longer than the deadline
-    broke_rules  // a word of its was impossible; SharedReaderInfo::why names it
+    gone,        // its end of the line is closed: the process ended, was killed, or never opened the ring
+    too_slow,    // it blocked the producer for longer than the deadline
+    broke_rules  // it wrote an impossible word; SharedReaderInfo::why names the word
 };
 ISTHMUS_API std::string_view name(ReaderState state) noexcept;
 struct SharedReaderInfo {
-    std::uint32_t number = 0;  // as they were admitted
+    std::uint32_t number = 0;  // in the order of admission
     ReaderState state = ReaderState::live;
     std::string why;  // empty while live
 };
@@ -100,7 +99,7 @@ private:
     std::unique_ptr<Parts> parts_;
 };
 
-// A reader's half. See shared_ring_reader.cpp.
+// The reader's half. See shared_ring_reader.cpp.
 class ISTHMUS_API RingReaderCore {
 public:
     struct Taken {
@@ -123,7 +122,7 @@ public:
     void arrived(BufferState& buffer) noexcept;
     Result<void> finish(std::uint64_t frame, BufferState& buffer, Wait wait);
     static Error finished_before();
-    // Finishes it, now or by a later call of take() or finish().
+    // Finishes the frame, now or in a later call of take() or finish().
     void give_back(std::uint64_t frame, const std::shared_ptr<BufferState>& buffer) noexcept;
 
 private:
@@ -132,13 +131,13 @@ private:
     std::unique_ptr<Parts> parts_;
 };
 
-// A slot as a buffer of this device: registered and used in place where the machine can, copied elsewhere.
+// The slots as buffers of this device: registered and used in place where the machine can, copied elsewhere.
 template <class T, class Core>
 Result<std::vector<Buffer<T>>> adopt_slots(Device& device, const Core& core, std::size_t slots, std::size_t elements,
                                            const SharedUse& use) {
     std::vector<Buffer<T>> buffers;
     for (std::size_t at = 0; at < slots; ++at) {
-        // The mapping stays until the last use of the buffer has ended, wherever that is.
+        // The mapping stays until the last use of the buffer has ended, on any thread or stream.
         Result<std::shared_ptr<BufferState>> made =
             adopt_mapping(device.state(), core.slot(at), elements * sizeof(T), use, core.mapping());
         if (!made) return std::move(made).error();
@@ -152,13 +151,13 @@ struct SharedRingState {
     SharedRingState(std::shared_ptr<Core> made, std::vector<Buffer<T>> slots)
         : core(std::move(made)), buffers(std::move(slots)) {}
     std::shared_ptr<Core> core;
-    std::vector<Buffer<T>> buffers;  // goes first: its memory is the core's
+    std::vector<Buffer<T>> buffers;  // declared last, destroyed first: their memory belongs to the core
 };
 
 }  // namespace detail
 
-// The producer's: to be filled by the host (write_on_host()), or by device work. Destroyed unpublished, the frame was
-// none, and its number is the next one's.
+// The producer's frame, filled by the host (write_on_host()) or by device work. If it is destroyed unpublished, its
+// number goes to the next frame.
 template <class T>
 class [[nodiscard]] SharedFrameToFill {
     using State = detail::SharedRingState<T, detail::RingProducerCore>;
@@ -176,10 +175,10 @@ public:
     }
     ~SharedFrameToFill() { abandon(); }
     Buffer<T>& buffer() const noexcept { return ring_->buffers[number_ % ring_->buffers.size()]; }
-    std::uint64_t number() const noexcept { return number_; }  // from 0 on, without gaps
-    // Waits for device work that writes the frame, and shows it to all readers. Errors, with which it can be tried
-    // again: in_use (a host view of it is open), timed_out, not_ready (Wait::never()), device_lost; invalid_handle
-    // (done before).
+    std::uint64_t number() const noexcept { return number_; }  // from 0, without gaps
+    // Waits for device work that writes the frame, then makes it visible to all readers. Errors after which the call
+    // can be repeated: in_use (a host view of it is open), timed_out, not_ready (Wait::never()), device_lost. Also
+    // invalid_handle (already published).
     Result<void> publish(Wait wait = {}) {
         if (!ring_) return detail::RingProducerCore::published_before();
         Result<void> done = ring_->core->publish(*buffer().state(), wait);
@@ -195,17 +194,17 @@ private:
     std::uint64_t number_;
 };
 
-// The producer. One thread at a time. No call waits for a reader longer than its Wait and the deadline of the ring: a
-// reader that dies, hangs or writes nonsense into its words is given up, and the others go on.
-// Where the host fills the frames, begin_frame() and publish() allocate nothing and call no driver (I7).
+// The producer. One thread at a time. No call waits for a reader longer than its Wait and the ring's deadline: a reader
+// that dies, hangs or writes invalid words is given up, and the other readers continue. Where the host fills the
+// frames, begin_frame() and publish() allocate nothing and make no driver call (I7).
 template <class T>
 class SharedFrameRing {
     using State = detail::SharedRingState<T, detail::RingProducerCore>;
 
 public:
-    // Frames of `elements` elements each, zero at first. Errors: invalid_argument (SharedRingOptions), unsupported
-    // (SeenBy::gpus_only, with the rung that would be right; sealing against writing on older kernels), out_of_memory,
-    // system_limit (file descriptors), and those of Device::adopt.
+    // Frames of `elements` elements each, initially zero. Errors: invalid_argument (SharedRingOptions), unsupported
+    // (SeenBy::gpus_only: the error names the share method to use; sealing against writing on older kernels),
+    // out_of_memory, system_limit (file descriptors), and those of Device::adopt.
     static Result<SharedFrameRing> create(Device& device, std::size_t elements, const SharedRingOptions& options = {}) {
         auto core = detail::RingProducerCore::create(device, elements, sizeof(T), options);
         if (!core) return std::move(core).error();
@@ -214,22 +213,22 @@ public:
         return SharedFrameRing(std::make_shared<State>(std::move(core).value(), std::move(buffers).value()));
     }
 
-    // What one more process needs to read along, from the next frame that is published on. Decide before whom it is
-    // given to: it cannot be taken back (I3). Errors: in_use (most_readers are there), invalid_handle (the ring is
-    // closed), system_limit, out_of_memory, system_error.
+    // Admits one more reader process, which reads from the next published frame on. Authorise before sending the
+    // descriptor: the right cannot be revoked (I3). Errors: in_use (most_readers are admitted), invalid_handle (the
+    // ring is closed), system_limit, out_of_memory, system_error.
     Result<SharedRingDescriptor> admit() { return state_->core->admit(); }
     // A frame to fill; one at a time. Errors: timed_out, not_ready (Wait::never()), invalid_handle (the ring is
-    // closed), in_use (the last one is neither published nor abandoned).
+    // closed), in_use (the last frame is neither published nor abandoned).
     Result<SharedFrameToFill<T>> begin_frame(Wait wait = {}) {
         Result<std::uint64_t> number = state_->core->begin(wait);
         if (!number) return std::move(number).error();
         return SharedFrameToFill<T>(state_, *number);
     }
-    // No frame comes any more: readers get what they have not had, and then Code::invalid_handle. So does the end of
-    // the ring and of all its frames.
+    // No more frames come: readers get the remaining frames, and then Code::invalid_handle. The destruction of the ring
+    // and all its frames has the same effect.
     void close() noexcept { state_->core->close(); }
     std::uint64_t published() const noexcept { return state_->core->published(); }
-    // Those that were admitted; who is no longer live stays in the list until its place is given to another one.
+    // The admitted readers. A reader that is no longer live stays in the list until its place is given to another.
     std::vector<SharedReaderInfo> readers() const { return state_->core->readers(); }
     std::size_t slots() const noexcept { return state_->buffers.size(); }
     // For queries (kind(), explain()).
@@ -240,9 +239,8 @@ private:
     std::shared_ptr<State> state_;
 };
 
-// A frame that a reader has. What its bytes say was written by another process: judge them as such. Under
-// RingPolicy::drop they may change while they are read, so that kernels and code must stand any bytes; finish() says
-// whether they did.
+// A reader's frame. Its bytes were written by another process and must be validated. Under RingPolicy::drop they may
+// change while they are read: kernels and code must tolerate any bytes, and finish() says whether the bytes changed.
 template <class T>
 class [[nodiscard]] SharedFrame {
     using State = detail::SharedRingState<T, detail::RingReaderCore>;
@@ -259,17 +257,17 @@ public:
         }
         return *this;
     }
-    // Finishes it. Where that cannot be done yet (a view of it is still open, device work takes too long), the reader's
-    // next calls do it, and the producer waits meanwhile.
+    // Finishes the frame. Where that is not possible yet (a view is still open, device work takes too long), the
+    // reader's next calls finish it, and the producer waits meanwhile.
     ~SharedFrame() { give_back(); }
     const Buffer<T>& buffer() const noexcept { return ring_->buffers[taken_.slot]; }
     std::uint64_t number() const noexcept { return taken_.frame; }
-    // Frames before this one that this reader was to have and that were overwritten before it came.
+    // Number of frames due to this reader that were overwritten between its previous frame and this one.
     std::uint64_t missed() const noexcept { return taken_.missed; }
-    // Waits for device work that reads the frame, then says whether it was whole all the time. Success: what was made
-    // of it counts. Code::overtaken: it was overwritten meanwhile, and what was made of it means nothing. Other errors:
-    // peer_broke_rules (the stamp names what no producer writes); with these it can be tried again: in_use (a host view
-    // of it is open), timed_out, not_ready (Wait::never()), device_lost; invalid_handle (done before).
+    // Waits for device work that reads the frame, then checks that the frame was intact throughout. Success: results
+    // from it are valid. Code::overtaken: the frame was overwritten meanwhile, and results from it are invalid. Other
+    // errors: peer_broke_rules (an impossible stamp); errors after which the call can be repeated: in_use (a host view
+    // of it is open), timed_out, not_ready (Wait::never()), device_lost; invalid_handle (already finished).
     Result<void> finish(Wait wait = {}) {
         if (!ring_) return detail::RingReaderCore::finished_before();
         Result<void> done = ring_->core->finish(taken_.frame, *ring_->buffers[taken_.slot].state(), wait);
@@ -285,18 +283,18 @@ private:
     detail::RingReaderCore::Taken taken_;
 };
 
-// A reader. One thread at a time. It believes nothing that the producer writes: whatever comes is a frame or a typed
+// A reader. One thread at a time. It trusts nothing that the producer writes: every input yields a frame or a typed
 // error. next_frame() and finish() import nothing; for frames that the device did not use they allocate nothing and
-// call no driver (I7).
+// make no driver call (I7).
 template <class T>
 class SharedFrameReader {
     using State = detail::SharedRingState<T, detail::RingReaderCore>;
 
 public:
-    // Checks the descriptor, the seals and sizes of its files, maps them and lets the device have the frames. Takes the
-    // descriptor, whatever the answer. Errors: invalid_argument (not a descriptor; frames of another size),
-    // peer_broke_rules (the files are not what it says), out_of_memory (more than most_bytes, or than there is), and
-    // those of Device::adopt.
+    // Checks the descriptor and the seals and sizes of its files, maps them and makes the frames usable by the device.
+    // Takes the descriptor in every case. Errors: invalid_argument (not a descriptor; frames of another size),
+    // peer_broke_rules (the files differ from the descriptor), out_of_memory (more than most_bytes, or than available),
+    // and those of Device::adopt.
     static Result<SharedFrameReader> open(Device& device, SharedRingDescriptor descriptor,
                                           SharedReaderOptions options = {}) {
         auto core = detail::RingReaderCore::open(device, std::move(descriptor), sizeof(T), options);
@@ -306,10 +304,11 @@ public:
         return SharedFrameReader(std::make_shared<State>(std::move(core).value(), std::move(buffers).value()));
     }
 
-    // The next frame; under RingPolicy::drop the oldest that is still there. Several may be held, as many as there are
-    // slots. Errors: timed_out, not_ready (Wait::never()), invalid_handle (the ring was closed, and no frame is left),
-    // peer_lost (the producer is gone, and no frame is left; or gave this reader up, and no frame is left that follows
-    // without a gap), peer_broke_rules (names the word), in_use (the frame's slot is that of one which is still held).
+    // The next frame; under RingPolicy::drop the oldest one that is still there. Several may be held, as many as there
+    // are slots. Errors: timed_out, not_ready (Wait::never()), invalid_handle (the ring was closed, and no frame is
+    // left), peer_lost (the producer is gone, and no frame is left; or it gave this reader up, and no frame is left
+    // that follows without a gap), peer_broke_rules (names the word), in_use (the slot belongs to a frame that is still
+    // held).
     Result<SharedFrame<T>> next_frame(Wait wait = {}) {
         Result<detail::RingReaderCore::Taken> taken = state_->core->take(wait);
         if (!taken) return std::move(taken).error();
@@ -317,7 +316,7 @@ public:
         return SharedFrame<T>(state_, *taken);
     }
     std::size_t slots() const noexcept { return state_->buffers.size(); }
-    std::size_t elements() const noexcept { return state_->core->elements(); }  // of a frame
+    std::size_t elements() const noexcept { return state_->core->elements(); }  // per frame
     RingPolicy policy() const noexcept { return state_->core->policy(); }
     // For queries (kind(), explain()).
     const Buffer<T>& buffer(std::size_t slot) const noexcept { return state_->buffers[slot]; }

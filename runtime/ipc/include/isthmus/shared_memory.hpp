@@ -1,6 +1,6 @@
 // Memory that several processes use: one call exports it, one imports it, and from then on either side reads and writes
-// the same bytes without another import. Of a GPU for GPUs alone, of the host where CPUs see it, too. For frames that
-// follow each other there is SharedFrameRing (shared_frame_ring.hpp).
+// the same bytes without another import. GPU memory for GPUs alone; host memory where CPUs access it too. For sequences
+// of frames there is SharedFrameRing (shared_frame_ring.hpp).
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -24,21 +24,21 @@ namespace isthmus::inline v0 {
 class Device;
 
 struct ExportableOptions {
-    // For processes of other machines of one NVLink fabric, by a fabric handle, which needs an IMEX channel here.
-    // false: by a file descriptor; where the device has none, by a fabric handle that was tried, or else by one of the
-    // driver's older handles, whose exporter has to outlive its importers (SharingRung::legacy_ipc).
+    // true: for processes on other machines of one NVLink fabric, by a fabric handle, which needs an IMEX channel here.
+    // false: by a file descriptor; where the device has none, by a fabric handle after a successful trial, or else by a
+    // legacy IPC handle, whose exporter has to outlive its importers (SharingRung::legacy_ipc).
     bool other_machines = false;
-    // gpus_only: memory of the device, into which the host does not look; on the CPU device, memory of the host.
-    // cpus_and_gpus: memory of the host in a sealed file, with host views in every process, on every machine. Each
-    // process's device uses it in place where it reaches it or can register it, and copies it around its uses
-    // elsewhere; explain() says which.
+    // gpus_only: device memory, not accessible from the host; on the CPU device, host memory. cpus_and_gpus: host
+    // memory in a sealed file, with host views in every process, on every machine. Each process's device uses it in
+    // place where it reaches it or can register it; elsewhere the memory is copied around the device's uses. explain()
+    // says which.
     SeenBy seen_by = SeenBy::gpus_only;
-    SharedUse use{};  // by this process, of memory that CPUs see; as for allocate_shared()
+    SharedUse use{};  // by this process, for memory that CPUs access; as for allocate_shared()
 };
 struct ImportOptions {
-    SharedUse use{};  // by this process, of memory of the host; as for allocate_shared()
-    // Of the host's memory, which the exporter has this process map and register; more is refused before anything of it
-    // is accepted.
+    SharedUse use{};  // by this process, for host memory; as for allocate_shared()
+    // Limit for host memory that the exporter has this process map and register. More is refused before any of it is
+    // accepted.
     std::uint64_t most_bytes = std::uint64_t{4} << 30;
 };
 
@@ -57,17 +57,17 @@ ISTHMUS_API Result<std::shared_ptr<BufferState>> import_shared(const Device& dev
                                                                const ImportOptions& options);
 }  // namespace detail
 
-// A buffer of memory that was made to be exported: zero when it is made, never used again for anything else, never a
-// part of a pool. Usable wherever a TypedBuffer is taken. Movable, as Buffer.
+// A buffer of memory made for export: zero at creation, never recycled, never part of a pool. Usable wherever a
+// TypedBuffer is taken. Movable, as Buffer.
 template <class T>
 class ExportableBuffer : public TypedBuffer<T> {
 public:
     ExportableBuffer() = default;
-    // Takes whole granules of the device's memory (2 MiB mostly), or whole pages of the host's. Errors: unsupported
-    // (the device shares no memory of its own, or not like that: the message says why, and what works),
-    // invalid_argument (no elements, or more than any machine has), not_permitted (a fabric without an IMEX channel),
-    // out_of_memory, capture_error (a capture is open on this thread), in_use (a service runs: the driver might wait
-    // for it), device_lost; of memory of the host those of Device::adopt, and system_limit (file descriptors).
+    // Takes whole granules of device memory (2 MiB in most cases), or whole pages of host memory. Errors: unsupported
+    // (the device shares no memory of its own, or not this way: the message says why, and what works), invalid_argument
+    // (no elements, or more than any machine has), not_permitted (a fabric without an IMEX channel), out_of_memory,
+    // capture_error (a capture is open on this thread), in_use (a service runs: the driver might wait for it),
+    // device_lost; for host memory those of Device::adopt, and system_limit (file descriptors).
     static Result<ExportableBuffer> make(Device& device, std::size_t count, const ExportableOptions& options = {}) {
         const bool overflows = count > std::numeric_limits<std::size_t>::max() / sizeof(T);
         Result<detail::MadeExportable> made =
@@ -76,7 +76,7 @@ public:
         if (!made) return std::move(made).error();
         return ExportableBuffer(std::move(*made));
     }
-    // By what it is exported: fixed when it was made; none without memory. No driver call.
+    // The share method: fixed at creation; none without memory. No driver call.
     SharingRung rung() const noexcept { return detail::rung_of(memory_.get()); }
     Result<SharedMemoryDescriptor> export_memory() const {
         return detail::export_shared(this->state().get(), memory_.get());
@@ -88,27 +88,28 @@ private:
     std::shared_ptr<detail::SharedPiece> memory_;
 };
 
-// All of the buffer, for whoever gets the descriptor: a right to read and write that nobody takes back, under any user
-// id, and also after this process ended. Authorise before sending (Channel does). May be called any number of times.
-// Work that uses the buffer is not waited for. Errors: invalid_handle (empty, moved from, released), system_limit,
-// device_lost.
+// Exports the whole buffer. The receiver of the descriptor has a right to read and write that cannot be revoked, under
+// any user id, also after this process ended. Authorise before sending (Channel does). May be called any number of
+// times. Does not wait for work that uses the buffer. Errors: invalid_handle (empty, moved from, released),
+// system_limit, device_lost.
 template <class T>
 Result<SharedMemoryDescriptor> export_memory(const ExportableBuffer<T>& buffer) {
     return buffer.export_memory();
 }
-// Any other buffer: unsupported. Says why not, and what would be.
+// Any other buffer: unsupported. The error says why not, and what works.
 ISTHMUS_API Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffer);
 
-// The exporter's memory as a buffer of `device`, which has to be the one that the descriptor names (across a fabric:
-// any that reaches it; memory of the host: any, also the CPU device). Checks everything that the driver or the system
-// tells of it against the descriptor; closes the descriptor. The exporter may end first, but for an older handle, of
-// which the driver then leaves undefined what becomes of the memory. Nothing orders this process's
-// work with the exporter's, and host views wait for this process's work only: agree over the transport, as below.
-// Errors, with which nothing is left behind: unsupported (the CPU device; no virtual memory; nothing imports this
-// rung), wrong_device, invalid_argument (elements of another size; a descriptor of something else; memory of another
-// size than was said), not_permitted, capture_error (a capture is open on this thread), in_use (a service runs; by an
-// older handle: this runtime has it already), device_lost; of memory of the host: peer_broke_rules (its file is not
-// sealed, or not what was said), out_of_memory (more than ImportOptions::most_bytes), and those of Device::adopt.
+// Imports the exporter's memory as a buffer of `device`: the device that the descriptor names (across a fabric: any
+// device that reaches the memory; for host memory: any device, also the CPU device). Checks the descriptor against
+// everything that the driver or the system reports; closes the descriptor. The exporter may end first, except with a
+// legacy IPC handle: the driver then leaves the state of the memory undefined. This process's work is not ordered with
+// the exporter's, and host views wait for this process's work only: take turns as described below, by messages over the
+// transport. Errors, with which nothing is left behind: unsupported (the CPU device; no virtual memory; the device
+// cannot import by this share method), wrong_device, invalid_argument (elements of another size; a descriptor of
+// something else; memory of another size than the descriptor states), not_permitted, capture_error (a capture is open
+// on this thread), in_use (a service runs; with a legacy IPC handle: this runtime has imported it already),
+// device_lost. For host memory also: peer_broke_rules (its file is not sealed, or differs from the descriptor),
+// out_of_memory (more than ImportOptions::most_bytes), and those of Device::adopt.
 template <class T>
 Result<Buffer<T>> import_memory(const Device& device, SharedMemoryDescriptor descriptor,
                                 const ImportOptions& options = {}) {
@@ -118,14 +119,15 @@ Result<Buffer<T>> import_memory(const Device& device, SharedMemoryDescriptor des
     return Buffer<T>(std::move(made).value());
 }
 
-// Processes take turns with shared memory. flush_shared() ends one: it waits for device work of this process that
-// writes the buffer, and brings what a copied buffer has on its device to the shared memory. Then tell the others.
-// Closing a host view of what the host alone wrote needs none. Errors: invalid_handle, invalid_argument (the buffer is
-// not shared), in_use (it is open on the host for writing), timed_out, not_ready (Wait::never()), device_lost.
+// Processes take turns with shared memory. flush_shared() ends a turn: it waits for this process's device work that
+// writes the buffer, and copies a staged buffer's device content to the shared memory. Then notify the other processes.
+// Closing a host view needs no flush_shared() where the host alone wrote. Errors: invalid_handle, invalid_argument (the
+// buffer is not shared), in_use (it is open on the host for writing), timed_out, not_ready (Wait::never()),
+// device_lost.
 ISTHMUS_API Result<void> flush_shared(const BufferBase& buffer, Wait wait = {});
-// … and invalidate_shared() begins one, after another process said that it ended its own: what this process's device
-// has of a copied buffer is old. Where the memory is used in place it does nothing but wait for what this process
-// still does with it. Errors: as above, and in_use also for what a device of this process wrote and did not flush.
+// invalidate_shared() begins a turn, after another process said that its own turn ended: the device content of a staged
+// buffer is now out of date. Where the memory is used in place, the call only waits for this process's own uses.
+// Errors: as above, and in_use also where a device of this process wrote and did not flush.
 ISTHMUS_API Result<void> invalidate_shared(BufferBase& buffer, Wait wait = {});
 
 }  // namespace isthmus::inline v0

@@ -1,6 +1,6 @@
-// The words of a ring of frames that one process writes and others read: stamps that tell a frame that was overwritten
-// from one that was not, cursors of readers, and the handshake before a sleep. Every word was written by somebody who
-// may lie, so that each is read once and judged by a pure function against what the judge knows himself.
+// Words of a frame ring that one process writes and others read: stamps that reveal whether a frame was overwritten,
+// cursors of readers, and the handshake before a sleep. Every word comes from an untrusted process, so it is read once
+// and judged by a pure function against what the reading side knows.
 #pragma once
 
 #include <isthmus/detail/host_fence.hpp>
@@ -10,15 +10,15 @@
 
 namespace isthmus::inline v0::protocol {
 
-// Between processes of one machine, CPUs on both sides. Fences name the cell that they order around, for the model in
-// tests/protocols.
+// Between processes of one machine, with CPUs on both sides. Each fence names the cell that it orders around, for the
+// model in tests/protocols.
 struct ProcessAtomics : SystemAtomics {
     void fence_acquire(Cell) const noexcept { v0::detail::host_fence<std::memory_order_acquire>(); }
     void fence_release(Cell) const noexcept { v0::detail::host_fence<std::memory_order_release>(); }
     void fence_sequential(Cell) const noexcept { v0::detail::host_fence<std::memory_order_seq_cst>(); }
-    // Orders streaming stores, too (movnt: what memcpy uses for large frames). On x86 the other fences emit nothing for
-    // them, or nothing at all, because ordinary stores stay in order there (Intel SDM, volume 3, 9.2.2: streaming
-    // stores do not). Other machines have no stores that their fences leave out.
+    // Also orders streaming stores (movnt, which memcpy uses for large frames). On x86 the other fences emit no
+    // instruction for streaming stores, or none at all, because ordinary stores stay in order there and streaming
+    // stores do not (Intel SDM, volume 3, 9.2.2). Other architectures have no stores that their fences leave out.
     void fence_streaming(Cell) const noexcept {
 #if defined(__x86_64__)
         __builtin_ia32_mfence();
@@ -26,11 +26,11 @@ struct ProcessAtomics : SystemAtomics {
     }
 };
 
-// The word `published`: how many frames were published, and whether more come.
+// The word `published`: the number of published frames, and this bit once no more come.
 inline constexpr std::uint64_t ring_closed = std::uint64_t{1} << 63;
-inline constexpr std::uint64_t most_frames = std::uint64_t{1} << 60;  // 36 years at a frame each nanosecond
+inline constexpr std::uint64_t most_frames = std::uint64_t{1} << 60;  // 36 years at one frame per nanosecond
 
-// A slot's stamp: odd while frame `frame` is being written, even when it is whole; 0: never used.
+// A slot's stamp: odd while frame `frame` is being written, even when it is complete; 0: never used.
 constexpr std::uint64_t stamp_writing(std::uint64_t frame) noexcept {
     return 2 * frame + 1;
 }
@@ -40,31 +40,31 @@ constexpr std::uint64_t stamp_whole(std::uint64_t frame) noexcept {
 
 enum class StampVerdict : std::uint8_t {
     whole,      // the slot holds that frame
-    overtaken,  // … a later one, or one that is being written
-    lie,        // no producer that keeps to the protocol leaves this here
+    overtaken,  // the slot holds a later frame, or one that is being written
+    lie,        // a producer that follows the protocol never leaves this stamp here
 };
-// What a stamp says to a reader who knows that `frame` was published.
+// Verdict on a stamp for a reader that knows that `frame` was published.
 constexpr StampVerdict judge_stamp(std::uint64_t stamp, std::uint64_t frame, std::uint64_t slots) noexcept {
     if (stamp == stamp_whole(frame)) return StampVerdict::whole;
-    if (stamp < stamp_whole(frame)) return StampVerdict::lie;  // the publication showed a stamp at least as new
+    if (stamp < stamp_whole(frame)) return StampVerdict::lie;  // the publication showed a stamp at least this new
     const std::uint64_t holder = (stamp - 1) / 2;
     return holder % slots == frame % slots && holder < most_frames ? StampVerdict::overtaken : StampVerdict::lie;
 }
 
 enum class PublishedVerdict : std::uint8_t {
-    frame,      // one is there to be tried
-    nothing,    // none that this reader has not had
-    closed,     // … and none will come
-    goes_back,  // a lie: it was greater before, or the ring was closed before
-    too_great,  // a lie: nobody publishes so many
+    frame,      // a frame is there to be tried
+    nothing,    // no frame that this reader has not had
+    closed,     // no such frame, and no more come
+    goes_back,  // invalid: the count was greater before, or the ring was closed before
+    too_great,  // invalid: no producer can have published this many
 };
 struct PublishedLook {
     PublishedVerdict verdict = PublishedVerdict::nothing;
-    std::uint64_t frame = 0;   // to be tried
-    std::uint64_t missed = 0;  // that the reader was to have before it and that are overwritten
+    std::uint64_t frame = 0;   // the frame to try
+    std::uint64_t missed = 0;  // frames before it that the reader was due and that are overwritten
 };
-// `seen` is the word as it was judged before, `next` the frame that the reader wants, at most what `seen` says; `kept`
-// is how many of the newest frames the producer leaves alone.
+// `seen` is the word as it was last judged. `next` is the frame that the reader wants, at most the count in `seen`.
+// `kept` is the number of newest frames that the producer does not overwrite.
 constexpr PublishedLook judge_published(std::uint64_t word, std::uint64_t seen, std::uint64_t next,
                                         std::uint64_t kept) noexcept {
     const std::uint64_t count = word & ~ring_closed;
@@ -79,12 +79,12 @@ constexpr PublishedLook judge_published(std::uint64_t word, std::uint64_t seen, 
 }
 
 enum class CursorVerdict : std::uint8_t { fine, goes_back, too_great };
-// A reader's cursor: every frame before it may be overwritten. `seen` is what it was before.
+// A reader's cursor: every frame before it may be overwritten. `seen` is its last value.
 constexpr CursorVerdict judge_cursor(std::uint64_t cursor, std::uint64_t seen, std::uint64_t published) noexcept {
     if (cursor < seen) return CursorVerdict::goes_back;
     return cursor <= published ? CursorVerdict::fine : CursorVerdict::too_great;
 }
-// May frame `frame` be written where this cursor is the slowest?
+// May frame `frame` be written when this is the slowest cursor?
 constexpr bool has_room(std::uint64_t frame, std::uint64_t cursor, std::uint64_t slots) noexcept {
     return frame - cursor < slots;
 }
@@ -96,23 +96,25 @@ public:
     using Cell = typename Atomics::Cell;
     FrameStamper(const Atomics& atomics, Cell published) : atomics_(atomics), published_(published) {}
 
-    // From here on the slot's bytes may be written. The fence orders the stamp before them: who read one of those
-    // bytes, and then fences and reads the stamp again (FrameFollower::stamp_again), finds this stamp or a later one.
+    // From here on the slot's bytes may be written. The fence orders the stamp before the bytes: a reader that reads
+    // one of those bytes, then fences and reads the stamp again (FrameFollower::stamp_again), finds this stamp or a
+    // later one.
     void begin(Cell stamp, std::uint64_t frame) const {
         atomics_.store_stamped_relaxed(stamp, stamp_writing(frame));
         atomics_.fence_release(stamp);
         atomics_.fence_streaming(stamp);
     }
-    // The slot's bytes are written. The release pairs with the acquire in FrameFollower::published(): who sees the
-    // count sees the bytes, and a stamp at least as new. The stamp needs no order of its own.
+    // The slot's bytes are written. The release pairs with the acquire in FrameFollower::published(): a reader that
+    // sees the count sees the bytes, and a stamp at least this new. The stamp needs no ordering of its own.
     void publish(Cell stamp, std::uint64_t frame) const {
         atomics_.fence_streaming(stamp);
         atomics_.store_stamped_relaxed(stamp, stamp_whole(frame));
         atomics_.store_stamped_release(published_, frame + 1);
     }
     void close(std::uint64_t frames) const { atomics_.store_stamped_release(published_, frames | ring_closed); }
-    // Acquire, pairs with the release in FrameFollower::let_go(): what the reader read of the frames before the cursor
-    // was read before they are overwritten. (The branch on it would do on every machine, but not in C++.)
+    // Acquire, pairs with the release in FrameFollower::let_go(): the reader's loads from the frames before the cursor
+    // come before those frames are overwritten. (A branch on the cursor would suffice on every machine, but not in
+    // C++.)
     std::uint64_t cursor(Cell cell) const { return atomics_.load_stamped_acquire(cell); }
 
 private:
@@ -129,11 +131,11 @@ public:
         : atomics_(atomics), published_(published), cursor_(cursor) {}
 
     std::uint64_t published() const { return atomics_.load_stamped_acquire(published_); }
-    // Before the slot's bytes are read: saves reading what is overtaken already. Relaxed: what was published came with
-    // the count, and what comes later shows in stamp_again().
+    // Before the slot's bytes are read: avoids reading a frame that is already overtaken. Relaxed: what was published
+    // became visible with the count, and later changes show in stamp_again().
     std::uint64_t stamp(Cell cell) const { return atomics_.load_stamped_relaxed(cell); }
-    // After they were read: the fence keeps the look at the stamp behind them, and pairs with the one in
-    // FrameStamper::begin(): were any of the bytes of a later frame, then so is this stamp.
+    // After the bytes were read. The fence keeps the stamp's load behind them and pairs with the fence in
+    // FrameStamper::begin(): if any byte belongs to a later frame, so does this stamp.
     std::uint64_t stamp_again(Cell cell) const {
         atomics_.fence_acquire(cell);
         return atomics_.load_stamped_relaxed(cell);
@@ -146,8 +148,8 @@ private:
     Cell cursor_;
 };
 
-// Before a sleep: says so, then looks once more at the word that will change. Whoever changes a word looks behind it
-// whether somebody sleeps. With both fences at least one of the two sees the other's store.
+// Before a sleep: announces it, then checks the awaited word once more. The side that changes a word afterwards checks
+// for a sleeper. With both fences, at least one side sees the other's store.
 template <class Atomics>
 void announce_sleep(const Atomics& atomics, typename Atomics::Cell asleep) {
     atomics.store_relaxed(asleep, 1);
