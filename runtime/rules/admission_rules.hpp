@@ -1,5 +1,5 @@
-// The gate: which public calls a runtime takes after fork(), inside a host function, on a lost device, while a capture
-// is open and while a service runs. Pure.
+// The gate: which public calls a runtime accepts after fork(), inside a host function, on a lost device, while a
+// capture is open and while a service runs. Pure.
 #pragma once
 
 #include <array>
@@ -9,7 +9,8 @@
 
 namespace isthmus::rules {
 
-// Public calls, and the steps of one that are barred differently: `ask_known_event` needs no driver, `ask_event` does.
+// Public calls, and the steps of one call that are barred differently: `ask_known_event` needs no driver, `ask_event`
+// does.
 enum class PublicCall : std::uint8_t {
     admit_ring_reader,
     adopt,
@@ -88,25 +89,25 @@ enum class PublicCall : std::uint8_t {
 };
 inline constexpr int public_call_count = 74;
 
-// What a column says of a circumstance that many calls do not mind, or mind only for some of their arguments.
+// How a call is treated under a circumstance that many calls ignore, or that matters only for some of their arguments.
 enum class Ruling : std::uint8_t {
     taken,
     refused,
-    refused_on_gpu,    // not on the CPU device, whose calls no driver hears of
-    refused_anywhere,  // also for what other threads do
-    judged,            // the call, or a step of it, asks: it depends on the stream, the event or the memory
+    refused_on_gpu,    // taken on the CPU device, where no driver is called
+    refused_anywhere,  // refused also because of other threads' captures
+    judged,            // the call, or a step of it, decides: it depends on the stream, the event or the memory
 };
 
 struct CallRule {
     PublicCall call;
     std::string_view subject;   // of a refusal: "recording an event was refused: …"
-    bool on_lost_device;        // taken although the device reported a fault (R2)
-    bool in_host_function;      // taken although the thread runs a host function (S20)
-    Ruling in_capture;          // while the thread has a capture open, which most driver calls would end (K13)
-    Ruling while_service_runs;  // while a service runs on the device, for whose end the call would wait
+    bool on_lost_device;        // accepted although the device reported a fault (R2)
+    bool in_host_function;      // accepted although the thread runs a host function (S20)
+    Ruling in_capture;          // while the thread has a capture open, which most driver calls would invalidate (K13)
+    Ruling while_service_runs;  // while a service runs on the device: the call would wait for its end
 };
 
-// Each call in the order of the enumeration. No call is taken after fork() (R3).
+// All calls in the order of the enumeration. No call is accepted after fork() (R3).
 inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
     using C = PublicCall;
     using enum Ruling;
@@ -192,14 +193,14 @@ constexpr const CallRule& rule_of(PublicCall call) noexcept {
     return call_rules[static_cast<std::size_t>(call)];
 }
 
-// Of the device and the calling thread, at the moment of the call.
+// State of the device and of the calling thread at the time of the call.
 struct Circumstances {
     bool after_fork = false;         // the runtime was opened before fork(), and this is the child
     bool in_host_function = false;   // the thread runs a host function of some stream
-    bool device_lost = false;        // the device reported a fault from which the driver does not recover
+    bool device_lost = false;        // the device reported a fault after which the driver does not recover
     bool cpu_device = false;         // the call is for the CPU device
     bool capture_here = false;       // the thread has a capture open
-    bool capture_elsewhere = false;  // another thread of this runtime has one open
+    bool capture_elsewhere = false;  // another thread of this runtime has a capture open
     bool service_runs = false;       // a service runs on the device
 
     constexpr bool forked() const noexcept { return after_fork; }
@@ -212,9 +213,9 @@ struct Circumstances {
 };
 
 enum class Bar : std::uint8_t { none, forked, host_function, lost, capture, capture_elsewhere, service };
-// The first reason in this order, because the ones before it make the later questions meaningless. `now` answers as
-// Circumstances does, and is asked only what the call's rule depends on: with a constant call the row is folded, and a
-// circumstance that the call does not mind costs nothing.
+// The first bar in this order: the earlier ones make the later questions meaningless. `now` answers as Circumstances
+// does, and is asked only what the call's rule depends on. With a constant call the compiler folds the row, and a
+// circumstance that the call ignores costs nothing.
 template <class Now>
 [[gnu::always_inline]] constexpr Bar bar_of(PublicCall call, const Now& now) {
     const CallRule& rule = rule_of(call);

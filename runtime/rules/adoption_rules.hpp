@@ -1,4 +1,4 @@
-// capabilities × foreign memory × declared use → how a device uses memory that it was not allocated for. Pure.
+// capabilities × foreign memory × declared use → how a device uses memory that was not allocated for it. Pure.
 #pragma once
 
 #include <isthmus/capability.hpp>
@@ -11,32 +11,33 @@
 
 namespace isthmus::rules {
 
-// What driver and system say of it.
+// What the driver and the system report about the memory.
 struct ForeignMemory {
-    MemoryKind kind = MemoryKind::unknown;  // as the driver knows it; unknown: ordinary memory of the host
-    bool own_device = true;                 // device memory: it is this device's
+    MemoryKind kind = MemoryKind::unknown;  // as the driver reports it; unknown: ordinary host memory
+    bool own_device = true;                 // device memory: it belongs to this device
     bool readable = true;                   // by the CPU; ordinary and page-locked memory only
     bool writable = true;
     bool driver_mapping = false;  // VM_IO or VM_PFNMAP: there are no pages to pin or to fault in
-    bool io_memory = false;       // … and other code registered it with the driver, as memory of a device (IOMEMORY)
+    bool io_memory = false;       // a driver mapping that other code registered with the driver as device memory
+                                  // (IOMEMORY)
 };
 
 struct AdoptedAs {
-    MemoryKind kind = MemoryKind::host;  // what the device is given
+    MemoryKind kind = MemoryKind::host;  // the memory that the device uses
     LaunchPath path = LaunchPath::pass;  // stage: `kind` is device memory
     std::string_view reason;             // one sentence, static storage
-    bool io_memory = false;              // of a device: nobody may rely on its loads and stores, nor on atomics
+    bool io_memory = false;              // device memory: its loads, stores and atomics are not reliable
 };
 
 struct AdoptionPlan {
-    bool registers = false;  // try to register it; then `registered` holds, else `otherwise`
-    bool read_only = false;  // … for reading
+    bool registers = false;  // try to register the memory: on success `registered` applies, otherwise `otherwise`
+    bool read_only = false;  // register it for reading only
     bool insists = false;    // the caller asked for registered memory: a failure is an error
     AdoptedAs registered;
     AdoptedAs otherwise;
 };
 
-// Refuses (Code::not_accessible, unsupported, wrong_device) what the declared use needs and this memory cannot give.
+// Refuses (Code::not_accessible, unsupported, wrong_device) a declared use that this memory cannot serve.
 Result<AdoptionPlan> plan_adoption(const Capabilities& device, const ForeignMemory& memory, const SharedUse& use,
                                    std::size_t bytes);
 

@@ -17,18 +17,18 @@ struct AtomicQuestion {
     AtomicOperation operation = AtomicOperation::add;
     int width_bytes = 4;  // 4, 8 or 16
     bool is_signed = false;
-    bool file_mapped = false;   // or hugetlbfs, or not known: not lawful where translation is HMM
-    bool io_memory = false;     // registered memory of a device (CU_MEMHOSTREGISTER_IOMEMORY)
-    std::uint64_t address = 0;  // of the word, or of the first of an array; 0: aligned
+    bool file_mapped = false;   // or hugetlbfs, or unknown: not lawful where translation is HMM
+    bool io_memory = false;     // registered device memory (CU_MEMHOSTREGISTER_IOMEMORY)
+    std::uint64_t address = 0;  // of the word, or of the first element of an array; 0: aligned
 };
 
 // Is a read-modify-write by CPU and GPU on one object atomic at system scope?
 AccessAnswer shared_atomic(const Capabilities& device, const AtomicQuestion& question);
-// … by the threads of a kernel, whoever else does: as above, and in the device's own memory, where nobody else does.
-// `own`: the device allocated it. Mapped memory (vmm) is meant as a device's own: what lies on the host is asked about
-// as pinned, which the device reaches over the same link. Memory for CPU and GPU by turns, and memory behind a link
-// without atomics, is refused though the GPU may be alone there: operations at system scope are not promised to be
-// atomic there even so.
+// Is a read-modify-write by the threads of a kernel atomic at system scope, whatever other agents do? Yes where
+// shared_atomic() says yes, and in the device's own memory, which no other agent updates. `own`: the device allocated
+// the memory. Mapped memory (vmm) means the device's own; mapped memory on the host is asked about as pinned, which the
+// device reaches over the same link. Memory that CPU and GPU use by turns, and memory behind a link without atomics, is
+// refused even if only the GPU uses it: operations at system scope are not guaranteed to be atomic there.
 AccessAnswer kernel_atomic(const Capabilities& device, const AtomicQuestion& question, bool own);
 
 struct LoadStoreQuestion {
@@ -36,7 +36,7 @@ struct LoadStoreQuestion {
     int width_bytes = 4;
     bool io_memory = false;
     std::uint64_t address = 0;
-    bool host_has_16 = true;  // the CPU loads and stores 16 bytes in one piece (host_has_pairs())
+    bool host_has_16 = true;  // the CPU loads and stores 16 bytes indivisibly (host_has_pairs())
 };
 // Are aligned plain loads and stores of this width by both sides single-copy atomic?
 AccessAnswer shared_load_store(const Capabilities& device, const LoadStoreQuestion& question);
@@ -44,13 +44,14 @@ inline AccessAnswer shared_load_store(const Capabilities& device, MemoryKind kin
     return shared_load_store(device, {.kind = kind, .width_bytes = width_bytes});
 }
 
-// The operations of a set one by one (AtomicSet's bit n is AtomicOperation n): the first that is refused, else yes.
-// `question.operation` does not count.
+// Checks the operations of a set one by one (AtomicSet's bit n is AtomicOperation n): the first refusal, otherwise yes.
+// Ignores `question.operation`.
 AccessAnswer shared_atomics(const Capabilities& device, AtomicQuestion question, AtomicSet operations);
 AccessAnswer kernel_atomics(const Capabilities& device, AtomicQuestion question, AtomicSet operations, bool own);
 
-// What kernels may always do in memory that their device allocated, for launches, which ask each time: per kind, width
-// and sign the operations as an AtomicSet, made once per device. Of pageable memory as if it were of a file.
+// The operations that kernels may always use in memory that their device allocated, for the check at each launch. Per
+// kind, width and sign the operations as an AtomicSet, computed once per device. Pageable memory is treated as
+// file-mapped.
 class GrantedAtomics {
 public:
     explicit GrantedAtomics(const Capabilities& device);

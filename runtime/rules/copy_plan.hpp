@@ -1,4 +1,4 @@
-// Two sides of a copy → who carries it, which path it takes and why; and what shapes may be copied. Pure.
+// Two sides of a copy → the stream that carries it, its path and why; and which shapes may be copied. Pure.
 #pragma once
 
 #include <isthmus/copy.hpp>
@@ -14,17 +14,17 @@
 
 namespace isthmus::rules {
 
-// Whose memory it is, seen from the stream that carries the copy.
+// The owner of the memory, relative to the stream that carries the copy.
 enum class CopyOwner : std::uint8_t { same, other_gpu, cpu_device, caller };
 
 struct CopySideFacts {
     MemoryKind kind = MemoryKind::unknown;
     CopyOwner owner = CopyOwner::same;
-    LaunchPath path = LaunchPath::pass;  // of the buffer
-    bool reached = false;                // does the stream's device reach it in place?
+    LaunchPath path = LaunchPath::pass;  // launch path of the buffer
+    bool reached = false;                // can the stream's device access it in place?
 };
 
-// On whose stream the driver is called. Another one than the caller's is put in order with it by events.
+// The stream on which the driver is called. A stream other than the caller's is ordered with it by events.
 enum class CopyCarrier : std::uint8_t { stream, owner_of_destination, owner_of_source };
 CopyCarrier copy_carrier(bool cpu_stream, const CopySideFacts& to, const CopySideFacts& from);
 
@@ -34,14 +34,14 @@ struct CopyPlan {
     std::string_view reason;                                                        // static storage
     std::string_view remedy;                                                        // refuse only
 };
-// Seen from the carrier.
+// Relative to the carrier.
 CopyPlan plan_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts& from);
 
-// The same on a captured stream. In a graph the driver reads and writes when the copy's turn comes, so that pageable
-// buffers may take part where the device reaches them; memory of the caller's may be gone by then.
+// The same on a captured stream. In a graph the driver reads and writes when the copy is executed. Pageable buffers may
+// therefore take part where the device reaches them; the caller's own memory may be freed by then.
 CopyPlan plan_recorded_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts& from);
 
-// Ordinary addresses of the host's are given to the driver for these, the device's for the others.
+// For these sides the driver gets the host address, for the others the device address.
 bool is_host_memory(const CopySideFacts& side);
 
 struct Fit {
@@ -49,10 +49,10 @@ struct Fit {
     Answer answer = Answer::fits;
     std::size_t end = 0;  // one past the last element; outside only
 };
-// Does the box lie inside `elements`? Fills in pitches that are 0.
+// Does the box lie inside `elements`? Replaces pitches of 0 by contiguous ones.
 Fit fit(CopyLayout& layout, const CopyBox& box, std::size_t elements);
 
-// Everything in bytes from here on. A row is `width`; pitches may be anything that fit() lets pass.
+// All figures in bytes from here on. A row has `width` bytes; pitches may have any value that fit() accepts.
 struct CopyStride {
     std::size_t offset = 0;
     std::size_t row = 0;
@@ -65,22 +65,23 @@ struct CopyShape {
     CopyStride to;
     CopyStride from;
 };
-// The same bytes in as few slices and rows as possible: what has no gaps becomes one row.
+// The same bytes in as few slices and rows as possible: a range without gaps becomes one row.
 CopyShape simplest(CopyShape shape);
-// May two boxes of one memory share a byte? Exact where both sides have the same pitches; otherwise it is enough that
-// one begins before the other ends.
+// May two boxes in one memory share a byte? Exact where both sides have the same pitches; otherwise true if one begins
+// before the other ends.
 bool overlaps(const CopyShape& shape);
-// Can one call of the driver copy the whole shape? Slices have to be whole rows apart, and pitches have a limit.
+// Can one driver call copy the whole shape? The slice pitch has to be a multiple of the row pitch, and pitches have a
+// limit.
 bool one_call(const CopyShape& shape);
 
-// A part of a shape that fits into `piece_bytes` when its rows are packed: offsets from both sides' first bytes.
+// A part of a shape that fits into `piece_bytes` with packed rows. Offsets count from the first byte of each side.
 struct CopyPiece {
     std::size_t to = 0;
     std::size_t from = 0;
     std::size_t width = 0;
     std::size_t rows = 1;
 };
-// Walks through all pieces in order. A value: copy it to look ahead.
+// Iterates over all pieces in order. A value: copy it to look ahead.
 class CopyPieces {
 public:
     CopyPieces(const CopyShape& shape, std::size_t piece_bytes) : shape_(shape), piece_bytes_(piece_bytes) {}
@@ -92,15 +93,15 @@ private:
     std::size_t slice_ = 0, row_ = 0, at_ = 0;
 };
 
-// A pattern as the driver's fills take it: 1, 2 or 4 bytes. 0: longer than that, and not a repetition.
+// A pattern for the driver's fills: 1, 2 or 4 bytes. 0: the value is longer and not a repetition.
 struct FillPattern {
     std::size_t bytes = 0;
     std::uint32_t value = 0;
 };
 FillPattern shortest_pattern(const void* value, std::size_t bytes);
 
-// The shape in pieces of which none reaches over a seam, in order; seams are bytes of the destination's memory, rising.
-// Drivers refuse a fill over two handles of mapped memory that lies on the host (observed: docs/hardware.md).
+// Splits the shape into pieces that do not cross a seam, in order. Seams are byte offsets in the destination's memory,
+// ascending. Drivers refuse a fill over two handles of mapped memory on the host (observed: docs/hardware.md).
 std::vector<CopyShape> pieces_between(const CopyShape& shape, const std::vector<std::size_t>& seams);
 
 }  // namespace isthmus::rules

@@ -8,11 +8,11 @@
 
 namespace isthmus::rules {
 
-// What is asked about: memory of a buffer's own, a view of somebody's, memory that this runtime did not allocate, or
-// memory that several processes have already.
+// The memory in question: a buffer's own, a view of another buffer, memory that this runtime did not allocate, or
+// memory that several processes share already.
 enum class ExportOrigin : std::uint8_t { own, view, foreign, shared };
 
-// Never "yes" by kind alone: what can be exported is fixed when memory is created (V4), and no kind tells it.
+// Never "yes" by kind alone: exportability is fixed when memory is created (V4), and no kind reveals it.
 AccessAnswer exportable(MemoryKind kind, ExportOrigin origin);
 
 }  // namespace isthmus::rules

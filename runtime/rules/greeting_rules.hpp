@@ -1,4 +1,4 @@
-// users of the greetings that a listener has open × the user of a new connection → which greeting is given up. Pure.
+// users of a listener's open greetings × the user of a new connection → which greeting is dropped. Pure.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace isthmus::rules {
 
-// Greetings that one listener has open at the same time: of all users, and of one.
+// Limits on the open greetings of one listener: in total, and per user.
 constexpr std::size_t most_greetings = 64;
 constexpr std::size_t most_greetings_of_a_user = 32;
 
-// `uids`: of the open greetings, the oldest first. Nothing: there is room for one more. Otherwise the index of the
-// oldest greeting of the newcomer, where this user has as many as a user may have; else of the oldest greeting of the
-// user with the most of them. A peer that follows the protocol answers in far less time than it takes others to fill
-// the quota, so the oldest greeting is the one that is least likely to come to its end.
+// `uids`: the users of the open greetings, oldest first. nullopt: there is room for one more. Otherwise the index of
+// the oldest greeting of the newcomer's user, where that user has reached the limit per user; else of the oldest
+// greeting of the user with the most of them. A peer that follows the protocol answers in far less time than others
+// need to fill the quota, so the oldest greeting is the least likely to complete.
 std::optional<std::size_t> greeting_to_give_up(std::span<const std::uint32_t> uids, std::uint32_t newcomer) noexcept;
 
 }  // namespace isthmus::rules

@@ -1,4 +1,4 @@
-// capabilities × kind × path → what a hint becomes on this machine. Pure.
+// capabilities × kind × path → what the runtime does with a hint on this machine. Pure.
 #pragma once
 
 #include <isthmus/capability.hpp>
@@ -13,24 +13,24 @@ namespace isthmus::rules {
 
 enum class HintAction : std::uint8_t {
     none,    // `report` says why
-    tell,    // the driver is told
+    tell,    // pass it to the driver
     attach,  // to the stream (89=0)
     detach,  // back to the host (89=0)
-    upload,  // the device's side of a staged buffer is brought up to date
+    upload,  // bring the device's side of a staged buffer up to date
 };
 struct HintPlan {
     HintAction action = HintAction::none;
-    HintReport report;  // if it goes well
+    HintReport report;  // if the action succeeds
 };
 
 struct HintQuestion {
     MemoryKind kind = MemoryKind::unknown;
     LaunchPath path = LaunchPath::pass;
-    bool own = true;  // the memory was made by this device
+    bool own = true;  // this device owns the memory
     bool to_host = false;
 };
 HintPlan plan_prefetch(const Capabilities& device, const HintQuestion& question);
-// The path and the place of an advice do not matter.
+// For advice, the path (but for `staged`) and the place do not matter.
 HintPlan plan_advice(const Capabilities& device, MemoryKind kind, bool staged);
 
 }  // namespace isthmus::rules

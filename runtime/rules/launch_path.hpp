@@ -1,4 +1,5 @@
-// capabilities × kind → what a launch does with an argument of that kind. Pure; looked up once, when a device opens.
+// capabilities × kind → what a launch does with an argument of that kind. Pure. Looked up once, when a device is
+// opened.
 #pragma once
 
 #include <isthmus/capability.hpp>

@@ -1,4 +1,4 @@
-// numbers of memory now × capabilities × kind × bytes → whether it can be had without harm. Pure.
+// current memory figures × capabilities × kind × bytes → whether an allocation is harmless. Pure.
 #pragma once
 
 #include <isthmus/capability.hpp>
@@ -10,21 +10,21 @@
 
 namespace isthmus::rules {
 
-// What the system and the driver say now, in bytes; a total of 0: nothing is said.
+// What the system and the driver report now, in bytes; a total of 0: not reported.
 struct MemoryNow {
     std::uint64_t host_total = 0;      // platform::os::HostMemory
-    std::uint64_t host_available = 0;  // the smaller of MemAvailable and what the cgroup leaves
-    bool cgroup_decides = false;       // host_available is what the cgroup leaves
+    std::uint64_t host_available = 0;  // the smaller of MemAvailable and the cgroup's remainder
+    bool cgroup_decides = false;       // host_available is the cgroup's remainder
     std::uint64_t device_total = 0;    // cuMemGetInfo
     std::uint64_t device_free = 0;
 };
 
 struct BudgetOptions {
-    // Kept free of host memory: the larger of both. Where it is used up the system swaps, stalls or kills. Not given:
-    // default_reserve_bytes() of the total.
+    // Host memory to keep free: the larger of both values. Without free memory the system swaps, stalls or kills
+    // processes. Not set: default_reserve_bytes() of the total.
     std::optional<std::uint64_t> reserve_bytes;
     std::uint32_t reserve_permille = 20;  // of the host's total
-    // Managed memory may exceed the device's free memory, where the driver moves its pages on demand.
+    // Managed memory may exceed the device's free memory where the driver moves its pages on demand.
     bool allow_oversubscription = false;
 };
 
@@ -34,9 +34,9 @@ std::uint64_t default_reserve_bytes(std::uint64_t host_total_bytes) noexcept;
 enum class BudgetVerdict : std::uint8_t {
     fits,
     refused,
-    uncounted,  // nothing is taken (imported memory), or nobody says how much there is: the allocation itself decides
+    uncounted,  // no memory is taken (imported memory), or no figure is known: the allocation itself decides
 };
-// Which number decided.
+// The figure that decided.
 enum class BudgetSource : std::uint8_t { none, host, cgroup, device, device_and_host };
 std::string_view name(BudgetVerdict verdict) noexcept;
 std::string_view name(BudgetSource source) noexcept;
@@ -45,16 +45,16 @@ struct BudgetAnswer {
     BudgetVerdict verdict = BudgetVerdict::uncounted;
     BudgetSource source = BudgetSource::none;
     std::uint64_t requested_bytes = 0;
-    std::uint64_t free_bytes = 0;     // as stated by `source`
-    std::uint64_t reserve_bytes = 0;  // of it, kept free
-    std::string_view reason;          // static storage, as remedy
+    std::uint64_t free_bytes = 0;     // as reported by `source`
+    std::uint64_t reserve_bytes = 0;  // the part of it to keep free
+    std::string_view reason;          // static storage, as is remedy
     std::string_view remedy;          // empty unless refused
     explicit operator bool() const noexcept { return verdict != BudgetVerdict::refused; }
 };
 
-// On shared DRAM every kind is counted against the host's available memory, once. Elsewhere device kinds are counted
-// against the device's free memory, host kinds against the host's, managed memory against the device's unless asked
-// for.
+// On shared DRAM every kind counts against the host's available memory, once. Elsewhere device kinds count against the
+// device's free memory, host kinds against the host's, and managed memory against the device's unless oversubscription
+// is allowed.
 BudgetAnswer memory_budget(const Capabilities& device, const MemoryNow& now, MemoryKind kind, std::uint64_t bytes,
                            const BudgetOptions& options = {});
 

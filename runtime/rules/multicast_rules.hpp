@@ -1,5 +1,5 @@
-// Who may take part in a multicast object, and what may be done with one when. Pure. The driver waits in bind and map
-// until all devices have joined: what comes too early is refused here.
+// Which devices may join a multicast object, and which steps are allowed when. Pure. The driver blocks in bind and map
+// until all devices have joined: a call that comes too early is refused here.
 #pragma once
 
 #include <isthmus/capability.hpp>
@@ -12,7 +12,7 @@
 
 namespace isthmus::rules {
 
-// `has_functions`: of the driver, all that multicast objects need.
+// `has_functions`: the driver has all functions that multicast objects need.
 MappingAnswer may_join(const Capabilities& device, bool has_functions);
 
 struct TeamWish {
@@ -20,36 +20,36 @@ struct TeamWish {
     std::size_t bytes = 0;
     ExportKinds exports = ExportKinds::none;
 };
-// `joining_here`: how many devices of this runtime may join.
+// `joining_here`: the number of this runtime's devices that may join.
 MappingAnswer may_make_team(const Capabilities& device, const TeamWish& wish, std::size_t joining_here);
 
 struct TeamFacts {
-    std::size_t size = 0;    // devices that it was made for
+    std::size_t size = 0;    // number of devices that it was made for
     std::size_t joined = 0;  // of this process
-    bool shared = false;     // with other processes, whose devices join there
+    bool shared = false;     // shared with other processes, whose devices join there
 };
 MappingAnswer may_add(const TeamFacts& team, bool joined_before) noexcept;
-// `elsewhere`: devices that other processes added, as they say.
+// `elsewhere`: number of devices that other processes report as added.
 MappingAnswer may_complete(const TeamFacts& team, std::size_t elsewhere) noexcept;
 
 struct BindWish {
     std::size_t granularity = 0;  // of the object
     std::size_t team_bytes = 0;
     std::size_t offset = 0;
-    std::size_t memory_bytes = 0;  // of all of the memory
+    std::size_t memory_bytes = 0;  // size of the whole memory
     std::size_t memory_offset = 0;
     std::size_t bytes = 0;
     bool same_runtime = true;
-    bool on_host = false;       // where the memory lies
-    bool joined = true;         // the device whose memory it is
+    bool on_host = false;       // the memory is on the host
+    bool joined = true;         // the device that owns the memory has joined
     bool team_shared = false;   // the object can be exported
-    bool memory_shared = true;  // so can the memory
+    bool memory_shared = true;  // the memory can be exported
 };
-// `bound`: what the device bound already.
+// `bound`: what the device has bound already.
 MappingAnswer may_bind(const BindWish& wish, std::span<const MappedSpan> bound) noexcept;
-// At this address, which the object's granularity has to divide.
+// The address has to be a multiple of the object's granularity.
 MappingAnswer may_map_team(std::uint64_t address, std::size_t granularity) noexcept;
-// For whoever is to be let into a mapping of one: multimem instructions need compute capability 9.0.
+// For a device that is to get access to a mapping of an object: multimem instructions need compute capability 9.0.
 MappingAnswer may_multimem(bool joined, int compute_major) noexcept;
 
 }  // namespace isthmus::rules

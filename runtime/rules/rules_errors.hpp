@@ -6,7 +6,7 @@
 namespace isthmus::inline v0::errors {
 
 // clang-format off
-// The reason, here and below, is that of a capability or of a rule.
+// Here and below, {reason} is the reason of a capability or of a rule.
 inline constexpr auto shared_buffer_without_pools =
     error_entry("W001", Code::unsupported,
                 "a shared buffer of {kind} memory is refused: {reason}",

@@ -1,4 +1,4 @@
-// What a persistent kernel needs of a device, and which calls of the driver would wait for it while it runs. Pure.
+// What a persistent kernel needs from a device, and which driver calls would wait for it while it runs. Pure.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -11,7 +11,7 @@
 
 namespace isthmus::rules {
 
-// What a call of the runtime asks of the driver, as far as a kernel that runs until it is told to stop matters to it.
+// Driver uses of a runtime call that matter while a kernel runs until it is told to stop.
 enum class DriverUse : std::uint8_t {
     free_device,
     free_managed,
@@ -39,15 +39,15 @@ enum class DriverUse : std::uint8_t {
 inline constexpr int driver_use_count = 22;
 
 enum class Evidence : std::uint8_t {
-    seen,        // on hardware
-    documented,  // by the vendor; not seen
+    seen,        // observed on hardware
+    documented,  // by the vendor; not observed
     assumed,     // neither: refused, because a wrong refusal costs less than a deadlock
 };
 
 struct ServingAnswer {
     DriverUse use;
     std::string_view deed;  // "another thread is …"
-    bool waits;             // for every kernel of the device, and so for the service
+    bool waits;             // the driver waits for every kernel of the device, including the service
     Evidence evidence;
     std::string_view reason;  // static storage, as below
     std::string_view remedy;  // empty where it does not wait
@@ -62,7 +62,7 @@ DriverUse allocating(MemoryKind kind);
 // May a kernel run here until it is told to stop?
 AccessAnswer persistent_kernel(const Capabilities& device);
 
-// Where a mailbox lies best: a kind that both may touch at once everywhere.
+// The best memory for a mailbox: a kind that both sides may access at the same time on every machine.
 struct MailboxMemory {
     MemoryKind kind;
     std::string_view reason;

@@ -1,4 +1,4 @@
-// Who may use the same bytes at the same time, and where the host may do so beside a device. Pure.
+// Which uses of the same bytes may coexist, and where the host may access memory while a device does. Pure.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -23,14 +23,14 @@ constexpr bool writes(ArgumentUse use) noexcept {
     return use == ArgumentUse::write || use == ArgumentUse::read_write || use == ArgumentUse::concurrent;
 }
 
-// May two use the same bytes at the same time? Readers among themselves; and concurrent users among themselves, who
-// keep to atomics. A plain reader beside a concurrent user could read half of a value.
+// May two uses of the same bytes coexist? Readers with readers, and concurrent uses with concurrent uses, because those
+// are restricted to atomics. A plain reader beside a concurrent use could read half of a value.
 constexpr bool together(ArgumentUse one, ArgumentUse other) noexcept {
     const bool both_read = one == ArgumentUse::read && other == ArgumentUse::read;
     return both_read || (one == ArgumentUse::concurrent && other == ArgumentUse::concurrent);
 }
 
-// Bytes of a buffer that somebody uses; without further words all of them.
+// A range of bytes of a buffer in use; by default all bytes.
 struct ByteSpan {
     static constexpr std::size_t to_the_end = std::numeric_limits<std::size_t>::max();
     std::size_t begin = 0;
@@ -48,19 +48,20 @@ struct SpanUse {
     ByteSpan span;
     ArgumentUse use = ArgumentUse::read;
 };
-// Takes uses that overlap together, so that whoever opens one after the other does not stand in his own way. Uses of no
-// byte are dropped.
+// Merges overlapping uses, so that opening them one after the other does not conflict with itself. Uses of no byte are
+// dropped.
 void join(std::vector<SpanUse>& uses);
 
-// May the CPU touch memory of this kind, owned by a device with these capabilities, while that device does? `path`:
-// what a launch of the owner's does with it. `io_memory`: it is a device's (IOMEMORY).
+// May the CPU access memory of this kind, owned by a device with these capabilities, while that device accesses it?
+// `path`: what a launch of the owner does with the memory. `io_memory`: it is device memory (IOMEMORY).
 AccessAnswer concurrent_view(const Capabilities& owner, MemoryKind kind, LaunchPath path, bool io_memory = false);
-// Does such memory belong to one side as a whole, so that no part of it is by itself and nobody shares it?
+// Does such memory belong to one side at a time, as a whole, so that parts are not independent and uses exclude each
+// other?
 constexpr bool by_turns(LaunchPath path) noexcept {
     return path == LaunchPath::stage || path == LaunchPath::attach;
 }
-// What somebody claims who says `use` of a part. Where nobody may share the memory, he has it to himself. Who writes
-// all of a part only says nothing about the rest.
+// The claim for `use` of a part. Staged and attached memory is exclusive. A write of only a part keeps the other bytes,
+// so it claims reading too.
 constexpr ArgumentUse claimed_use(ArgumentUse use, LaunchPath path, const ByteSpan& span = {}) noexcept {
     if (!by_turns(path)) return use;
     const bool all = use != ArgumentUse::concurrent && (use != ArgumentUse::write || span.whole());
@@ -69,14 +70,14 @@ constexpr ArgumentUse claimed_use(ArgumentUse use, LaunchPath path, const ByteSp
 constexpr ByteSpan claimed_span(LaunchPath path, const ByteSpan& span) noexcept {
     return by_turns(path) && span.begin < span.end ? ByteSpan{} : span;
 }
-// What a graph claims, which claims whole buffers.
+// The claim of a graph, which claims whole buffers.
 constexpr ArgumentUse recorded_use(ArgumentUse use, const ByteSpan& span) noexcept {
     return use == ArgumentUse::write && !span.whole() ? ArgumentUse::read_write : use;
 }
 
-// "reading", "writing", "concurrent use": what somebody has memory open for.
+// "reading", "writing", "concurrent use": the purpose for which memory is open.
 std::string_view purpose(ArgumentUse use) noexcept;
-// "reads", "writes", "uses concurrently": what somebody does with it.
+// "reads", "writes", "uses concurrently": what an operation does with memory.
 std::string_view deed(ArgumentUse use) noexcept;
 // "a buffer", or "bytes 0 to 99 of a buffer".
 std::string text(const ByteSpan& span, std::string_view buffer);

@@ -1,4 +1,4 @@
-// Ranges that a device cannot reach → where they lie in a temporary of the device, and what is copied in and out. Pure.
+// Ranges that a device cannot reach → their offsets in a temporary of the device, and the copies in and out. Pure.
 #pragma once
 
 #include <isthmus/kernel_info.hpp>
@@ -14,26 +14,26 @@ struct StagedRange {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;  // not 0
     ArgumentUse use = ArgumentUse::read_write;
-    int ordinal = -1;  // of the GPU whose memory it is; −1: host memory
+    int ordinal = -1;  // the GPU that owns the memory; −1: host memory
 };
 
 struct StagedCopy {
-    std::uint64_t address = 0;  // outside
+    std::uint64_t address = 0;  // of the original
     std::uint64_t offset = 0;   // in the temporary
     std::uint64_t bytes = 0;
     int ordinal = -1;
 };
 
 struct StagingPlan {
-    static constexpr std::uint64_t alignment = 256;  // what the driver gives every allocation
-    std::uint64_t bytes = 0;                         // of the one temporary that holds everything
-    std::vector<std::uint64_t> offsets;              // of each range in it, in the order of the ranges
-    std::vector<StagedCopy> in;                      // before the kernel: bytes that some argument reads
-    std::vector<StagedCopy> out;                     // behind it: bytes that some argument writes
+    static constexpr std::uint64_t alignment = 256;  // alignment of every driver allocation
+    std::uint64_t bytes = 0;                         // of the one temporary that holds all ranges
+    std::vector<std::uint64_t> offsets;              // of each range in the temporary, in the order of the ranges
+    std::vector<StagedCopy> in;                      // before the kernel: bytes that an argument reads
+    std::vector<StagedCopy> out;                     // after the kernel: bytes that an argument writes
 };
 
-// Ranges of one memory that overlap share one copy of it, so that what one argument writes another one reads, as it
-// would in place. Addresses keep their remainder by `alignment`, so that elements stay aligned.
+// Overlapping ranges of one memory share one copy of it, so that one argument's writes are visible to another, as in
+// place. Addresses keep their remainder modulo `alignment`, so that elements stay aligned.
 StagingPlan plan_staging(const std::vector<StagedRange>& ranges);
 
 }  // namespace isthmus::rules

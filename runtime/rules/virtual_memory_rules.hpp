@@ -1,4 +1,4 @@
-// What may be created, mapped, opened and given back of virtual memory, and how a buffer grows in it. Pure.
+// What may be created, mapped, granted and freed of virtual memory, and how a buffer grows in it. Pure.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -15,7 +15,7 @@
 
 namespace isthmus::rules {
 
-// Yes (Code::ok), or why not. Texts have static storage, or the capabilities' own.
+// Yes (Code::ok), or the reason for a refusal. Texts have static storage, or belong to the capabilities.
 struct MappingAnswer {
     Code code = Code::ok;
     std::string_view reason;
@@ -23,12 +23,12 @@ struct MappingAnswer {
     explicit operator bool() const noexcept { return code == Code::ok; }
 };
 
-// nullopt: more than an address space has, or no granularity.
+// nullopt: larger than an address space, or a granularity of 0.
 std::optional<std::size_t> round_up(std::size_t bytes, std::size_t granularity) noexcept;
 
-// What no Feature says of a device.
+// Facts about a device that no Feature states.
 struct CreationFacts {
-    bool has_functions = false;  // of the driver, all that virtual memory needs
+    bool has_functions = false;  // the driver has all functions that virtual memory needs
     bool compression = false;    // attribute 107
     bool rdma = false;           // attribute 110: GPUDirect RDMA with virtual memory
 };
@@ -38,7 +38,7 @@ struct CreationWish {
     bool compressible = false;
     bool gpudirect_rdma = false;
 };
-// V1, V4, V5: asked for before the driver is called.
+// V1, V4, V5: checked before the driver is called.
 MappingAnswer may_reserve(const Capabilities& device, const CreationFacts& facts);
 MappingAnswer may_create(const Capabilities& device, const CreationFacts& facts, const CreationWish& wish);
 // `fixed` at creation.
@@ -49,33 +49,33 @@ struct MappedSpan {
     std::size_t offset = 0;
     std::size_t bytes = 0;
 };
-// `mapped`: what is mapped there already, in any order.
+// `mapped`: the present mappings, in any order.
 MappingAnswer may_map(std::size_t reserved_bytes, std::size_t granularity, std::span<const MappedSpan> mapped,
                       const MappedSpan& wanted) noexcept;
 MappingAnswer may_free(std::size_t mappings) noexcept;
 
-// Who is to be let into a mapping.
+// A device that is to get access to a mapping.
 struct Grantee {
     bool same_runtime = true;
     bool is_cpu = false;
-    bool has_virtual_memory = false;  // of a GPU
-    bool reaches = false;             // a GPU: the memory is its own, the host's, or a device's that it reaches
+    bool has_virtual_memory = false;  // for a GPU
+    bool reaches = false;             // for a GPU: the memory is its own, the host's, or of a device that it reaches
 };
 MappingAnswer may_let_in(const Grantee& who, bool memory_on_host, RangeAccess access) noexcept;
 
-// What is known of a range for one device.
+// What is known about a range for one device.
 struct RangeFacts {
     bool mapped = false;                     // all of it
-    RangeAccess access = RangeAccess::none;  // the least of its mappings
+    RangeAccess access = RangeAccess::none;  // the least access of its mappings
     static constexpr int on_host = -1;
     static constexpr int in_several = -2;
     static constexpr int multicast = -3;  // at least a part of it is a multicast object
-    int lies = in_several;                // Device::index() of whose memory it is, or one of these
+    int lies = in_several;                // Device::index() of the memory's owner, or one of these constants
 };
-// V8, V9. `writes`: a kernel that reads only needs less.
+// V8, V9. `writes`: a kernel that only reads needs less.
 AccessAnswer mapped_access(const RangeFacts& range, bool writes) noexcept;
 
-// What a growable buffer stands on.
+// The memory that a growable buffer uses.
 enum class GrowableBase : std::uint8_t { mapped, reserved_host, refused };
 struct GrowableAnswer {
     GrowableBase base = GrowableBase::refused;
@@ -84,19 +84,19 @@ struct GrowableAnswer {
 };
 GrowableAnswer growable_base(const Capabilities& device, const CreationFacts& facts, const CreationWish& wish);
 
-// May handles of a growable buffer lie in memory of this device, in turn with others?
+// May handles of a growable buffer use memory of this device, in turn with others?
 MappingAnswer may_stripe(const Capabilities& owner, const CreationFacts& facts, const CreationWish& wish);
 
 enum class GrowthSteps : std::uint8_t { doubling, exact };
-// Bytes of the next step, so that `needed` bytes are mapped: a multiple of the granularity that fits into what is
-// reserved. Doubling: as much as is mapped so far, at least. Over several devices: as much for each, where that fits.
-// 0: nothing is missing. nullopt: it does not fit.
+// Size in bytes of the next step, so that `needed` bytes are mapped: a multiple of the granularity that fits into the
+// reservation. Doubling: at least as much as is mapped so far. Over several devices: the same amount for each, where
+// that fits. 0: nothing is missing. nullopt: it does not fit.
 std::optional<std::size_t> growth_step(GrowthSteps steps, std::size_t mapped, std::size_t needed, std::size_t reserved,
                                        std::size_t granularity, std::size_t devices = 1) noexcept;
-// Bytes of the handles of one step: one for each device, as even as the granularity allows, the larger ones first; none
-// is empty. `bytes` is a multiple of the granularity.
+// Sizes in bytes of the handles of one step: one per device, as equal as the granularity allows, the larger ones first;
+// none is empty. `bytes` is a multiple of the granularity.
 std::vector<std::size_t> handles_of_step(std::size_t bytes, std::size_t granularity, std::size_t devices);
-// How many of the handles, oldest first, stay when `kept_bytes` are to stay.
+// The number of handles, oldest first, that stay when `kept_bytes` are to stay.
 std::size_t handles_kept(std::span<const std::size_t> handle_bytes, std::size_t kept_bytes) noexcept;
 
 }  // namespace isthmus::rules
