@@ -1,4 +1,4 @@
-// OrderBook: which operations of several streams come before which others, and which uses of a buffer lack an order.
+// OrderBook: the order between operations of several streams, and the uses of a buffer that lack an order.
 #pragma once
 
 #include <isthmus/kernel_info.hpp>
@@ -19,61 +19,62 @@ struct OrderUse {
     std::uint64_t position = 0;
     rules::ByteRange range;
     bool writes = false;
-    bool concurrent = false;  // by atomics: beside other such uses it needs no order
-    // Of an operation that is being given to the driver: it supersedes nothing yet, nobody comes behind it, and the
-    // position that it comes to may be a later one.
+    bool concurrent = false;  // by atomics: needs no order against other such uses
+    // The operation is being given to the driver: it supersedes no use yet, no operation is ordered behind it, and its
+    // final position may be later.
     bool pending = false;
     const char* name = "";               // of the operation; static storage
     const KernelInfo* kernel = nullptr;  // names the argument; nullptr: none
     std::uint32_t argument = 0;
 };
 
-// By what they do; where they do it is another question.
+// By kind of use only; the byte ranges are compared separately.
 constexpr bool conflict_without_order(const OrderUse& one, const OrderUse& other) noexcept {
     return (one.writes || other.writes) && !(one.concurrent && other.concurrent);
 }
-// Does whatever conflicts with `inner` conflict with `outer`, too?
+// Does every use that conflicts with `inner` also conflict with `outer`?
 constexpr bool conflicts_as_much(const OrderUse& outer, const OrderUse& inner) noexcept {
     return (outer.writes || !inner.writes) && (!outer.concurrent || inner.concurrent);
 }
 
-// The uses of one buffer that later ones may still conflict with.
+// The uses of one buffer that later uses may still conflict with.
 struct OrderHistory {
-    static constexpr std::size_t most_uses = 256;  // the oldest are forgotten beyond
+    static constexpr std::size_t most_uses = 256;  // beyond this number the oldest are forgotten
     std::vector<OrderUse> uses;
 };
 
-// Pure bookkeeping: no driver, no lock. What it forgets (bounds of OrderLine and OrderHistory, streams that ended) it
-// takes for ordered, so that it reports too little and never too much.
+// Pure bookkeeping: no driver, no lock. Forgotten entries (beyond the limits of OrderLine and OrderHistory, or of ended
+// streams) count as ordered, so it may miss a conflict and never reports a false one.
 class OrderBook {
 public:
-    // Before anything else is said of the stream.
+    // To be called first for each stream.
     void began(std::uint64_t stream) { lines_.try_emplace(stream); }
-    // The stream's operations from `from` on come behind this operation of another stream and all before it.
+    // The operations of stream `later` from `from` on come behind this operation of stream `earlier` and all before it.
     void wait(std::uint64_t later, std::uint64_t from, std::uint64_t earlier, std::uint64_t position);
-    // Other processes may have waited for this operation; and what a stream, or the host, waits for at theirs may stand
-    // behind all that was shown.
+    // Interprocess events. shown(): other processes may have waited for this operation. wait_for_others(),
+    // seen_others(): whatever a stream, or the host, waits for in another process may come behind everything shown.
     void shown(std::uint64_t stream, std::uint64_t position);
     void wait_for_others(std::uint64_t later, std::uint64_t from);
     void seen_others() { host_learns(OrderClock(shown_)); }
-    // The host saw that the stream has come there: whatever is issued from now on, by whomever, comes behind that.
+    // The host saw the stream reach this position: everything issued from now on, by any thread, comes behind it.
     void seen(std::uint64_t stream, std::uint64_t position);
-    // No operation will follow `last`, and no use in a history is this stream's, but such as the host saw completed.
-    // Work may still run: whoever waits for all of `device` waits for it.
+    // The stream ended: no operation follows `last`, and no history holds a use of this stream, except uses that the
+    // host saw complete. Its work may still run; a wait for all of `device` includes it.
     void ended(std::uint64_t stream, std::uint64_t last, std::size_t device);
-    // What streams of the device that have ended so far had been given, and all that comes before it.
+    // The last operations of all streams of the device that have ended so far, and everything before them.
     OrderClock ended_on(std::size_t device) const;
-    // The host saw that complete.
+    // The host saw these complete.
     void seen_ended(std::size_t device, const OrderClock& ended);
 
-    // Does what `stream` issues next come behind this operation? `besides`: what it will be made to wait for before.
+    // Does the next operation of `stream` come behind this operation? `besides`: what the stream will wait for before
+    // it.
     bool ordered(std::uint64_t stream, std::uint64_t earlier, std::uint64_t position,
                  const OrderClock& besides) const noexcept;
-    // All that comes before an operation of this stream, itself included.
+    // Everything that comes before an operation of this stream, including that operation.
     OrderClock before(std::uint64_t stream, std::uint64_t position) const;
 
-    // Calls conflict(const OrderUse& earlier) for every use that `use`, the next operation of its stream, conflicts
-    // with and does not come behind.
+    // Calls conflict(const OrderUse& earlier) for every use in the history that `use`, the next operation of its
+    // stream, conflicts with and does not come behind.
     template <class Conflict>
     void conflicts(const OrderHistory& history, const OrderUse& use, const OrderClock& besides,
                    Conflict conflict) const {
@@ -84,9 +85,9 @@ public:
             if (rules::share_a_byte(earlier.range, use.range)) conflict(earlier);
         }
     }
-    // Enters a use, and drops those that nobody can conflict with any more without conflicting with this one.
+    // Adds a use, and drops the uses that no later use can conflict with unless it also conflicts with this one.
     void add(OrderHistory& history, const OrderUse& use) const;
-    // How far the next operation of `stream` is known to come behind `earlier`; 0: not at all.
+    // Up to which position of `earlier` the next operation of `stream` is known to come behind; 0: none.
     std::uint64_t known(std::uint64_t stream, std::uint64_t earlier, const OrderClock& besides) const noexcept;
 
     std::size_t streams() const noexcept { return lines_.size(); }
@@ -100,7 +101,7 @@ private:
     std::unordered_map<std::uint64_t, OrderLine> lines_;
     std::unordered_map<std::size_t, OrderClock> ended_;  // by device
     OrderClock host_;
-    OrderClock shown_;  // to other processes
+    OrderClock shown_;  // shown to other processes
 };
 
 }  // namespace isthmus::inline v0::detail

@@ -1,4 +1,4 @@
-// OrderClock: for every stream, how far one can be sure that it has come (a vector clock, without its zeros).
+// OrderClock: for every stream, the position that it is known to have reached (a vector clock without its zeros).
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,16 @@
 
 namespace isthmus::inline v0::detail {
 
-// Streams are named by their ids, operations by their positions within the stream, from 1. Streams come and go: a clock
-// holds only those that it has heard of. A value; thread safety as a std::vector.
+// Streams are named by their ids, operations by their positions within the stream, from 1. A clock holds only streams
+// that it has learnt of, because streams come and go. A value; thread safety as a std::vector.
 class OrderClock {
 public:
-    // Every operation of the stream up to the answer is known to come before; 0: none.
+    // Every operation of the stream up to the answered position is known to come before; 0: none.
     std::uint64_t at(std::uint64_t stream) const noexcept;
     bool covers(std::uint64_t stream, std::uint64_t position) const noexcept { return at(stream) >= position; }
     void raise(std::uint64_t stream, std::uint64_t position);  // never lowers
-    void join(const OrderClock& other);                        // what either knows
-    // Forgets the entries of which `over(stream, position)` says that nobody will ask again.
+    void join(const OrderClock& other);                        // the maximum of both clocks
+    // Drops the entries for which `over(stream, position)` says that they will never be needed again.
     template <class Over>
     void drop_if(Over over) {
         std::erase_if(entries_, [&](const Entry& entry) { return over(entry.stream, entry.position); });
@@ -33,20 +33,20 @@ private:
     std::vector<Entry> entries_;  // ascending by stream
 };
 
-// What one stream's operations come behind, which changes where the stream waits for others: from `from` on they come
-// behind `clock`. Kept as steps, because the host, and others through an event, learn of the stream's past and not of
-// what it waits for since. The stream itself stands in none of them: its own order needs no clock.
+// What one stream's operations come behind: from position `from` on they come behind `clock`. It changes where the
+// stream waits for other streams. Kept as steps, because the host, and other streams through an event, learn of the
+// stream's past, but not of its later waits. The stream itself is in none of the clocks: its own order needs no entry.
 class OrderLine {
 public:
-    // More steps than that become fewer, oldest first, as if the stream had waited earlier than it did.
+    // Beyond this number, steps are merged, oldest first, as if the stream had waited earlier than it did.
     static constexpr std::size_t most_steps = 256;
 
     void wait(std::uint64_t from, const OrderClock& clock);
     // What the operation at this position comes behind.
     const OrderClock& at(std::uint64_t position) const noexcept;
-    // … and the next one to be issued.
+    // The same for the next operation to be issued.
     const OrderClock& now() const noexcept;
-    // Nobody asks about earlier positions any more.
+    // Earlier positions will not be asked for any more.
     void forget_before(std::uint64_t position);
     template <class Over>
     void drop_if(Over over) {
@@ -59,7 +59,7 @@ private:
         std::uint64_t from;
         OrderClock clock;
     };
-    std::deque<Step> steps_;  // ascending
+    std::deque<Step> steps_;  // ascending by position
 };
 
 }  // namespace isthmus::inline v0::detail

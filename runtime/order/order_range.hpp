@@ -1,4 +1,4 @@
-// ByteRange: which bytes of a buffer one operation touches, and whether two operations touch a common one. Pure.
+// ByteRange: the bytes of a buffer that one operation touches, and whether two operations touch a common byte. Pure.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,16 @@
 
 namespace isthmus::rules {
 
-// `slices` × `rows` runs of `width` bytes; without further words the whole buffer.
+// `slices` × `rows` runs of `width` bytes; by default the whole buffer.
 struct ByteRange {
     std::size_t offset = 0;
     std::size_t width = std::numeric_limits<std::size_t>::max();
     std::size_t rows = 1;
     std::size_t slices = 1;
-    std::size_t row_pitch = 0;  // from one run's begin to the next one's
+    std::size_t row_pitch = 0;  // from the beginning of one run to the next
     std::size_t slice_pitch = 0;
 
-    // From the first byte to the last, gaps included.
+    // One past the last byte, gaps included.
     std::size_t end() const noexcept {
         const std::size_t before = offset + (rows - 1) * row_pitch + (slices - 1) * slice_pitch;
         constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
@@ -27,11 +27,12 @@ struct ByteRange {
     bool one_run() const noexcept { return rows == 1 && slices == 1; }
 };
 
-// Exact where the smaller of both has at most `most_runs` runs. Beyond, false: who asks reports what he is sure of.
+// Exact where the smaller of both has at most `most_runs` runs. Beyond that false, so that only certain conflicts are
+// reported.
 bool share_a_byte(const ByteRange& one, const ByteRange& other) noexcept;
 inline constexpr std::size_t most_runs = 4096;
 
-// Is every byte of `inner` one of `outer`'s, for sure?
+// Does `outer` certainly contain every byte of `inner`?
 bool contains(const ByteRange& outer, const ByteRange& inner) noexcept;
 
 }  // namespace isthmus::rules

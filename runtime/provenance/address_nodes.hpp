@@ -1,5 +1,5 @@
-// What the address map is made of: words that readers follow without a lock. Blocks are used again for the same
-// purpose but returned to the system only with the map, so a reader that is late reads old words, never foreign memory.
+// Building blocks of the address map: words that readers follow without a lock. Blocks are reused for the same purpose
+// only, and return to the system only with the map, so a late reader reads old words, never foreign memory.
 #pragma once
 
 #include "address_map.hpp"
@@ -10,10 +10,10 @@
 
 namespace isthmus::provenance::nodes {
 
-// A Ref names a node or a slot: its address, which is a multiple of 64, plus a shift below it. A node is an array of
-// words, each for 2^shift addresses. A slot's shift moves every address to 0: whoever goes on there reads the slot's
-// first word, which names the slot again. A path of fixed length thus ends at a slot however early it got there, and
-// readers need no branch.
+// A Ref names a node or a slot: the block's address, a multiple of 64, plus a shift in its low bits. A node is an array
+// of words, each for 2^shift addresses. A slot's shift maps every address to index 0: a lookup that continues at a slot
+// reads the slot's first word, which names the slot again. A path of fixed length thus ends at a slot however early it
+// reached it, and readers need no branch.
 using Ref = std::uint64_t;
 using Word = std::atomic<Ref>;
 inline constexpr Ref shift_mask = 63;
@@ -30,19 +30,19 @@ inline Word* words_of(Ref ref) {
 inline Ref ref_of(const void* block, int shift) {
     return reinterpret_cast<std::uintptr_t>(block) | static_cast<Ref>(shift);
 }
-// Pairs with the acquire in follow(): who reads the word sees what was written before it.
+// Pairs with the acquire in follow(): a reader that sees the word sees what was written before it.
 inline void put(Word& word, Ref ref) {
     word.store(ref, std::memory_order_release);
 }
-inline Ref get(const Word& word) {  // the writer's own words
+inline Ref get(const Word& word) {  // for the writer's own words
     return word.load(std::memory_order_relaxed);
 }
-// What happens between a reader's loads: nothing. Tests put a writer's acts there, so that every place where another
-// thread might come in between is played, in the code that ships.
+// Called between a reader's loads; does nothing. Tests replace it by writer actions, and so run every possible
+// interleaving in the shipped code.
 struct Undisturbed {
     void operator()() const noexcept {}
 };
-// From a node for 2^bits addresses, or a slot, to what it says of `address`.
+// From a node for 2^bits addresses, or from a slot, to its entry for `address`.
 inline Ref follow(Ref ref, std::uint64_t address, int bits) {
     const std::uint64_t inside = address & ((std::uint64_t{1} << bits) - 1);
     return words_of(ref)[inside >> shift_of(ref)].load(std::memory_order_acquire);
@@ -53,7 +53,7 @@ struct alignas(64) Slot {
     Slot() : self(ref_of(this, static_cast<int>(shift_mask))) {}
 
     const Word self;
-    std::atomic<std::uint64_t> version{1};  // even: alive. Never goes back, so a record read under one version is whole
+    std::atomic<std::uint64_t> version{1};  // even: alive. Never decreases, so a record read under one version is whole
     std::atomic<std::uint64_t> base{0};
     std::atomic<std::uint64_t> bytes{0};
     std::atomic<std::uint64_t> id{0};
@@ -64,20 +64,20 @@ struct alignas(64) Slot {
     std::uint64_t first() const { return base.load(std::memory_order_relaxed); }
     std::uint64_t last() const { return first() + (bytes.load(std::memory_order_relaxed) - 1); }
 
-    // The writer's; the slot is not alive.
+    // Writer only; the slot is not alive.
     void fill(const Record& record);
-    // From one call to the next the whole allocation begins, and ends, to be found.
+    // Toggles between dead and alive: readers find the allocation, all of it, from one call to the next.
     void turn() { version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
-    // The reader's: false where the slot was not alive, or changed hands meanwhile, or does not hold `address`.
+    // For readers. false: the slot was not alive, was reused meanwhile, or does not contain `address`.
     template <class Between = Undisturbed>
     bool read(std::uint64_t address, Record& record, const Between& between = {}) const;
 };
 static_assert(sizeof(Slot) == 64);
 
-template <class Between>  // said to be inline, because g++ otherwise calls it
+template <class Between>  // declared inline, because g++ otherwise emits a call
 inline bool Slot::read(std::uint64_t address, Record& record, const Between& between) const {
-    // The acquires keep the second look at the version behind the rest; they pair with the releases in fill().
+    // The acquires keep the second load of the version behind the other loads; they pair with the releases in fill().
     const std::uint64_t before = version.load(std::memory_order_acquire);
     between();
     const std::uint64_t from = base.load(std::memory_order_acquire);
@@ -103,25 +103,25 @@ inline const Slot& slot_of(Ref ref) {
     return *reinterpret_cast<const Slot*>(ref & ~shift_mask);
 }
 
-// Bytes taken from the system, and how many may be.
+// Bytes taken from the system, and their limit.
 struct Budget {
     std::size_t limit = 0;
     std::atomic<std::size_t> used{0};
 };
 
-// Blocks of one size. take() and give() are the writer's.
+// Blocks of one size. take() and give() are for the writer only.
 class BlockPool {
 public:
-    // `construct` begins the life of what lies in a block; it is done once for each.
+    // `construct` begins the lifetime of the objects in a block; it runs once per block.
     BlockPool(Budget& budget, std::size_t block_bytes, void (*construct)(void* block, std::size_t bytes))
         : budget_(budget), block_bytes_(block_bytes), construct_(construct) {}
     ~BlockPool();
     BlockPool(const BlockPool&) = delete;
     BlockPool& operator=(const BlockPool&) = delete;
 
-    // nullptr: out of memory. A block that was used before is as it was given.
+    // nullptr: out of memory. A reused block has the content it had when it was given back.
     void* take() { return free_count_ != 0 || grow() ? free_[--free_count_] : nullptr; }
-    void give(void* block) noexcept { free_[free_count_++] = block; }  // there is a place for every block
+    void give(void* block) noexcept { free_[free_count_++] = block; }  // free_ has a place for every block
 
     template <class Visit>
     void for_each_block(Visit visit) const {

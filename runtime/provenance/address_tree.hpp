@@ -1,15 +1,15 @@
-// The radix tree behind the address map: how writers lead addresses to slots, and readers follow.
+// The radix tree behind the address map: how writers connect addresses to slots, and how readers follow.
 //
-// Four levels lie below the root, and each node is only as fine as keeps its allocations apart: where words of 2 MiB
-// do, there are none for 4 KiB. Wherever one allocation alone is concerned the path ends: a huge range takes few words,
-// and so does a lonely one.
+// Four levels lie below the root. Each node is only as fine as needed to keep its allocations apart: where words of 2
+// MiB suffice, there are none for 4 KiB. A path ends as soon as only one allocation remains, so a huge range takes few
+// words, and so does an isolated one.
 //
-// Why readers need no lock. Words and slots are atomic, and blocks are never returned while the tree lives. An
-// allocation is there, for all its addresses at once, from the moment its slot turns alive until it turns dead; the
-// words that lead to it are written before and taken away after. So a reader that arrives at a living slot that holds
-// the address is right whatever way it took. A reader that does not may have been led astray by a node that was put to
-// another use under it: it looks again, until no node was given up while it looked. A block is only ever a node of one
-// kind, so that nobody leaves it by a wrong index.
+// Why readers need no lock. Words and slots are atomic, and blocks are never returned to the system while the tree
+// lives. An allocation is visible, for all its addresses at once, from the moment its slot becomes alive until it
+// becomes dead; the words that lead to it are written before and removed afterwards. So a reader that arrives at a
+// living slot that contains the address has the right answer, whatever path it took. A reader that arrives elsewhere
+// may have been misled by a node that was reused meanwhile: it looks again, until no node was given up during a lookup.
+// A block only ever serves as a node of one kind, so no reader indexes beyond it.
 #pragma once
 
 #include "address_nodes.hpp"
@@ -21,7 +21,7 @@
 
 namespace isthmus::provenance::nodes {
 
-// The levels below the root, as bits of the addresses that a node stands for.
+// The levels below the root, as bits of the addresses that a node covers.
 inline constexpr int root_shift = 45;
 inline constexpr int upper = 45;
 inline constexpr int middle = 34;
@@ -29,14 +29,14 @@ inline constexpr int lower = 23;
 inline constexpr int granule = 12;
 inline constexpr std::size_t root_words = std::size_t{1} << (AddressMap::address_bits - root_shift);
 
-// Nodes of one kind stand for 2^bits addresses, each of their words for 2^shift. By level, the coarse ones first: the
-// words of the last of a level lead on to the next, those of the others to slots only. Drivers align to 2 MiB, 64 KiB
-// and 512 bytes, systems to 4 KiB, 64 and 16 bytes, anyone to 1.
+// A node kind covers 2^bits addresses; each of its words covers 2^shift. Ordered by level, coarse kinds first. The
+// words of the last kind of a level lead to the next level, those of the other kinds to slots only. Drivers align to 2
+// MiB, 64 KiB and 512 bytes, systems to 4 KiB, 64 and 16 bytes, other code to 1.
 struct NodeKind {
     int bits;
     int shift;
     constexpr std::size_t words() const { return std::size_t{1} << (bits - shift); }
-    // Above the granules a line behind the words counts, for the writer, how many lead anywhere.
+    // Above the granules, a line behind the words counts, for the writer, how many words are in use.
     constexpr bool counts() const { return bits != granule; }
     constexpr std::size_t bytes() const { return words() * sizeof(Word) + (counts() ? 64 : 0); }
 };
@@ -65,7 +65,7 @@ struct Range {
     std::uint64_t last;
 };
 
-// Readers call find() at any time; everything else is the writer's, of whom there is one at a time.
+// Readers may call find() at any time. All other functions belong to the writer; there is one writer at a time.
 class Tree {
 public:
     explicit Tree(Budget& budget);
@@ -92,9 +92,10 @@ public:
         between();
         return slot_of(ref);
     }
-    // A slot whose allocation meets `range`; nullptr: none.
+    // A slot whose allocation overlaps `range`; nullptr: none.
     const Slot* first_met(Range range) const;
-    // Leads `range`, in which nothing else lies, to `slot`. False: out of memory, and nothing leads to it.
+    // Connects `range`, which contains no other allocation, to `slot`. false: out of memory, and nothing leads to the
+    // slot.
     bool add(const Slot& slot, Range range);
     // Undoes add(). Needs no memory.
     void remove(const Slot& slot, Range range);
@@ -115,21 +116,21 @@ private:
     void tidy(Word& word, int bits);
 
     std::array<Word, root_words> root_;
-    const Slot nobody_;  // never alive: where all paths end that lead to no allocation
-    // Grows whenever a node is given up, before its words are written for another use.
+    const Slot nobody_;  // never alive: the end of every path that leads to no allocation
+    // Incremented whenever a node is given up, before its words are rewritten for another use.
     alignas(64) std::atomic<std::uint64_t> given_up_{0};
     std::array<BlockPool, node_kinds.size()> pools_;
 };
 
-// Out of line: only where there is nothing, or a writer was in the way.
+// Out of line: runs only where there is no allocation, or a writer interfered.
 template <class Between>
 [[gnu::noinline]] void Tree::look_again(std::uint64_t address, Record& record, const Between& between) const {
     for (;;) {
-        // Pairs with the release in give_up(): nodes given up until now are not reached any more.
+        // Pairs with the release in give_up(): nodes given up until now are no longer reached.
         const std::uint64_t before = given_up_.load(std::memory_order_acquire);
         between();
         if (arrive(address, between).read(address, record, between)) return;
-        // Whoever writes a node anew does so after its giving up, so that a reader of the new words sees it here.
+        // A node is rewritten only after it was given up, so a reader of the new words sees the new count here.
         if (given_up_.load(std::memory_order_relaxed) == before) return;
         between();
     }

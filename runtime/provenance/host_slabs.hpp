@@ -1,5 +1,4 @@
-// Host memory on the nodes that were asked for, cut out of slabs: the system is asked once per slab, not per
-// allocation.
+// Host memory on the requested NUMA nodes, cut out of slabs: one system call sequence per slab, not per allocation.
 #pragma once
 
 #include <isthmus/facts.hpp>
@@ -15,35 +14,35 @@
 
 namespace isthmus::inline v0::detail {
 
-// Makes a slab known to a device and forgets it again; both empty: slabs are not registered. Called once per slab, on
-// the thread that grows or trims, with no lock held that allocate() or release() take, so that they may call the
-// driver; they must not call the slabs. What `add` could not do leaves no slab behind; a slab that `remove` could not
-// forget stays mapped, because the device may still reach it.
+// Registers a slab with a device and unregisters it; both empty: slabs are not registered. Called once per slab, on the
+// thread that grows or trims, without any lock that allocate() or release() take. They may therefore call the driver;
+// they must not call the slabs. If `add` fails, the slab is not kept. If `remove` fails, the slab stays mapped, because
+// the device may still access it.
 struct SlabRegistration {
-    std::function<Result<std::uint64_t>(void* data, std::size_t bytes)> add;  // the device's address of `data`
+    std::function<Result<std::uint64_t>(void* data, std::size_t bytes)> add;  // answers the device address of `data`
     std::function<Result<void>(void* data)> remove;
 };
 
 struct SlabOptions {
-    HostPlacement placement;  // `local` is the node of the thread that allocates
+    HostPlacement placement;  // `local` means the node of the allocating thread
     int near_node = -1;       // the device's closest CPU node; -1: none stated
     MachineFacts machine;
-    std::size_t slab_bytes = std::size_t{8} << 20;  // rounded up to pages; a larger piece gets a slab of its own
+    std::size_t slab_bytes = std::size_t{8} << 20;  // rounded up to pages; a larger piece gets its own slab
     SlabRegistration registration;
-    platform::os::Workers touchers;  // large slabs are touched by them together
+    platform::os::Workers touchers;  // touch large slabs together
     const platform::os::SystemCalls* calls = &platform::os::SystemCalls::real();
 };
 
-// One allocation. Its memory is the slabs'; content of recycled memory is whatever stood there.
+// One allocation. The slabs own its memory; recycled memory keeps its old content.
 struct SlabPiece {
     void* data = nullptr;
-    std::uint64_t device_address = 0;               // where the device finds it; 0: not registered
-    std::size_t bytes = 0;                          // usable: as asked, rounded up to the granule
+    std::uint64_t device_address = 0;               // address for the device; 0: not registered
+    std::size_t bytes = 0;                          // usable: the request, rounded up to the granule
     std::shared_ptr<const PlacementReport> report;  // of the slab; never null
 };
 
-// Thread-safe. Pieces begin at multiples of 256 bytes or of the alignment asked for, whichever is more, and share no
-// 128-byte line with each other. Destruction gives every slab back, whether or not pieces are still out.
+// Thread-safe. Pieces are aligned to 256 bytes or to the requested alignment, whichever is larger, and no two share a
+// 128-byte line. The destructor frees every slab, whether or not pieces are outstanding.
 class HostSlabs {
 public:
     explicit HostSlabs(SlabOptions options);
@@ -51,18 +50,18 @@ public:
     HostSlabs(const HostSlabs&) = delete;
     HostSlabs& operator=(const HostSlabs&) = delete;
 
-    // `alignment` is a power of two. invalid_argument: 0 bytes, a bad alignment, an overflow, before any call;
-    // otherwise what HostPages::allocate or the registration refuse. A failure changes nothing.
+    // `alignment` is a power of two. Errors: invalid_argument (0 bytes, a bad alignment, an overflow), before any
+    // system call; otherwise those of HostPages::allocate or of the registration. A failure changes nothing.
     Result<SlabPiece> allocate(std::size_t bytes, std::size_t alignment);
 
-    // Null is a no-op. invalid_argument: an address that is not of these slabs, or inside a piece; invalid_handle: a
-    // piece that was released before. A refusal changes nothing. A slab made for one large piece goes back with it.
+    // Null is a no-op. Errors: invalid_argument (an address outside these slabs, or inside a piece), invalid_handle (a
+    // piece that was released before). A refusal changes nothing. A slab made for one large piece is freed with it.
     Result<void> release(void* data);
 
     std::size_t reserved_bytes() const;  // of all slabs
-    std::size_t used_bytes() const;      // of pieces that are out, as rounded
+    std::size_t used_bytes() const;      // of outstanding pieces, after rounding
 
-    // Gives back slabs without pieces; the bytes given back.
+    // Frees slabs without pieces; answers the number of bytes freed.
     std::size_t trim();
 
 private:

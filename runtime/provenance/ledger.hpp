@@ -1,4 +1,4 @@
-// Ledger: every piece of memory that a runtime handed out and has not taken back, by identity, with what undoes it.
+// Ledger: every piece of memory that a runtime handed out and that is not released, by identity, with its undo.
 #pragma once
 
 #include <isthmus/adopt.h>
@@ -25,32 +25,32 @@ namespace isthmus::inline v0::detail {
 
 struct PoolState;
 
-// Identities are unique in the process, so that another runtime's and a stale one are told apart from ours.
-std::uint64_t reserve_ids(std::uint64_t count) noexcept;  // the first of them
+// Identities are unique in the process, so blocks of another runtime and stale blocks are recognised.
+std::uint64_t reserve_ids(std::uint64_t count) noexcept;  // answers the first of them
 
-// The system's memory: pages of its own, or cut out of slabs.
+// Memory from the system: separate pages, or cut out of slabs.
 struct HostPart {
     platform::os::HostPages pages;
-    bool registered = false;  // the pages, with the device's driver
+    bool registered = false;  // the pages are registered with the device's driver
     std::shared_ptr<HostSlabs> slabs;
     SlabPiece cut;
     std::size_t bytes() const noexcept { return slabs ? cut.bytes : pages.bytes(); }
 };
 
-// Memory that somebody else owns, and what tells its owner that nobody uses it any more.
+// Memory of another owner, and the release callback that tells the owner when it is no longer used.
 class AdoptedPart {
 public:
     using Release = std::function<void(void*, std::size_t)>;
     AdoptedPart(void* memory, std::size_t length, Release release, isthmus_adopt_callbacks c_release);
     AdoptedPart(const AdoptedPart&) = delete;
     AdoptedPart& operator=(const AdoptedPart&) = delete;
-    ~AdoptedPart();                           // tells, unless this is a forked child: the parent still has it
-    void forget() noexcept { told_ = true; }  // it was never taken
+    ~AdoptedPart();                           // calls the release, except in a forked child: the parent still has it
+    void forget() noexcept { told_ = true; }  // adoption failed: do not call the owner's release
 
     void* const pointer;
     const std::size_t bytes;
     bool registered = false;            // with the device's driver
-    std::shared_ptr<void> own_mapping;  // that it lies in; null: it is somebody else's memory
+    std::shared_ptr<void> own_mapping;  // the mapping that contains it; null: memory of another owner
 
 private:
     Release release_;
@@ -59,62 +59,62 @@ private:
     bool told_ = false;
 };
 
-// What gives memory back. Movable; frees nothing by itself but the pages.
+// What is needed to free memory. Movable; its destructor frees only the pages.
 struct Piece {
-    platform::Allocation allocation;       // of the driver; bytes 0: none
-    std::shared_ptr<PoolState> pool;       // that the allocation came from
-    std::unique_ptr<HostPart> host_part;   // of the system
-    std::unique_ptr<AdoptedPart> adopted;  // somebody else's
-    MemoryBlock block;                     // as it stood in the books; set by take()
+    platform::Allocation allocation;       // from the driver; bytes 0: none
+    std::shared_ptr<PoolState> pool;       // the pool that the allocation came from
+    std::unique_ptr<HostPart> host_part;   // from the system
+    std::unique_ptr<AdoptedPart> adopted;  // memory of another owner
+    MemoryBlock block;                     // as recorded in the ledger; set by take()
 };
 
-// Thread-safe. Every live piece stands in the address map too, with both of its ranges where the device finds it
-// elsewhere than the host (K23). A piece leaves map and ledger before the driver frees it: its addresses may be
-// somebody else's right after.
+// Thread-safe. Every live piece is also in the address map, with two ranges where its device address differs from its
+// host address (K23). A piece is removed from map and ledger before the driver frees it: its addresses may be reused
+// immediately afterwards.
 class Ledger {
 public:
     explicit Ledger(provenance::AddressMap& addresses) : addresses_(addresses) {}
 
-    // Enters new memory of the device with this index and returns its identity. What stood in the map at its addresses
-    // is gone: the driver would not have handed them out twice. On an error nothing is entered, and `piece` is the
-    // caller's still.
+    // Records new memory of the device with this index and answers its identity. Older map entries at its addresses are
+    // dropped: the driver would not have handed out the addresses twice. On an error nothing is recorded, and the
+    // caller keeps `piece`.
     Result<std::uint64_t> enter(const MemoryBlock& block, std::size_t device, Piece& piece);
-    // As enter(), for memory that was not handed out: in_use where a live allocation of this runtime, or memory that it
-    // adopted before, overlaps it.
+    // As enter(), for memory that was not handed out by this runtime. Error: in_use where it overlaps a live allocation
+    // of this runtime, or memory adopted before.
     Result<std::uint64_t> enter_adopted(const MemoryBlock& block, std::size_t device, Piece& piece);
     Result<void> refuse_overlap(const MemoryBlock& block) const;
-    // Of memory that was entered here and grows or shrinks where it is: it keeps its identity. On an error nothing has
-    // changed.
+    // For memory that was recorded here and grows or shrinks in place: it keeps its identity. On an error nothing
+    // changes.
     Result<void> resize(std::uint64_t id, std::size_t bytes);
-    // Into the address map alone, in place of whatever is stale there: the driver has just handed the addresses out.
+    // Records in the address map only, replacing stale entries: the driver has just handed out the addresses.
     Result<void> insert(const provenance::Record& record);
-    // Enters memory of a user's own allocator: known by address for as long as its buffer lives. Where it was cut out
-    // of memory that is known already, the owner's record stays the answer.
+    // Records memory of a user-defined allocator: known by address while its buffer lives. Where the memory is a part
+    // of memory that is already known, lookups keep answering the owner's record.
     std::uint64_t enter_users(const MemoryBlock& block, std::size_t device);
     void leave(std::uint64_t id);
 
-    // Takes the piece out: from now on it is the caller's to free, and every other release is refused. Errors, which
-    // change nothing: unknown_pointer, interior_pointer, already_released, wrong_device (K8).
+    // Removes the piece: the caller then has to free it, and every other release is refused. Errors, which change
+    // nothing: unknown_pointer, interior_pointer, already_released, wrong_device (K8).
     Result<Piece> take(const MemoryBlock& block, std::size_t device);
-    // Enters again what take() took out and what could not be freed, with the identity that it had.
+    // Records again, under its old identity, a piece that take() removed and that could not be freed.
     void put_back(std::size_t device, Piece& piece);
-    // Lets the address map call adopted memory plain host memory, because the driver counts it as registered still
-    // although no buffer has it: copies from and to it then wait as for pageable memory. Until leave(piece.block.id).
+    // Records adopted memory without a buffer as plain host memory in the address map, because the driver still counts
+    // it as registered: copies from and to it then wait as for pageable memory. Lasts until leave(piece.block.id).
     void enter_unreturned(std::size_t device, Piece& piece);
-    // Takes what the driver told of this address out of the map: it is not so any more.
+    // Removes the driver's answer about this address from the map, because it is out of date.
     void forget_foreign(const void* address);
-    // Adopted memory that went back to its owner although a lost device's driver has it registered for good: other
-    // devices' drivers take for pinned what lies there next.
+    // Records adopted memory that was returned to its owner although a lost device's driver keeps it registered for
+    // good: the drivers of other devices take whatever lies there next for pinned memory.
     void leave_registered(const void* address, std::size_t bytes);
-    bool left_registered(std::uint64_t address, std::size_t bytes) const;  // does any of it meet such memory?
-    // Takes out whatever a device has left, when it closes.
+    bool left_registered(std::uint64_t address, std::size_t bytes) const;  // does any of it overlap such memory?
+    // Removes every piece of a device that is left when the device closes.
     std::vector<Piece> take_all(std::size_t device);
 
     PlacementReport placement(std::uint64_t id) const;
     struct Origin {
         bool known = false;
         std::size_t device = 0;
-        std::shared_ptr<PoolState> pool;  // nullptr: it came from none
+        std::shared_ptr<PoolState> pool;  // nullptr: not from a pool
     };
     Origin origin(std::uint64_t id) const;
     std::shared_ptr<PoolState> pool_of(std::uint64_t id) const { return origin(id).pool; }
@@ -139,10 +139,10 @@ private:
     provenance::AddressMap& addresses_;
     mutable std::mutex mutex_;
     std::unordered_map<std::uint64_t, Entry> entries_;
-    std::vector<Range> ours_;  // identities that are this ledger's, ascending
-    std::vector<Range> left_;  // addresses, first and last
+    std::vector<Range> ours_;  // identities of this ledger, ascending
+    std::vector<Range> left_;  // address ranges that stay registered, first and last
     std::atomic<bool> any_left_{false};
-    std::uint64_t next_ = 1;  // beyond last_: a further range is needed
+    std::uint64_t next_ = 1;  // greater than last_: a further range is needed
     std::uint64_t last_ = 0;
 };
 

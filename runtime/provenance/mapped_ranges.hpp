@@ -1,4 +1,4 @@
-// MappedRanges: which ranges of reserved addresses have memory, and which devices were let into each (V9).
+// MappedRanges: which ranges of reserved addresses have memory, and which devices have access to each (V9).
 #pragma once
 
 #include <isthmus/memory_place.hpp>
@@ -12,19 +12,20 @@
 
 namespace isthmus::inline v0::detail {
 
-// Thread-safe. Access is known of the first 64 devices of a runtime, by index; further ones are not let in.
+// Thread-safe. Access is recorded for the first 64 devices of a runtime, by index; further devices get no access.
 class MappedRanges {
 public:
     static constexpr std::size_t most_devices = 64;
 
-    // Nobody is let in yet. `lies` as rules::RangeFacts. The ranges do not overlap: reservations see to that.
+    // Starts without access for any device. `lies` as in rules::RangeFacts. The ranges do not overlap; reservations
+    // guarantee that.
     void add(std::uint64_t base, std::uint64_t bytes, int lies);
     void remove(std::uint64_t base);
-    // Of the range that begins at `base`.
+    // For the range that begins at `base`.
     void set(std::uint64_t base, std::size_t device, RangeAccess access);
     RangeAccess access(std::uint64_t base, std::size_t device) const;
-    // All of [address, address + bytes), over as many neighbouring ranges as it takes: those that are alike count as
-    // one, so that a buffer that grew in many steps costs no more than one that grew in few.
+    // For all of [address, address + bytes), over as many adjacent ranges as needed. Adjacent ranges with equal facts
+    // are merged, so a buffer that grew in many steps costs no more than one that grew in few.
     rules::RangeFacts over(std::uint64_t address, std::uint64_t bytes, std::size_t device) const;
 
 private:
@@ -40,13 +41,13 @@ private:
     };
     using Runs = std::map<std::uint64_t, Run>;  // by base
     Runs::const_iterator run_at(std::uint64_t address) const noexcept;
-    void cut(std::uint64_t address);         // a run begins there, where one reaches across
-    void join(Runs::iterator run) noexcept;  // with its neighbours, where they are alike
+    void cut(std::uint64_t address);         // makes a run begin at `address`, if one extends across it
+    void join(Runs::iterator run) noexcept;  // merges the run with its neighbours, where they are equal
     Runs::iterator alone(std::uint64_t base, std::uint64_t bytes);
 
     mutable std::mutex mutex_;
-    std::map<std::uint64_t, std::uint64_t> ranges_;  // bytes by base, as they were added
-    Runs runs_;                                      // the same memory: neighbours that are alike are one run
+    std::map<std::uint64_t, std::uint64_t> ranges_;  // bytes by base, as added
+    Runs runs_;                                      // the same memory, with equal neighbours merged into one run
 };
 
 }  // namespace isthmus::inline v0::detail

@@ -1,5 +1,5 @@
-// PeerTable: which device was given access to which other one's memory. Written by whoever switches it through the
-// runtime, read by access queries and launches, also in captures: no driver call answers them (L6).
+// PeerTable: which device has access to which other device's memory. Written where the runtime switches access; read by
+// access queries and launches, also in captures, without a driver call (L6).
 #pragma once
 
 #include "access_rules.hpp"
@@ -11,12 +11,12 @@
 
 namespace isthmus::inline v0::detail {
 
-// Thread-safe; devices are named by their index in the runtime. Indices of 64 and more have no access to anybody.
+// Thread-safe. Devices are named by their index in the runtime. Indices of 64 and more have access to no other device.
 class PeerTable {
 public:
     static constexpr std::size_t most_devices = 64;
 
-    // What `device` may do with memory of `owner`.
+    // Access of `device` to memory of `owner`.
     rules::PeerState state(std::size_t device, std::size_t owner) const noexcept {
         if (device >= most_devices || owner >= most_devices) return {};
         return {((peers_[device].load(std::memory_order_acquire) >> owner) & 1u) != 0,
