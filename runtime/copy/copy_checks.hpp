@@ -1,4 +1,4 @@
-// What is refused before a copy or a fill: nothing has been asked of a driver then.
+// Checks before a copy or a fill; a refusal makes no driver call.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -9,11 +9,11 @@
 
 namespace isthmus::inline v0::detail {
 
-// width 0 in the shape: there is nothing to do.
+// A width of 0 in the shape: there is nothing to do.
 Result<CopyJob> check_copy(StreamState& stream, const CopyRequest& request);
-// The buffer is the job's destination; the source's side stays empty.
+// The buffer becomes the job's destination; the source stays empty.
 Result<CopyJob> check_fill(StreamState& stream, const FillRequest& request);
-// Usable by this stream at all? `what` names it in messages: "the destination".
+// Can this stream use the buffer at all? `what` names the buffer in messages: "the destination".
 Result<void> check_buffer(StreamState& stream, const std::shared_ptr<BufferState>* buffer, const char* operation,
                           const char* what);
 

@@ -1,4 +1,4 @@
-// CopyBounce: a device's few pinned pieces that pageable memory is copied through, kept for reuse.
+// CopyBounce: a device's few pinned bounce pieces for copies of pageable memory, kept for reuse.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -16,7 +16,7 @@ namespace isthmus::inline v0::detail {
 struct DeviceSession;
 struct FenceEvent;
 
-// Thread-safe. Whoever holds a piece may wait for the device, never for another piece: then somebody always comes on.
+// Thread-safe. A holder of a piece may wait for the device, but never for another piece: this prevents deadlock.
 class CopyBounce {
 public:
     static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
@@ -26,31 +26,32 @@ public:
         std::size_t slot = 0;
         std::byte* data = nullptr;  // nullptr: none was free
     };
-    // Waits for the oldest work that holds one, at most for the runtime's wait timeout. The pinned memory is made by
-    // the first call. Small copies of one stream in a row share a piece: many of them fit in before one has to wait.
+    // Waits for the oldest work that holds a piece, for at most the runtime's wait timeout. The first call allocates
+    // the pinned memory. Consecutive small copies of one stream share a piece: many fit in before one has to wait.
     Result<Piece> take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes);
-    // … without waiting.
+    // The same without waiting.
     Result<Piece> try_take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes);
-    // Takes over a reference to the event behind which the piece is free; nullptr: it is free now.
+    // Takes over one reference to the event after which the piece is free; nullptr: it is free now.
     void give_back(DeviceSession& device, const Piece& piece, std::uint64_t stream_id, FenceEvent* event);
-    // The device may still use the piece, and no event tells until when: it is not used again.
+    // The device may still use the piece, and no event marks the end of that use: the piece is not reused.
     void give_up(const Piece& piece);
-    // Frees the pinned memory if nothing uses it; true: there was some.
+    // Frees the pinned memory if it is unused; true: memory was freed.
     bool trim(DeviceSession& device);
     std::size_t memory_bytes() const;
-    // When the device closes: everything was waited for.
+    // Called when the device closes; all work was waited for.
     void close(DeviceSession& device);
 
 private:
     struct Slot {
-        std::size_t used = 0;  // bytes handed out of it since it was free
+        std::size_t used = 0;  // bytes handed out of it since it was last free
         std::uint64_t stream_id = 0;
         FenceEvent* event = nullptr;
         bool held = false;
         bool lost = false;
     };
     Result<void> make(DeviceSession& device);                         // expects mutex_ to be held
-    platform::Status note_finished(DeviceSession& device, bool all);  // … asks the events until one is done, or all
+    platform::Status note_finished(DeviceSession& device, bool all);  // the same; queries the events until one has
+                                                                      // completed, or all of them
     bool idle(const Slot& slot) const { return !slot.held && !slot.lost && slot.event == nullptr; }
     Piece hand_out(Slot& slot, std::uint64_t stream_id, std::size_t bytes);
 

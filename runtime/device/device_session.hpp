@@ -1,4 +1,4 @@
-// DeviceSession: one opened driver, what it can do, and whether it may still be called.
+// DeviceSession: one opened driver, its capabilities, and whether it may still be called.
 #pragma once
 
 #include <isthmus/capability.hpp>
@@ -28,7 +28,7 @@
 
 namespace isthmus::inline v0::detail {
 
-// What every part of one runtime shares. Immutable after open().
+// Shared by all parts of one runtime. Immutable after open().
 struct RuntimeConfig {
     MachineFacts machine;
     LaunchMode launch_mode = LaunchMode::relaxed;
@@ -46,10 +46,9 @@ struct RuntimeConfig {
     bool forked() const noexcept { return process::generation() != generation; }
 };
 
-// What the rooms above share of one device: pools, slabs and bounce pieces need no more of it. DeviceState adds streams
-// and buffers.
+// The part of a device that pools, slabs and bounce pieces need. DeviceState adds streams and buffers.
 struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
-    // `open` outlives the session.
+    // `open` has to outlive the session.
     DeviceSession(std::shared_ptr<const RuntimeConfig> shared, const OpenCaptures& open,
                   std::unique_ptr<platform::Driver> opened, std::size_t position);
 
@@ -59,45 +58,47 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     const std::size_t index;
     const Capabilities capabilities;
     const bool synchronous;
-    const OpenCaptures& captures;  // of the runtime
+    const OpenCaptures& captures;  // the runtime's
 
     bool is_lost() const noexcept { return lost_code() != 0; }
-    // Forked child, lost device or host function: answered without a driver call (R2, R3, S20).
+    // Not in a forked child, on a lost device or in a host function: answered without a driver call (R2, R3, S20).
     bool usable() const noexcept { return !is_lost() && !config->forked() && !process::in_host_function; }
-    // The gate: each public call asks it once, before it takes a lock. What is barred when is data:
+    // The gate: each public call asks it once, before it takes a lock. The table of what is barred when is in
     // admission_rules.hpp.
     [[gnu::always_inline]] bool bars(rules::PublicCall call) const { return bar(call) != rules::Bar::none; }
-    // … and what bars it, for a call that has words of its own for a capture or a service. Of one that minds services
-    // it expects no lock.
+    // The bar itself, for a call that reports captures or services by its own error. For a call that depends on
+    // services, no lock may be held.
     [[gnu::always_inline]] rules::Bar bar(rules::PublicCall call) const { return rules::bar_of(call, Now{*this}); }
-    // Why the call is barred: by a fork, a host function, a fault, or a capture of this thread. `what` names it more
-    // exactly than its rule: "launching kernel 'scale'".
+    // Why the call is barred: a fork, a host function, a fault, or a capture of this thread. `what` names the call more
+    // exactly than its rule does: "launching kernel 'scale'".
     [[gnu::cold]] Error refusal(rules::PublicCall call, std::string_view what = {}) const;
-    // The typed error for a Status; latches a sticky one.
+    // The typed error for a Status; a sticky one latches the device as lost.
     Error failure(const platform::Status& status, std::string_view what);
-    // Finds the kernel's code; loads it where no service runs on the device, else a Status that failure() explains.
-    // Locks may be held.
+    // Finds the kernel's code. Loads it unless a service runs on the device; then answers a Status that failure()
+    // explains. Locks may be held.
     platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
 
-    // Is what the context owned gone, with it or with a fault? One cheap driver call while the device is well (K11).
+    // Is the context-owned memory gone, with the context or after a fault? One cheap driver call while the device is
+    // healthy (K11).
     bool context_gone() { return is_lost() || driver->context_died(); }
 
     mutable RunningServices services;  // thread-safe
 
-    // Pooled events. take_event() gives one reference; drop_event() puts the event back with the last.
+    // Pooled events. take_event() gives one reference; drop_event() of the last reference returns the event to the
+    // pool.
     EventPool events;
     platform::Status take_event(FenceEvent*& out, platform::EventKind kind = platform::EventKind::plain) {
         return events.take(execution, kind, out);
     }
     void drop_event(FenceEvent* event) noexcept { events.drop(execution, event); }
 
-    int lost_code() const noexcept { return lost_code_.load(std::memory_order_acquire); }  // 0: the device is well
+    int lost_code() const noexcept { return lost_code_.load(std::memory_order_acquire); }  // 0: the device is healthy
 
 protected:
     ~DeviceSession() = default;
 
 private:
-    // rules::Circumstances, each asked for when it is needed.
+    // Implements rules::Circumstances; each is evaluated only when it is needed.
     struct Now {
         const DeviceSession& device;
         bool forked() const noexcept { return device.config->forked(); }
@@ -106,17 +107,17 @@ private:
         bool on_cpu() const noexcept { return device.synchronous; }
         bool captured_here() const { return device.captures.here(); }
         bool captured() const noexcept { return device.captures.any(); }
-        // Of the calls that wait for the whole device.
+        // For calls that wait for the whole device.
         bool serving() const { return device.services.hinders(rules::DriverUse::synchronize_device); }
     };
 
     std::atomic<int> lost_code_{0};
 };
 
-// "NVIDIA H200 (device 1)", for messages: machines often have several devices of one name.
+// "NVIDIA H200 (device 1)", for messages: machines often have several devices with one name.
 std::string named(const DeviceSession& device);
 
-// What a call that would end an open capture of this thread is refused with (K13).
+// The error of a call that would invalidate this thread's open capture (K13).
 Error in_capture(std::string_view what);
 
 }  // namespace isthmus::inline v0::detail

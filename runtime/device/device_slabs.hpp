@@ -1,4 +1,4 @@
-// DeviceSlabs: a device's host memory that was asked for at a place, cut out of slabs, one set of them to a placement.
+// DeviceSlabs: a device's host memory with a requested placement, cut out of slabs; one set of slabs per placement.
 #pragma once
 
 #include <isthmus/placement.hpp>
@@ -15,15 +15,15 @@ namespace isthmus::inline v0::detail {
 
 struct DeviceSession;
 
-// Thread-safe. Slabs stay until trim(), or until the device and everything cut out of them are gone.
+// Thread-safe. Slabs stay until trim(), or until the device and all pieces cut out of them are gone.
 class DeviceSlabs {
 public:
-    // Is memory of this placement worth slabs? Binding, touching and asking where pages lie costs system calls, which
-    // slabs pay once (H6). Memory without such a wish is mapped piece by piece, and comes as zeros.
+    // Does memory of this placement use slabs? Binding, touching and locating pages costs system calls, which a slab
+    // pays once (H6). Memory without a placement is mapped piece by piece, and is zero.
     static bool serve(const HostPlacement& placement) noexcept { return placement.locality != Locality::anywhere; }
 
     std::shared_ptr<HostSlabs> of(const DeviceSession& device, const HostPlacement& placement);
-    std::size_t trim() const;  // slabs without pieces; the bytes given back
+    std::size_t trim() const;  // frees slabs without pieces; answers the bytes freed
 
 private:
     mutable std::mutex mutex_;

@@ -1,5 +1,5 @@
-// PoolState: one stream-ordered pool of a driver, kept by its handles and by the memory that came from it; and the
-// pools of one device.
+// PoolState: one stream-ordered pool of a driver, kept alive by its handles and by its memory. DevicePools: the pools
+// of one device.
 #pragma once
 
 #include <isthmus/memory_kind.hpp>
@@ -24,9 +24,9 @@ struct RuntimeConfig;
 struct StreamState;
 
 struct PoolState {
-    // Keeps the driver, not the device: the device keeps its own pools.
+    // Holds the driver, but not the device: the device holds its own pools.
     PoolState(DeviceSession& owner, MemoryKind made_of, platform::PoolHandle made);
-    ~PoolState();  // beside a service the pool itself stays until that stops
+    ~PoolState();  // while a service runs, the driver's pool is destroyed only after the service stops
     PoolState(const PoolState&) = delete;
     PoolState& operator=(const PoolState&) = delete;
 
@@ -34,16 +34,16 @@ struct PoolState {
     const std::shared_ptr<platform::Driver> driver;
     const MemoryKind kind;
     const platform::PoolHandle handle;
-    std::atomic<std::uint64_t> live_bytes{0};  // handed out and not released yet
-    // Devices, by index, that were given access (one bit each): what A5 asks, and nobody's peer access.
+    std::atomic<std::uint64_t> live_bytes{0};  // allocated and not yet released
+    // Devices with access, by index (one bit each): the state that A5 asks for, independent of peer access.
     std::atomic<std::uint64_t> allowed{0};
 
     bool allows(std::size_t device) const noexcept {
         return device < 64 && ((allowed.load(std::memory_order_acquire) >> device) & 1u) != 0;
     }
-    // For memory that nobody has ordered on a stream: a stream of the pool's own, made at its first use.
+    // For memory that is not ordered on any stream: a stream of the pool's own, created at the first use.
     Result<platform::StreamHandle> own_stream(DeviceSession& device);
-    // Waits until the pool's own stream has done everything, within the runtime's wait timeout.
+    // Waits until the pool's own stream is idle, for at most the runtime's wait timeout.
     Result<void> settle(DeviceSession& device);
 
 private:
@@ -56,17 +56,17 @@ private:
 class DevicePools {
 public:
     struct Amounts {
-        std::uint64_t cached_bytes = 0;   // taken from the device and not handed out
-        std::uint64_t pending_bytes = 0;  // released behind work that has not ended
+        std::uint64_t cached_bytes = 0;   // taken from the device and not allocated
+        std::uint64_t pending_bytes = 0;  // released behind work that is still running
     };
-    // The device's own pool of this kind; makes it, keeping all that it was ever given, if it is not there yet.
+    // The device's own pool of this kind. The first call creates it; it keeps all memory that it was ever given.
     Result<std::shared_ptr<PoolState>> own(DeviceSession& device, MemoryKind kind);
-    bool has_own(MemoryKind kind) const;  // made already?
+    bool has_own(MemoryKind kind) const;  // was it created already?
     Result<std::shared_ptr<PoolState>> create(DeviceSession& device, const platform::PoolRequest& request);
-    // Writes down in `peers` that the device with the index `other` was let in, or is no more.
+    // Records in `peers` that the device with index `other` got or lost access.
     void record_access(const DeviceSession& device, PeerTable& peers, PoolState& pool, std::size_t other, bool allowed);
     Amounts amounts(DeviceSession& device) const;
-    // Gives back what all pools keep unused. False: there is no pool.
+    // Frees unused memory of all pools. false: there is no pool.
     bool trim(DeviceSession& device) const;
 
 private:

@@ -1,4 +1,5 @@
-// OpenCaptures: how many captures of a runtime are open, on which threads, and what waits for the last of them to end.
+// OpenCaptures: how many captures of a runtime are open, on which threads, and the work deferred to the end of the
+// last.
 #pragma once
 
 #include <atomic>
@@ -9,17 +10,17 @@
 
 namespace isthmus::inline v0::detail {
 
-// Thread-safe. Frees that come while any capture is open are kept and done in their order when the last one has ended,
-// however it ended (K10): the driver would accept some of them, and pull memory away under a graph that will use it.
+// Thread-safe. Frees issued while any capture is open are deferred and done in order when the last capture has ended,
+// on every path (K10): the driver would accept some of them, and free memory that a graph is going to use.
 class OpenCaptures {
 public:
     bool any() const noexcept { return open_.load(std::memory_order_acquire) != 0; }
-    // Did the calling thread begin one that is still open? Such a thread allocates by the graph or not at all (K13).
+    // Has the calling thread an open capture that it began? Such a thread may only allocate as part of the graph (K13).
     bool here() const;
     void begun();
-    // The capture that this thread began. Does what was put off when it was the last one.
+    // Ends the capture that this thread began. If it was the last open capture, does the deferred work.
     void ended(std::thread::id by = std::this_thread::get_id());
-    // Does it now, or when the last open capture ends.
+    // Does the work now, or when the last open capture ends.
     void when_none_is_open(std::function<void()> work);
 
 private:

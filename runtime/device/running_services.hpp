@@ -1,4 +1,5 @@
-// RunningServices: the persistent kernels of one device, what is refused while they run, and what waits for their end.
+// RunningServices: the persistent kernels of one device, the calls refused while they run, and the work deferred to
+// their end.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -20,11 +21,11 @@
 
 namespace isthmus::inline v0::detail {
 
-// Held while a call is in the driver that would wait for a service: none starts meanwhile. Hold it around the call
-// alone, and not while users' code runs, which may start one.
+// Held while a driver call is in flight that would wait for a service: no service starts meanwhile. Hold it around the
+// driver call alone, and not while user code runs, which may start a service.
 class [[nodiscard]] CallInFlight {
 public:
-    CallInFlight() = default;  // of a call that waits for no service: it hinders none
+    CallInFlight() = default;  // for a call that waits for no service: blocks none
     explicit CallInFlight(std::atomic<int>& counted) noexcept : count_(&counted) {}
     CallInFlight(CallInFlight&& other) noexcept : count_(std::exchange(other.count_, nullptr)) {}
     CallInFlight& operator=(CallInFlight&& other) noexcept {
@@ -41,44 +42,44 @@ private:
     std::atomic<int>* count_ = nullptr;
 };
 
-// Thread-safe. Asking whether any service runs is one load; what it says may be over at once, and only who has entered
-// is safe from services that start.
+// Thread-safe. any() is one load, and its answer may be out of date at once. Only an entered call is safe from a
+// service that starts.
 class RunningServices {
 public:
-    // Has the kernel of a service ended by now, of its own accord or late?
+    // Has the kernel of a service ended meanwhile, on its own or after a late stop?
     using HasEnded = std::function<bool()>;
 
     bool any() const noexcept { return running_.load(std::memory_order_relaxed) != 0; }
-    // Would a call that asks this of the driver wait for a service? Expects no lock, as enter().
+    // Would a call with this driver use wait for a service? No lock may be held, as with enter().
     bool hinders(rules::DriverUse use);
-    // Code::in_use, naming the service, where a call that begins `what` would wait for one in the driver.
+    // Code::in_use, naming the service, where a call described by `what` would wait for one in the driver.
     Result<void> allow(rules::DriverUse use, std::string_view what);
-    // … as the error of a call that could not enter.
+    // The same, as the error of a call that could not enter.
     Error refusal(rules::DriverUse use, std::string_view what);
-    // Nothing: the call would wait for a service that runs, or is about to. Expects no lock: where the last service has
-    // ended unseen, what was put off is done.
+    // nullopt: the call would wait for a service that runs or is about to start. No lock may be held: if the last
+    // service is found to have ended, the deferred work is done here.
     std::optional<CallInFlight> enter(rules::DriverUse use);
-    // … with locks held: a service that has ended and that nobody looked after counts as running.
+    // The same with locks held: a service that has ended without being noticed counts as running.
     std::optional<CallInFlight> try_enter(rules::DriverUse use);
-    // … and then `work` is kept until no service runs.
+    // As enter(); on refusal `work` is deferred until no service runs.
     std::optional<CallInFlight> enter_or_put_off(rules::DriverUse use, const std::function<void()>& work);
-    // From now on a service of this name counts as running. Waits until no call is in flight that would wait for it;
-    // Code::timed_out names such a call. Expects no lock.
+    // From now on a service with this name counts as running. Waits until no call that would wait for it is in flight;
+    // Code::timed_out names such a call. No lock may be held.
     Result<std::uint64_t> begin(const std::string& name, const Deadline& deadline, WaitPolicy policy);
-    // Does what was put off when it was the last one. Expects no lock.
+    // If it was the last service, does the deferred work. No lock may be held.
     void end(std::uint64_t id);
-    // It counts until it is ended, or `ended` says that it has. `ended` holds neither device nor stream.
+    // The service counts until end(), or until `ended` answers true. `ended` holds neither device nor stream.
     void watch(std::uint64_t id, HasEnded ended);
-    // Keeps `work` until no service runs; false: none does, and nothing was kept.
+    // Defers `work` until no service runs; false: none runs, and nothing was deferred.
     bool put_off(rules::DriverUse use, std::function<void()> work);
-    // Asks after all that are watched.
+    // Checks all watched services.
     void forget_ended();
 
 private:
     struct Service {
         std::uint64_t id;
         std::string name;
-        HasEnded ended;  // nothing: its kernel was not given to the driver yet
+        HasEnded ended;  // empty: the kernel was not given to the driver yet
     };
     void remove(std::uint64_t id);
     const rules::ServingAnswer* in_flight() const noexcept;
@@ -91,9 +92,9 @@ private:
     std::vector<std::function<void()>> put_off_;
 };
 
-// Into a call that may wait for the services of all of these; Code::in_use names one that runs, as allow() does.
-// Expects neither lock nor call in flight: where the last service has ended unseen, what was put off is done, before
-// any is held.
+// Enters a call that may wait for the services of all of these devices. Code::in_use names a service that runs, as
+// allow() does. No lock and no CallInFlight may be held: if the last service is found to have ended, the deferred work
+// is done first.
 Result<std::vector<CallInFlight>> enter_all(const std::vector<RunningServices*>& all, rules::DriverUse use,
                                             std::string_view what);
 

@@ -1,4 +1,4 @@
-// UnreturnedPieces: memory that was released and that the driver has not taken back yet (ADR 78).
+// UnreturnedPieces: memory that was released and that the driver has not accepted back yet (ADR 78).
 #pragma once
 
 #include "ledger.hpp"
@@ -12,8 +12,8 @@
 
 namespace isthmus::inline v0::detail {
 
-// Of one device. Nothing uses the pieces any more; each keeps its memory, and its owner is not told, until the driver
-// lets go of it. Thread-safe.
+// For one device. The pieces are unused. Each keeps its memory, without notice to its owner, until the driver accepts
+// it. Thread-safe.
 class UnreturnedPieces {
 public:
     bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
@@ -22,7 +22,7 @@ public:
         pieces_.push_back(std::move(piece));
         count_.store(pieces_.size(), std::memory_order_release);
     }
-    // Takes the oldest one out.
+    // Removes the oldest piece.
     std::optional<Piece> next() {
         const std::lock_guard lock(mutex_);
         if (pieces_.empty()) return std::nullopt;

@@ -1,4 +1,4 @@
-// May a kernel, or the host, update this memory atomically? The rules, applied to a buffer or an address.
+// May a kernel, or the host, update this memory atomically? Applies the rules to a buffer or an address.
 #pragma once
 
 #include <isthmus/guarded_atomics.hpp>
@@ -12,14 +12,14 @@ namespace isthmus::inline v0::detail {
 
 struct DeviceState;
 
-// Does the kernel update what it is given through this parameter?
+// Does the kernel update the memory of this parameter atomically?
 inline bool updates(const ParameterInfo& parameter) noexcept {
     return parameter.atomics != AtomicSet::load_store || parameter.own_device;
 }
 
-// For launches in every mode, because a lost update is no error that anybody would see. Errors as
-// Buffer::atomics_on_host, and wrong_device. At most one driver call, for a raw address that nobody has asked about;
-// pageable memory costs a look into /proc the first time where the machine's rule depends on files.
+// For launches in every mode, because a lost update is an error that shows nowhere. Errors as Buffer::atomics_on_host,
+// and wrong_device. At most one driver call, for a raw address that is not yet known. For pageable memory, the first
+// check reads /proc where the machine's rule depends on files.
 Result<void> check_kernel_atomics(const DeviceState& device, const KernelInfo& kernel, std::uint32_t argument,
                                   const LaunchArgument& given);
 

@@ -14,7 +14,7 @@ inline constexpr auto argument_buffer_is_empty =
     error_entry("L002", Code::invalid_handle,
                 "{argument} is an empty, moved-from or released buffer",
                 "pass the buffer that it was moved to");
-// The code is the judgement's, as reason and remedy are.
+// Code, reason and remedy are those of the judgement.
 inline constexpr auto argument_refused =
     error_entry("L003", Code::ok,
                 "{argument} is {memory} and was given to {device}: {reason}",
@@ -28,12 +28,12 @@ inline constexpr auto argument_of_one_device_only =
     error_entry("L005", Code::wrong_device,
                 "{argument} is counted by the threads of one device and was given to {device}, which did not make it",
                 "make one for each device, and add up");
-// The code, reason and remedy are the rules'.
+// Code, reason and remedy are those of the rules.
 inline constexpr auto atomics_refused =
     error_entry("L006", Code::ok,
                 "{what}: {reason}",
                 "{remedy}");
-// The code, reason and remedy are those of opening the buffer.
+// Code, reason and remedy are those of opening the buffer.
 inline constexpr auto argument_not_usable =
     error_entry("L007", Code::ok,
                 "{argument} cannot be used now: {reason}",
@@ -56,7 +56,7 @@ inline constexpr auto verify_in_capture =
                 "kernel '{kernel}' was launched in verify mode while a capture is open: a captured launch does not run, "
                 "so that there is nothing to wait for",
                 "capture it in another mode, and verify the launch outside the capture");
-// The code, reason and remedy are those of waiting for the kernel.
+// Code, reason and remedy are those of waiting for the kernel.
 inline constexpr auto verified_kernel_failed =
     error_entry("L012", Code::ok,
                 "kernel '{kernel}', verified after its launch: {reason}",

@@ -1,4 +1,4 @@
-// Judging a launch's arguments in a mode: the address that each one gets, or why the launch is refused.
+// Judges a launch's arguments in a mode: the address of each one, or why the launch is refused.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -21,46 +21,46 @@ struct StreamState;
 // An argument that LaunchMode::staged copies around the kernel.
 struct StagedArgument {
     std::uint32_t argument = 0;
-    rules::StagedRange range;                              // of a buffer that the host sees: its host side
+    rules::StagedRange range;                              // for a buffer with a host side: its host side
     const std::shared_ptr<BufferState>* buffer = nullptr;  // nullptr: a raw view or a span
 };
 
-// What judging found besides the addresses, which it wrote into the pack.
+// Findings besides the addresses, which are written into the pack.
 struct Judgement {
     std::uint32_t unverified = 0;
     std::vector<StagedArgument> staged;
 };
 
-// One argument by itself. Texts have static storage.
+// The result for one argument. Texts have static storage.
 struct JudgedArgument {
     enum class Doing : std::uint8_t { pass, stage, refuse };
     Doing doing = Doing::pass;
     Code code = Code::ok;
     std::uint64_t address = 0;
     AccessAnswer answer{Verdict::yes, {}, {}};
-    Provenance memory;  // of a raw range, where it was asked for
-    int ordinal = -1;   // stage: whose memory is copied; −1: the host's
+    Provenance memory;  // for a raw range, where it was looked up
+    int ordinal = -1;   // stage: the GPU whose memory is copied; −1: host memory
 };
-// `bytes`: the argument's own. Its address is that of the first of them; of none, 0.
+// `bytes`: of the argument itself. `address` is that of its first byte; 0 for no bytes.
 JudgedArgument judge_buffer(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
                             LaunchMode mode);
 JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
                          ArgumentUse use, LaunchMode mode);
-// Which bytes of its buffer an argument is; expects a buffer.
+// The bytes of its buffer that an argument covers; expects a buffer.
 rules::ByteSpan span_of(const LaunchArgument& argument, const ParameterInfo& parameter) noexcept;
-// Elements × size, or the greatest number where that overflows (no range is that long).
+// Elements × size, or the greatest value on overflow (no range is that long).
 std::uint64_t raw_bytes(const LaunchArgument& argument, const ParameterInfo& parameter) noexcept;
 Error refusal_of_buffer(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
                         const BufferState& buffer, const JudgedArgument& judged);
 Error refusal_of_raw(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
                      const JudgedArgument& judged);
 
-// Judges all arguments and completes the pack; changes nothing else. RELAXED looks at nothing that is not needed to
-// find an address.
+// Judges all arguments and completes the pack; changes nothing else. RELAXED examines only what is needed to find an
+// address.
 Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const KernelInfo& kernel,
                              const LaunchArgument* arguments, std::size_t count, void* pack, Judgement& out);
 
-// Is the stream captured, so that what is given to it is recorded and not done? Expects its lock not to be held.
+// Is the stream captured, so that operations are recorded and not executed? Its lock must not be held.
 bool in_capture(StreamState& stream);
 
 }  // namespace isthmus::inline v0::detail

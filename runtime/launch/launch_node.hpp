@@ -1,4 +1,4 @@
-// A launch that becomes a node with a name.
+// A launch that becomes a named graph node.
 #pragma once
 
 #include <isthmus/launch_argument.hpp>
@@ -12,8 +12,8 @@ namespace isthmus::inline v0::detail {
 
 struct StreamState;
 
-// As Stream::launch on a captured stream; answers which operation of the recording it became. Costs one query of the
-// driver more. The extent is not empty.
+// As Stream::launch on a captured stream; answers the index of the operation in the recording. Costs one more driver
+// query. The extent is not empty.
 Result<std::uint32_t> launch_for_node(StreamState& stream, const LaunchOptions& options, const KernelInfo& kernel,
                                       const Extent& extent, void* pack, const LaunchArgument* arguments,
                                       std::size_t count);

@@ -1,4 +1,4 @@
-// Host memory on the requested NUMA nodes, cut out of slabs: one system call sequence per slab, not per allocation.
+// Host memory on the requested NUMA nodes, cut out of slabs: the system is asked once per slab, not per allocation.
 #pragma once
 
 #include <isthmus/facts.hpp>

@@ -1,4 +1,4 @@
-// EventState: a driver event from the pool and the stream position that it stands behind.
+// EventState: a driver event from the pool and the stream position of its last record.
 #pragma once
 
 #include <isthmus/event.hpp>
@@ -19,8 +19,8 @@ struct DeviceState;
 struct FenceEvent;
 struct StreamState;
 
-// Locks: a stream's mutex, and that of its capture, is taken before an event's, which is held while the driver is given
-// a record: who has a deadline takes it by lock_within().
+// Lock order: a stream's mutex, and that of its capture, before an event's mutex. The event's mutex is held while the
+// driver takes a record, so a call with a deadline acquires it by lock_within().
 struct EventState {
     EventState(std::shared_ptr<DeviceState> owner, platform::EventKind wanted, FenceEvent* from_pool) noexcept
         : device(std::move(owner)), kind(wanted), taken(from_pool) {}
@@ -28,34 +28,35 @@ struct EventState {
 
     const std::shared_ptr<DeviceState> device;
     const platform::EventKind kind;
-    // Nothing was recorded, or the last record was seen to be complete. Stored with release under the mutex. Never of a
-    // shared one.
+    // Nothing was recorded, or the last record was seen complete. Stored with release under the mutex. Never true for a
+    // shared event.
     std::atomic<bool> complete{true};
 
-    std::mutex mutex;                     // guards what follows
-    FenceEvent* taken;                    // never null; another one where the last record is still leant on
-    std::shared_ptr<StreamState> stream;  // of the last record; empty: never recorded
+    std::mutex mutex;                     // guards the members below
+    FenceEvent* taken;                    // never null; replaced where the last record is still in use
+    std::shared_ptr<StreamState> stream;  // of the last record; null: never recorded
     std::uint64_t position = 0;
     std::uint64_t records = 0;
-    // Exported or imported: the last record may be another process's, so that only the driver knows what it stands for.
+    // Exported or imported: the last record may be another process's, and only the driver knows it.
     bool shared = false;
     bool imported = false;
-    bool is_fence = false;  // where it is complete, the stream has reached the position for every purpose
+    bool is_fence = false;  // if it is complete, the stream has reached the position for every purpose
     std::shared_ptr<const CapturedRecord> captured;  // the last record was in a capture; then `stream` is empty
 
-    // These expect `mutex`. What the next record is made on: another driver's event where something leans on the last
-    // one. It is this event's from recorded() on; where the record failed, abandon() leaves the last one as it was.
+    // These expect `mutex` to be held. next_to_record() answers the driver event for the next record: another one where
+    // the last record is still in use. recorded() makes it this event's; after a failed record, abandon() keeps the
+    // last record.
     Result<FenceEvent*> next_to_record();
     void recorded(FenceEvent* next) noexcept;
     void abandon(FenceEvent* next) noexcept;
-    // Expects the stream's mutex, and its handle open.
+    // Expects the stream's mutex to be held, and its handle to be open.
     Result<void> record_on(const std::shared_ptr<StreamState>& on);
-    // Expects `mutex`.
+    // Expects `mutex` to be held.
     void share() noexcept;
 };
 
-// The last record of an event as it was when this was made. While it is held, the driver's event is not recorded anew
-// by us, but for interprocess ones, which stay one and the same for those who opened them.
+// A snapshot of an event's last record. While it is held, the runtime does not record the driver event again, except
+// for interprocess events: the processes that opened one keep the same driver event.
 class HeldRecord {
 public:
     explicit HeldRecord(EventState& event);
@@ -64,16 +65,17 @@ public:
     HeldRecord(const HeldRecord&) = delete;
     HeldRecord& operator=(const HeldRecord&) = delete;
 
-    // Never recorded; of a shared event that is not known.
+    // Never recorded; unknown for a shared event.
     bool none() const noexcept { return stream == nullptr && captured == nullptr && !shared; }
     platform::EventHandle handle() const noexcept;
-    // Known without asking. Never of timing events: that the work ended does not mean that the driver took the time.
-    // Nor where other code may give the stream work, which has no position.
+    // Known without a driver call. Never true for timing events: the end of the work does not mean that the driver has
+    // taken the time. Nor where other code may give the stream work, because such work has no position.
     bool reached() const noexcept;
-    // It was seen to be complete: so is the stream up to its position, and the event, where it has no newer record.
+    // The record was seen complete: so is the stream up to its position, and so is the event unless it has a newer
+    // record.
     void note_complete() const;
 
-    std::shared_ptr<StreamState> stream;  // empty also where the record was in a capture, and of a shared event
+    std::shared_ptr<StreamState> stream;  // null also for a record in a capture, and for a shared event
     std::uint64_t position = 0;
     std::shared_ptr<const CapturedRecord> captured;
     bool shared = false;
@@ -85,7 +87,8 @@ private:
     bool is_fence_;
 };
 
-// What Device::create_event and Stream::record() do: refuses what the device lacks, and takes an event from its pool.
+// Common part of Device::create_event and Stream::record(): refuses what the device lacks, and takes an event from its
+// pool.
 Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOptions options);
 
 }  // namespace isthmus::inline v0::detail

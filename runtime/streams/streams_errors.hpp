@@ -34,7 +34,7 @@ inline constexpr auto no_answer_in_capture =
     error_entry("S007", Code::capture_error,
                 "{call} was refused: the event was last recorded in a capture, where nothing runs",
                 "launch the graph and wait for its stream, or record the event again outside of captures");
-// not_ready where the call was not to wait, else timed_out.
+// not_ready where the call may not wait, otherwise timed_out.
 inline constexpr auto event_is_being_recorded =
     error_entry("S008", Code::ok,
                 "{call} could not go on: another thread stands in the driver with a record of the event",
