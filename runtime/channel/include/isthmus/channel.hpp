@@ -1,5 +1,5 @@
-// An authenticated channel between two processes of one machine: small messages that carry file descriptors. It does
-// not involve a GPU. docs/sharing-between-processes.md has the threat model.
+// An authenticated channel between two processes of one machine: small messages with file descriptors. No GPU is
+// involved. docs/sharing-between-processes.md has the threat model.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -17,8 +17,8 @@
 
 namespace isthmus::inline v0 {
 
-// What the kernel reports about the peer process (SO_PEERCRED), as of the moment when the peer listened, connected, or
-// made the pair of sockets. For an inherited pair both ends report the process that made it.
+// The kernel's report about the peer process (SO_PEERCRED), as of when it listened, connected, or made the pair of
+// sockets. For an inherited pair both ends report the process that made it.
 struct PeerCredentials {
     std::uint32_t uid = 0;  // effective
     std::uint32_t gid = 0;  // effective
@@ -35,8 +35,7 @@ struct ChannelQuota {
 
 struct ChannelOptions {
     // Decides whether the peer is admitted; called before anything is sent. Empty: only this process's effective user,
-    // with no exception for root. Authorise with care: a handle that was sent is a right to read and write that cannot
-    // be revoked. Must not throw.
+    // root not excepted. Authorise with care: a sent handle is an irrevocable right to read and write. Must not throw.
     std::function<bool(const PeerCredentials&)> allow{};
     // Limit for each step: each half of a handshake, an answer that the peer owes, room for a message to send.
     std::chrono::nanoseconds step_timeout = std::chrono::seconds(1);
@@ -62,15 +61,15 @@ struct ChannelAccess;
 }  // namespace detail
 
 class Channel;
-// Connects to the listener of a directory. Errors as Channel's, and peer_lost where no process listens (there is no
-// such directory or name, or its listener died), not_permitted where other users may write into the directory, or where
-// its owner is neither this user, root nor the listener's user.
+// Connects to a directory's listener. Errors as Channel's, and peer_lost (there is no such directory or name, or its
+// listener died), not_permitted (other users may write into the directory, or its owner is neither this user, root nor
+// the listener's user).
 ISTHMUS_API Result<Channel> connect_channel(const std::string& directory, const ChannelOptions& options = {});
 
-// One end. Both ends may send. Messages arrive whole and in order, or the channel ends. Every error closes the channel
-// for good and is repeated by all later calls, except invalid_argument, system_limit and out_of_memory of send(), which
-// have sent nothing. Where the peer broke rules or was silent, messages that came and were not yet received are closed
-// too. Never raises SIGPIPE, starts no thread. Movable; one thread at a time.
+// One end; both may send. Messages arrive whole and in order, or the channel ends: every error closes it for good and
+// is repeated by all later calls, except invalid_argument, system_limit and out_of_memory of send(), which sent
+// nothing. Where the peer broke rules or was silent, messages not yet received are closed too. Never raises SIGPIPE,
+// starts no thread. Movable; one thread at a time.
 //
 // Codes: peer_lost (the peer ended, was killed, or closed its end; known at once, not at a deadline), timed_out (the
 // peer owes a step, and was silent for step_timeout), peer_broke_rules (what came violates this protocol: format,
@@ -79,9 +78,9 @@ ISTHMUS_API Result<Channel> connect_channel(const std::string& directory, const 
 // from), system_error.
 class ISTHMUS_API Channel {
 public:
-    // Over one end of a pair, or any connected SOCK_SEQPACKET socket of the UNIX domain. Makes the handshake; the
-    // socket is closed on failure. The process that holds the other end is the peer; its credentials are those of the
-    // process that made the pair.
+    // Over one end of a pair, or any connected SOCK_SEQPACKET socket of the UNIX domain. Makes the handshake; closes
+    // the socket on failure. The peer is the process that holds the other end; its credentials name the maker of the
+    // pair.
     static Result<Channel> over(FileDescriptor socket, ChannelSide side, const ChannelOptions& options = {});
     Channel(Channel&&) noexcept;
     Channel& operator=(Channel&&) noexcept;
@@ -91,8 +90,7 @@ public:
     ChannelQuota peer_quota() const noexcept;
 
     // Gives a message to the kernel; the fds are duplicated and remain the caller's. Waits for at most step_timeout
-    // where the peer has as many unreceived messages as it accepts. Success does not mean that the peer has received
-    // it.
+    // where the peer has as many unreceived messages as it accepts. Success does not mean that it was received.
     Result<void> send(std::uint32_t kind, std::span<const std::byte> bytes, std::span<const int> fds = {});
     // Waits until the peer has received everything that was sent. One step.
     Result<void> wait_received();
@@ -101,8 +99,8 @@ public:
     Result<bool> wait_received(std::chrono::nanoseconds timeout);
     // The next message, where the peer owes one: one step. Its descriptors have FD_CLOEXEC set.
     Result<ChannelMessage> receive();
-    // Has a message come? For use where the peer owes none. Waits up to `timeout` (0: polls). false: none has come; the
-    // channel stays usable.
+    // For use where the peer owes no message: has one come? Waits up to `timeout` (0: polls). false: none; the channel
+    // stays usable.
     Result<bool> wait_for_message(std::chrono::nanoseconds timeout);
     // For poll(): readable when a message or the peer's end has come. The channel keeps ownership; -1: closed. Call
     // wait_for_message(0) before sleeping: send() may already have taken in messages.
@@ -117,10 +115,10 @@ private:
     std::unique_ptr<detail::ChannelState> state_;
 };
 
-// A place to connect to: the socket `directory`/channel. One listener per directory; the directory is locked for the
-// listener's lifetime. The name left by a killed listener is removed by the next listener, or by a process that tries
-// to connect. Connections are greeted side by side, 64 at a time and 32 per user; beyond that the oldest is dropped. No
-// thread is started: greetings progress in wait_for_connection() and accept(). Movable; one thread at a time.
+// A place to connect to: the socket `directory`/channel. One listener per directory, which is locked for the listener's
+// lifetime. The name left by a killed listener is removed by the next listener or by a connecting process. Connections
+// are greeted side by side, 64 at a time and 32 per user; beyond that the oldest is dropped. No thread is started:
+// greetings progress in wait_for_connection() and accept(). Movable; one thread at a time.
 class ISTHMUS_API Listener {
 public:
     // Creates the directory (mode 0700) where it is missing, but not its parents. Errors: not_permitted (the directory
@@ -138,7 +136,7 @@ public:
     // The next connection, checked and greeted. Errors concern that connection (as Channel's; timed_out also where no
     // connection was open within one step); the listener continues.
     Result<Channel> accept();
-    // For poll(): readable when a process connects, or when one that is being greeted answers. Then call
+    // For poll(): readable when a process connects, or one that is being greeted answers. Then call
     // wait_for_connection(0), which may find that no greeting is complete yet. A silent peer makes nothing readable.
     int descriptor() const noexcept;
 
@@ -149,8 +147,8 @@ private:
 };
 
 // Two connected sockets for Channel::over(), one of them for a child. Both have FD_CLOEXEC set: clear it for the
-// child's socket in the child (posix_spawn_file_actions_adddup2 does), and close the child's socket in the parent.
-// Otherwise the parent does not notice the child's end.
+// child's in the child (posix_spawn_file_actions_adddup2 does), and close the child's in the parent, which otherwise
+// does not notice the child's end.
 struct ChannelPair {
     FileDescriptor ours;
     FileDescriptor childs;

@@ -60,11 +60,10 @@ Result<void> prepare(Device& device, const Kernel<Signature>& kernel) {
     return prepare(device, kernel.info());
 }
 
-// While a service runs on a device, calls that would wait for it in the driver are refused with Code::in_use; the error
-// names the kernel. These calls are: releasing memory other than pool and host memory, Device::synchronize, loading
-// code, switching peer access, and waiting for what the service uses. Buffers that go out of scope are freed when the
-// service stops. docs/sharing.md has the full list. One host thread at a time. Starting a service waits for such calls
-// of other threads.
+// While a service runs on a device, calls that would wait for it in the driver are refused with Code::in_use, which
+// names the kernel: releasing memory other than pool and host memory, Device::synchronize, loading code, switching peer
+// access, and waiting for what the service uses. Buffers that go out of scope are freed when it stops. docs/sharing.md
+// has the list. One host thread at a time. Starting a service waits for such calls of other threads.
 template <class Request, class Reply>
 class Service {
 public:

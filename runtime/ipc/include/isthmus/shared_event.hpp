@@ -21,9 +21,9 @@ struct SharedEventFacts {
     friend bool operator==(const SharedEventFacts&, const SharedEventFacts&) = default;
 };
 
-// The data with which another process opens an event: a fixed block of bytes, to be sent over an isthmus::Channel or
-// any transport. Its receiver may record the event, and thereby delay everything that waits for it: authorise before
-// sending. A value; it owns nothing.
+// The data with which another process opens an event: a fixed block of bytes for an isthmus::Channel or any transport.
+// Its receiver may record the event, and so delay everything that waits for it: authorise before sending. A value; it
+// owns nothing.
 class ISTHMUS_API SharedEventDescriptor {
 public:
     static constexpr std::size_t size_bytes = 96;
@@ -58,14 +58,14 @@ private:
 ISTHMUS_API Result<SharedEventDescriptor> export_event(const Event& event);
 
 // The exporter's event as an event of `device`, which has to be the device that the descriptor names. Usable as any
-// event. Each process may record it and let streams wait for it, on its own streams of that device. Streams of another
-// device wait instead for an ordinary event recorded behind such a wait: the driver crashed in a wait across devices,
-// on two H200. The host may wait, with a deadline. The event measures no time, and no capture may record it or wait for
-// it. Recording and waiting cost one driver call each, as with ordinary events. Until it is recorded, it counts as
-// complete. While a stream waits for it the driver loads no code (observed on driver 580): prepare() kernels before.
-// Errors, with which nothing is left behind: unsupported (the CPU device, or a device or driver without such events:
-// attribute 125), wrong_device, invalid_argument (a handle of something else, of a destroyed event, or of this process,
-// which uses the event itself), device_lost.
+// event: each process may record it and let streams wait for it, on its own streams of that device; the host may wait,
+// with a deadline. Streams of another device wait for an ordinary event recorded behind such a wait: the driver crashed
+// in a wait across devices, on two H200. It measures no time, and no capture may record it or wait for it. Recording
+// and waiting cost one driver call each, as with ordinary events. Until it is recorded, it counts as complete. While a
+// stream waits for it the driver loads no code (observed on driver 580): prepare() kernels before. Errors, with which
+// nothing is left behind: unsupported (the CPU device, or a device or driver without such events: attribute 125),
+// wrong_device, invalid_argument (a handle of something else, of a destroyed event, or of this process, which uses the
+// event itself), device_lost.
 ISTHMUS_API Result<Event> import_event(const Device& device, const SharedEventDescriptor& descriptor);
 
 }  // namespace isthmus::inline v0

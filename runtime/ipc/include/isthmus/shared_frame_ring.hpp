@@ -48,8 +48,8 @@ struct SharedRingOptions {
 struct SharedReaderOptions {
     SharedUse use{.host = Use::reads_once, .device = Use::reads_once};  // by this process
     WaitPolicy waiting = WaitPolicy::adaptive;                          // how next_frame() waits
-    // Limit for the memory that this process maps, and registers with its device, for the producer. A larger ring is
-    // refused before any of it is accepted.
+    // Limit for the memory that this process maps and registers for the producer; a larger ring is refused before any
+    // of it is accepted.
     std::uint64_t most_bytes = std::uint64_t{4} << 30;
     std::size_t elements = 0;  // per frame; a ring with another number is refused. 0: any
 };
@@ -195,8 +195,8 @@ private:
 };
 
 // The producer. One thread at a time. No call waits for a reader longer than its Wait and the ring's deadline: a reader
-// that dies, hangs or writes invalid words is given up, and the other readers continue. Where the host fills the
-// frames, begin_frame() and publish() allocate nothing and make no driver call (I7).
+// that dies, hangs or writes invalid words is given up, and the others continue. Where the host fills the frames,
+// begin_frame() and publish() allocate nothing and make no driver call (I7).
 template <class T>
 class SharedFrameRing {
     using State = detail::SharedRingState<T, detail::RingProducerCore>;
@@ -224,8 +224,8 @@ public:
         if (!number) return std::move(number).error();
         return SharedFrameToFill<T>(state_, *number);
     }
-    // No more frames come: readers get the remaining frames, and then Code::invalid_handle. The destruction of the ring
-    // and all its frames has the same effect.
+    // No more frames come: readers get the remaining frames, and then Code::invalid_handle. Destroying the ring and all
+    // its frames does the same.
     void close() noexcept { state_->core->close(); }
     std::uint64_t published() const noexcept { return state_->core->published(); }
     // The admitted readers. A reader that is no longer live stays in the list until its place is given to another.
@@ -239,8 +239,8 @@ private:
     std::shared_ptr<State> state_;
 };
 
-// A reader's frame. Its bytes were written by another process and must be validated. Under RingPolicy::drop they may
-// change while they are read: kernels and code must tolerate any bytes, and finish() says whether the bytes changed.
+// A reader's frame. Another process wrote its bytes: validate them. Under RingPolicy::drop they may change while they
+// are read: kernels and code must tolerate any bytes, and finish() says whether they changed.
 template <class T>
 class [[nodiscard]] SharedFrame {
     using State = detail::SharedRingState<T, detail::RingReaderCore>;
@@ -265,9 +265,9 @@ public:
     // Number of frames due to this reader that were overwritten between its previous frame and this one.
     std::uint64_t missed() const noexcept { return taken_.missed; }
     // Waits for device work that reads the frame, then checks that the frame was intact throughout. Success: results
-    // from it are valid. Code::overtaken: the frame was overwritten meanwhile, and results from it are invalid. Other
-    // errors: peer_broke_rules (an impossible stamp); errors after which the call can be repeated: in_use (a host view
-    // of it is open), timed_out, not_ready (Wait::never()), device_lost; invalid_handle (already finished).
+    // from it are valid. Code::overtaken: it was overwritten meanwhile, and results from it are invalid. Other errors:
+    // peer_broke_rules (an impossible stamp); repeatable: in_use (a host view of it is open), timed_out, not_ready
+    // (Wait::never()), device_lost; invalid_handle (already finished).
     Result<void> finish(Wait wait = {}) {
         if (!ring_) return detail::RingReaderCore::finished_before();
         Result<void> done = ring_->core->finish(taken_.frame, *ring_->buffers[taken_.slot].state(), wait);
@@ -304,11 +304,10 @@ public:
         return SharedFrameReader(std::make_shared<State>(std::move(core).value(), std::move(buffers).value()));
     }
 
-    // The next frame; under RingPolicy::drop the oldest one that is still there. Several may be held, as many as there
-    // are slots. Errors: timed_out, not_ready (Wait::never()), invalid_handle (the ring was closed, and no frame is
-    // left), peer_lost (the producer is gone, and no frame is left; or it gave this reader up, and no frame is left
-    // that follows without a gap), peer_broke_rules (names the word), in_use (the slot belongs to a frame that is still
-    // held).
+    // The next frame; under RingPolicy::drop the oldest one still there. Several may be held, up to the number of
+    // slots. Errors: timed_out, not_ready (Wait::never()), invalid_handle (the ring was closed, and no frame is left),
+    // peer_lost (the producer is gone, and no frame is left; or it gave this reader up, and no frame is left that
+    // follows without a gap), peer_broke_rules (names the word), in_use (the slot's frame is still held).
     Result<SharedFrame<T>> next_frame(Wait wait = {}) {
         Result<detail::RingReaderCore::Taken> taken = state_->core->take(wait);
         if (!taken) return std::move(taken).error();

@@ -1,6 +1,6 @@
-// Memory that several processes use: one call exports it, one imports it, and from then on either side reads and writes
+// Memory that several processes use: one call exports it, one imports it, and from then on both sides read and write
 // the same bytes without another import. GPU memory for GPUs alone; host memory where CPUs access it too. For sequences
-// of frames there is SharedFrameRing (shared_frame_ring.hpp).
+// of frames: SharedFrameRing (shared_frame_ring.hpp).
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -25,19 +25,18 @@ class Device;
 
 struct ExportableOptions {
     // true: for processes on other machines of one NVLink fabric, by a fabric handle, which needs an IMEX channel here.
-    // false: by a file descriptor; where the device has none, by a fabric handle after a successful trial, or else by a
+    // false: by a file descriptor; where the device has none, by a fabric handle that passed a trial, or else by a
     // legacy IPC handle, whose exporter has to outlive its importers (SharingRung::legacy_ipc).
     bool other_machines = false;
     // gpus_only: device memory, not accessible from the host; on the CPU device, host memory. cpus_and_gpus: host
-    // memory in a sealed file, with host views in every process, on every machine. Each process's device uses it in
-    // place where it reaches it or can register it; elsewhere the memory is copied around the device's uses. explain()
-    // says which.
+    // memory in a sealed file, with host views in every process, on every machine; each device uses it in place where
+    // it reaches it or can register it, and otherwise by copies around its uses. explain() says which.
     SeenBy seen_by = SeenBy::gpus_only;
     SharedUse use{};  // by this process, for memory that CPUs access; as for allocate_shared()
 };
 struct ImportOptions {
     SharedUse use{};  // by this process, for host memory; as for allocate_shared()
-    // Limit for host memory that the exporter has this process map and register. More is refused before any of it is
+    // Limit for host memory that this process maps and registers for the exporter; more is refused before any of it is
     // accepted.
     std::uint64_t most_bytes = std::uint64_t{4} << 30;
 };
@@ -88,10 +87,10 @@ private:
     std::shared_ptr<detail::SharedPiece> memory_;
 };
 
-// Exports the whole buffer. The receiver of the descriptor has a right to read and write that cannot be revoked, under
-// any user id, also after this process ended. Authorise before sending (Channel does). May be called any number of
-// times. Does not wait for work that uses the buffer. Errors: invalid_handle (empty, moved from, released),
-// system_limit, device_lost.
+// Exports the whole buffer: the receiver of the descriptor has an irrevocable right to read and write it, under any
+// user id, also after this process ended. Authorise before sending (Channel does). May be called any number of times.
+// Does not wait for work that uses the buffer. Errors: invalid_handle (empty, moved from, released), system_limit,
+// device_lost.
 template <class T>
 Result<SharedMemoryDescriptor> export_memory(const ExportableBuffer<T>& buffer) {
     return buffer.export_memory();

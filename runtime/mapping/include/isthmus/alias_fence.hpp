@@ -1,11 +1,11 @@
-// alias_fence(): for kernels that write memory at one address and read it at another (MirroredRing, memory that is
-// mapped twice).
+// alias_fence(): for kernels that write memory at one address and read it at another (MirroredRing, memory mapped
+// twice).
 //
-// The rule (V12): the hardware orders accesses to one address, but not accesses to two addresses of the same memory. A
-// stream operation sees through every alias what earlier operations of the stream wrote through any alias. Within one
-// kernel, a thread that wrote through one alias sees the write through another only behind an alias_fence(). A running
-// kernel does not see what others write meanwhile through another alias, unless both sides use the fence beside their
-// ordering (an atomic with release and acquire).
+// The rule (V12): the hardware orders accesses to one address, not accesses to two addresses of the same memory. A
+// stream operation sees, through any alias, what earlier operations of the stream wrote. Within one kernel, a thread
+// sees its own write through another alias only behind an alias_fence(). A running kernel sees what others write
+// meanwhile through another alias only if both sides use the fence beside their ordering (an atomic with release and
+// acquire).
 #pragma once
 
 #include <isthmus/detail/host_device.hpp>

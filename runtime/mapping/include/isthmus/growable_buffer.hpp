@@ -1,5 +1,5 @@
 // GrowableBuffer<T>: a buffer that grows in place. Its addresses are reserved when it is made; growing maps further
-// memory behind the existing memory. Nothing is copied and no address changes. The cost depends on the bytes added, not
+// memory behind the existing one. Nothing is copied, no address changes, and the cost depends on the bytes added, not
 // on the size so far (V11).
 #pragma once
 
@@ -33,9 +33,9 @@ struct GrowableOptions {
     MemoryPlace::Where where = MemoryPlace::Where::device;
     int node = -1;
     std::vector<const Device*> also = {};  // further devices with access, granted by the same driver call as the first
-    // Devices whose memory is used in turn: handle k belongs to stripe[k mod n]. Each step makes one handle of equal
-    // size on every device. All of them use the buffer, and each has to reach the memory of every other. Empty: memory
-    // of the device that the buffer is made with. Not for host memory.
+    // Devices whose memory is used in turn: handle k belongs to stripe[k mod n]; each step makes one handle of equal
+    // size on every device. All of them use the buffer and have to reach each other's memory. Empty: memory of the
+    // device that the buffer is made with. Not for host memory.
     std::vector<const Device*> stripe = {};
     Growth growth = Growth::doubling;
     bool compressible = false;  // as PhysicalOptions
@@ -65,12 +65,12 @@ ISTHMUS_API std::optional<MemoryPlace> place_in(const GrowableMemory* memory, st
 
 // Usable wherever a TypedBuffer is taken: launches in every mode, copies, fills, graphs, host views (where the host has
 // access), parts. Movable. Growing and shrinking belong to the owner, as moving and releasing do: no other thread may
-// use this object or parts of it meanwhile. Device work, open views and graphs may: the memory that they use does not
-// move. A graph keeps using the elements that it was captured with.
+// use this object or parts of it meanwhile. Device work, open views and graphs may, because their memory does not move.
+// A graph keeps the elements that it was captured with.
 //
-// On a GPU the memory is mapped (MemoryKind::vmm). On the CPU device, and where a GPU without virtual memory uses
-// ordinary host memory anyway, it consists of pages at reserved host addresses (MemoryKind::host). explain() says
-// which, and why. It cannot be exported to other processes: shared memory does not change its size.
+// Memory: on a GPU, mapped memory (MemoryKind::vmm); on the CPU device, and where a GPU without virtual memory uses
+// ordinary host memory anyway, pages at reserved host addresses (MemoryKind::host). explain() says which, and why. Not
+// exportable to other processes: shared memory does not change its size.
 template <class T>
 class GrowableBuffer : public TypedBuffer<T> {
 public:
@@ -100,11 +100,10 @@ public:
     }
 
     // Changes size(). Existing elements keep their content; new elements have none. Growing beyond capacity() makes
-    // three driver calls: create memory, map it, grant access to all devices. With a stripe over n devices it makes n
-    // create calls, n map calls and still one access call. After an error nothing has changed: out_of_memory,
-    // invalid_argument (beyond most()), in_use (a service runs: the driver might wait for it), capture_error (a capture
-    // is open on this thread), invalid_handle (moved from or released), device_lost. Shrinking always succeeds and
-    // frees no memory: trim() does.
+    // three driver calls: create, map, and access for all devices; with a stripe over n devices, n create, n map and
+    // one access. After an error nothing has changed: out_of_memory, invalid_argument (beyond most()), in_use (a
+    // service runs: the driver might wait for it), capture_error (a capture is open on this thread), invalid_handle
+    // (moved from or released), device_lost. Shrinking is always possible and frees no memory: trim() does.
     Result<void> resize(std::size_t count) { return resized(count, 0); }
     // Provides memory for this many elements without changing size(). Errors as resize().
     Result<void> reserve(std::size_t count) { return resized(this->size(), count); }

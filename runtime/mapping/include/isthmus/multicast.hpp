@@ -1,7 +1,7 @@
 // Multicast objects: one address whose stores reach the memory of several GPUs, and whose reductions gather it, over
-// their NVLink switches. The types follow the order that the driver requires. Every device joins a MulticastGroup. The
-// completed group becomes a MulticastObject, which is bound to memory of each device and mapped. Bind and map would
-// block in the driver until all devices are added, so a group offers neither.
+// their NVLink switches. The types follow the driver's order: every device joins a MulticastGroup; the completed group
+// becomes a MulticastObject, which is bound to memory of each device and mapped. A group offers neither bind nor map,
+// because the driver would block there until all devices are added.
 //
 // The mapping is for multimem instructions only (compute capability 9.0): kernels take Mapping::address() as a number,
 // and checked launches refuse a View of it. Proven on the simulator only (docs/virtual-memory.md).
@@ -35,17 +35,17 @@ struct MulticastOptions {
 ISTHMUS_API Result<MemoryGranularity> multicast_granularity(const Device& device, std::size_t devices,
                                                             const MulticastOptions& options = {});
 
-// A complete object: memory of every device can be bound to it, and it can be mapped (AddressReservation::map).
-// Movable. Released with the last of this object and its mappings, in the driver's order: unbind, unmap, release.
-// Thread-safe except for moving and destroying. A moved-from object answers Code::invalid_handle.
+// A complete object, to be bound to memory of every device and mapped (AddressReservation::map). Movable. Released with
+// the last of this object and its mappings, in the driver's order: unbind, unmap, release. Thread-safe except for
+// moving and destroying. A moved-from object answers Code::invalid_handle.
 class ISTHMUS_API MulticastObject {
 public:
     std::size_t asked_bytes() const noexcept;
     std::size_t size_bytes() const noexcept;
     std::size_t devices() const noexcept;  // number of devices that it was made for
 
-    // Binds `bytes` of `memory`, from byte `memory_offset`, at byte `offset`, for the device that owns the memory. The
-    // memory is held until it is unbound. Errors, with which nothing has changed: wrong_device (the device was not
+    // Binds `bytes` of `memory`, from byte `memory_offset`, at byte `offset`, for the device that owns the memory;
+    // holds the memory until it is unbound. Errors, with which nothing has changed: wrong_device (the device was not
     // added; another runtime), unsupported (host memory, or memory not exportable like the object), invalid_argument
     // (not a multiple of the granularity, beyond the end), in_use (memory of that device is bound there; a service
     // runs), capture_error (a capture is open on this thread), invalid_handle, device_lost.
@@ -71,10 +71,10 @@ private:
 // moved-from group answers Code::invalid_handle.
 class ISTHMUS_API MulticastGroup {
 public:
-    // For `devices` devices, none of them added yet, and at least `bytes`, rounded up to the granularity. Errors:
-    // unsupported (the device cannot take part, cannot export this way, fewer devices here than requested),
-    // invalid_argument (fewer than two devices, 0 bytes, more than any machine has), not_permitted (a fabric without an
-    // IMEX channel), capture_error (a capture is open on this thread), device_lost.
+    // For `devices` devices, none added yet, and at least `bytes`, rounded up to the granularity. Errors: unsupported
+    // (the device cannot take part or export this way, fewer devices here than requested), invalid_argument (fewer than
+    // two devices, 0 bytes, more than any machine has), not_permitted (a fabric without an IMEX channel), capture_error
+    // (a capture is open on this thread), device_lost.
     static Result<MulticastGroup> create(const Device& device, std::size_t devices, std::size_t bytes,
                                          const MulticastOptions& options = {});
     // Imports another process's group, made with this number of devices and bytes. The caller keeps the descriptor.

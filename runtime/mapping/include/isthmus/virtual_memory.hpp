@@ -1,7 +1,6 @@
-// Explicit virtual memory. Addresses are reserved (AddressReservation), physical memory is created (PhysicalMemory) and
-// mapped at the addresses (Mapping), and devices are given access. There is one type per driver resource, and each
-// holds what it depends on: in whatever order a program drops them, the driver sees unmap, then release, then free
-// (V10).
+// Explicit virtual memory: addresses are reserved (AddressReservation), physical memory is created (PhysicalMemory) and
+// mapped there (Mapping), and devices get access. One type per driver resource; each holds what it depends on, so in
+// any order of destruction the driver sees unmap, then release, then free (V10).
 //
 // These types do not wait for work that uses a range, because raw views name no buffer. GrowableBuffer
 // (growable_buffer.hpp) and MirroredRing (mirrored_ring.hpp) do wait, and suit most programs.
@@ -56,34 +55,33 @@ struct MemoryGranularity {
 // Granularity of such memory on this device. Errors as PhysicalMemory::create.
 ISTHMUS_API Result<MemoryGranularity> memory_granularity(const Device& device, const PhysicalOptions& options = {});
 
-// Physical memory without an address. Movable; freed with the last of this object, its mappings and its importers.
+// Physical memory without an address. Movable; freed with the last of this object, its mappings and importers.
 // Thread-safe except for moving and destroying.
 class ISTHMUS_API PhysicalMemory {
 public:
-    // At least `bytes`, rounded up to the granularity. Errors: unsupported (the device has no virtual memory, or not in
-    // this place, not exportable this way, no compression, no GPUDirect RDMA: the message says which), invalid_argument
-    // (0 bytes), out_of_memory, capture_error (a capture is open on this thread), device_lost.
+    // At least `bytes`, rounded up to the granularity. Errors: unsupported (no virtual memory, not in this place, not
+    // exportable this way, no compression, no GPUDirect RDMA: the message says which), invalid_argument (0 bytes),
+    // out_of_memory, capture_error (a capture is open on this thread), device_lost.
     static Result<PhysicalMemory> create(const Device& device, std::size_t bytes, const PhysicalOptions& options = {});
 
     std::size_t asked_bytes() const noexcept;  // V2: both sizes are reported
     std::size_t size_bytes() const noexcept;
     PhysicalOptions options() const noexcept;       // as requested
     Result<PhysicalProperties> properties() const;  // asks the driver
-    // Can it be exported as this kind? Derived from what was fixed at creation: no driver call.
+    // Can it be exported as this kind? No driver call: fixed at creation.
     AccessAnswer can_export(ExportKinds kind) const noexcept;
-    // A descriptor of this memory. Its receiver has a right to read and write that cannot be revoked, under any user
-    // id. Error: unsupported where can_export says no.
+    // A file descriptor of this memory: an irrevocable right to read and write it, under any user id. Error:
+    // unsupported where can_export says no.
     Result<FileDescriptor> export_posix_fd() const;
     // The same for processes on other nodes of an NVLink fabric. Errors: unsupported where can_export says no,
     // not_permitted (no IMEX channel, which the attribute does not show).
     Result<FabricHandle> export_fabric() const;
     // Imports another process's memory. `bytes` has to be the exporter's size_bytes(): the handle does not carry the
-    // size, and no other size can be mapped. `device` has to be the device that owns the memory, or, across a fabric,
-    // any device that reaches it. The caller keeps the descriptor. Imported memory cannot be exported again. Errors:
-    // unsupported (no virtual memory; the device cannot import such handles; in most cases also without an IMEX
-    // channel), invalid_argument (not a multiple of the granularity; a handle of something else, or one that was given
-    // up), wrong_device (the memory belongs to another device), not_permitted (no IMEX channel), capture_error,
-    // device_lost.
+    // size, and no other size can be mapped. `device` has to own the memory or, across a fabric, to reach it. The
+    // caller keeps the descriptor. Imported memory cannot be exported again. Errors: unsupported (no virtual memory; no
+    // import of such handles; in most cases also without an IMEX channel), invalid_argument (not a multiple of the
+    // granularity; a handle of something else, or one that was given up), wrong_device (the memory belongs to another
+    // device), not_permitted (no IMEX channel), capture_error, device_lost.
     static Result<PhysicalMemory> import_posix_fd(const Device& device, const FileDescriptor& fd, std::size_t bytes);
     static Result<PhysicalMemory> import_fabric(const Device& device, const FabricHandle& handle, std::size_t bytes);
 
@@ -94,9 +92,9 @@ private:
     std::shared_ptr<detail::PhysicalState> state_;
 };
 
-// One piece of physical memory mapped at addresses of a reservation. Movable. Unmapped when destroyed: the caller has
-// waited for device work that uses it. A moved-from or unmapped Mapping answers Code::invalid_handle. A part cannot be
-// unmapped: what was mapped as one is unmapped as one (V7).
+// One piece of physical memory mapped in a reservation, and always unmapped as a whole (V7). Movable. Unmapped when
+// destroyed: the caller has waited for device work that uses it. A moved-from or unmapped Mapping answers
+// Code::invalid_handle.
 class ISTHMUS_API Mapping {
 public:
     explicit Mapping(std::shared_ptr<detail::MappingState> state) noexcept : state_(std::move(state)) {}
@@ -109,10 +107,10 @@ public:
     std::size_t size_bytes() const noexcept;
     explicit operator bool() const noexcept { return address() != 0; }
 
-    // Grants these devices access, or removes it, in one driver call. The CPU device stands for the host, which can be
-    // given access only to memory on the host. Errors, with which nothing has changed: wrong_device (of another
-    // runtime), unsupported (a device that has no virtual memory or does not reach the memory; the host for memory of a
-    // GPU; read-only access for the host), invalid_handle, device_lost.
+    // Grants or removes access of these devices, in one driver call. The CPU device stands for the host, which can
+    // access only memory on the host. Errors, with which nothing has changed: wrong_device (of another runtime),
+    // unsupported (a device that has no virtual memory or does not reach the memory; the host for memory of a GPU;
+    // read-only access for the host), invalid_handle, device_lost.
     Result<void> set_access(std::span<const Device* const> devices, RangeAccess access = RangeAccess::read_write);
     Result<void> set_access(std::initializer_list<const Device*> devices,
                             RangeAccess access = RangeAccess::read_write) {
@@ -147,11 +145,10 @@ public:
     std::size_t size_bytes() const noexcept;
     std::size_t mapped_bytes() const noexcept;
 
-    // Maps all of `memory` at byte `offset_bytes`; no device has access before Mapping::set_access (V8). Memory of
-    // several devices and of host nodes may be mapped side by side in one reservation (V6), and one piece at several
-    // offsets (aliases: V12). Errors: invalid_argument (an offset that is not a multiple of the granularity, beyond the
-    // end), in_use (something is mapped there, V7), wrong_device (memory of another runtime), invalid_handle,
-    // device_lost.
+    // Maps all of `memory` at byte `offset_bytes`; no device has access before Mapping::set_access (V8). One
+    // reservation may hold memory of several devices and of host nodes (V6), and one piece at several offsets (aliases:
+    // V12). Errors: invalid_argument (an offset that is not a multiple of the granularity, beyond the end), in_use
+    // (something is mapped there, V7), wrong_device (memory of another runtime), invalid_handle, device_lost.
     Result<Mapping> map(std::size_t offset_bytes, const PhysicalMemory& memory);
     // Maps all of a multicast object (multicast.hpp) for the devices that were added to it. The address has to be a
     // multiple of the object's granularity.
