@@ -1,4 +1,4 @@
-// The numbers and names of CUdevice_attribute (CUDA 13.0), and how facts are looked up by them.
+// The numbers and names of CUdevice_attribute (CUDA 13.0), and lookup of facts by them.
 #include <isthmus/facts.hpp>
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace isthmus::inline v0 {
 
 namespace {
 
-// By number, from 1; the driver's enumeration without CU_DEVICE_ATTRIBUTE_. Where it has a deprecated and a current
-// name for one number, this is the current one, and attribute_id() accepts the other too.
+// In order of number, from 1; the driver's enumerators without CU_DEVICE_ATTRIBUTE_. If a number has a deprecated and a
+// current name, this is the current one; attribute_id() accepts both.
 constexpr std::array<std::string_view, 147> attribute_names = {
     "MAX_THREADS_PER_BLOCK",                          // 1
     "MAX_BLOCK_DIM_X",                                // 2

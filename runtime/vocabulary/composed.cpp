@@ -5,7 +5,7 @@
 
 namespace isthmus::inline v0 {
 
-// Known by their addresses; texts of nobody else.
+// Markers, identified by their addresses.
 const char TextField::signed_number[] = "signed";
 const char TextField::unsigned_number[] = "unsigned";
 

@@ -1,4 +1,4 @@
-// Closing, once.
+// FileDescriptor: closes exactly once.
 #include <isthmus/file_descriptor.hpp>
 
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 namespace isthmus::inline v0 {
 
-// After EINTR the number is free already (Linux): closing it again could close somebody else's.
+// After EINTR the descriptor is free already (Linux): a second close could close another owner's descriptor.
 void FileDescriptor::close() noexcept {
     if (number_ < 0) return;
     const int before = errno;

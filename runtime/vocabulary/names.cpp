@@ -1,5 +1,5 @@
-// The name of every enumerator of the vocabulary, spelled as in the source; "unknown" for a value outside its
-// enumeration. A new enumerator without a name is a compiler warning here.
+// The names of all enumerators of the vocabulary, spelled as in the source; "unknown" for a value outside its
+// enumeration. An enumerator without a name is a compiler warning here.
 #include <isthmus/access.hpp>
 #include <isthmus/capability.hpp>
 #include <isthmus/export_finding.hpp>

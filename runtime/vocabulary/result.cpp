@@ -69,10 +69,10 @@ std::string filled(std::string_view format, const detail::ErrorFields& fields, c
 struct Error::Detail {
     Code code = Code::invalid_handle;
     int driver_code = 0;
-    detail::AnyErrorEntry entry = nullptr;  // of the catalogue; nullptr: `texts` were given
+    detail::AnyErrorEntry entry = nullptr;  // in the catalogue; nullptr: `texts` were given
     std::string call;
     FieldValues values;
-    std::atomic<const Texts*> texts{nullptr};  // of an entry made when first read
+    std::atomic<const Texts*> texts{nullptr};  // for an entry: composed when first read
 
     Detail() = default;
     Detail(const Detail& other)
@@ -85,7 +85,7 @@ struct Error::Detail {
     Detail& operator=(const Detail&) = delete;
     ~Detail() { delete texts.load(std::memory_order_acquire); }
 
-    // nullptr: there is no memory for it.
+    // nullptr: out of memory.
     const Texts* in_words() noexcept {
         const Texts* known = texts.load(std::memory_order_acquire);
         if (known != nullptr || entry == nullptr) return known;

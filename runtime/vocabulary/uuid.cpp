@@ -1,4 +1,4 @@
-// Uuid: its text, as nvidia-smi writes it.
+// Uuid: its text, in the format of nvidia-smi.
 #include <isthmus/uuid.hpp>
 
 #include "vocabulary_errors.hpp"
@@ -15,7 +15,7 @@ bool dash_at(std::size_t place) {
     return place == 8 || place == 13 || place == 18 || place == 23;
 }
 
-// 16: no digit.
+// 16: not a digit.
 unsigned digit_of(char c) {
     if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
     const std::size_t found = digits.find(c);

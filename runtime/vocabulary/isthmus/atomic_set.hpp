@@ -1,15 +1,15 @@
-// AtomicSet: which atomic operations somebody wants on shared memory, and for whom. Part of types, so that what a
-// kernel or a guard did not ask for does not compile.
+// AtomicSet: the atomic operations requested on shared memory, and their scope. Part of types, so that operations which
+// a kernel or a guard did not request do not compile.
 #pragma once
 
 #include <cstdint>
 
 namespace isthmus::inline v0 {
 
-// Bit n is AtomicOperation n (facts.hpp), as the driver reports them. Loads and stores are always there.
+// Bit n is AtomicOperation n (facts.hpp), in the driver's numbering. Loads and stores are always included.
 enum class AtomicSet : std::uint32_t {
     load_store = 0,
-    add = 1u << 0,  // and subtracting, which adds the negative
+    add = 1u << 0,  // also subtraction, which adds the negative
     min = 1u << 1,
     max = 1u << 2,
     bit_and = 1u << 5,
@@ -24,28 +24,27 @@ enum class AtomicSet : std::uint32_t {
 constexpr AtomicSet operator|(AtomicSet a, AtomicSet b) noexcept {
     return static_cast<AtomicSet>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
 }
-// Are all of `wanted` in the set?
+// Whether the set includes all of `wanted`.
 constexpr bool contains(AtomicSet set, AtomicSet wanted) noexcept {
     return (static_cast<std::uint32_t>(set) & static_cast<std::uint32_t>(wanted)) == static_cast<std::uint32_t>(wanted);
 }
 
-// Updates whose outcome is the same in whatever order they come (G6), as long as all of them are of one operation: the
-// final word, not the old values that they give. In which order concurrent updates come is never promised, so that with
-// exchange and compare_exchange any of them may be the last, and a floating-point sum differs from run to run, unless
-// all partial sums are exact.
+// Updates whose final word does not depend on their order (G6), as long as all of them are of one operation; the old
+// values that they return do. The order of concurrent updates is never promised: with exchange and compare_exchange any
+// of them may be the last, and a floating-point sum differs from run to run unless all partial sums are exact.
 inline constexpr AtomicSet order_free_updates =
     AtomicSet::add | AtomicSet::min | AtomicSet::max | AtomicSet::bit_and | AtomicSet::bit_or | AtomicSet::bit_xor;
 
-// Those of a set that words have: integers (`is_float` false) or floating-point numbers.
+// The operations of a set that integers (`is_float` false) or floating-point numbers have.
 constexpr AtomicSet of_words(AtomicSet set, bool is_float) noexcept {
     const auto floats = static_cast<std::uint32_t>(AtomicSet::float_add);
     return static_cast<AtomicSet>(static_cast<std::uint32_t>(set) & (is_float ? floats : ~floats));
 }
 
-// For whom an operation is in one piece.
+// The threads among which an operation is atomic.
 enum class AtomicScope : std::uint8_t {
     system,  // all CPU threads and all GPUs, where the machine allows that
-    gpu,     // the threads of one GPU among each other (on the CPU device: those of the CPU)
+    gpu,     // the threads of one GPU (on the CPU device: of the CPU)
 };
 
 }  // namespace isthmus::inline v0

@@ -1,4 +1,4 @@
-// Capabilities: what one device can do on this machine, each answer with its origin and a sentence why.
+// Capabilities: what one device can do on this machine; each answer has its origin and a sentence with the reason.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -11,13 +11,13 @@
 
 namespace isthmus::inline v0 {
 
-// The independent questions. No answer is derived from another: each comes from its own attribute or probe.
-// The number of the deciding CUdevice_attribute stands behind each.
+// Independent questions. No answer is derived from another: each comes from its own attribute or probe. The number
+// behind each is the CUdevice_attribute that decides it.
 enum class Feature : std::uint8_t {
     pageable_access,           // 88: the GPU reads and writes ordinary pageable host memory
-    host_page_tables,          // 100: … through the CPU's page tables (ATS)
+    host_page_tables,          // 100: it does so through the CPU's page tables (ATS)
     managed,                   // 83: cuMemAllocManaged works
-    concurrent_managed,        // 89: CPU and GPU may touch managed memory at the same time
+    concurrent_managed,        // 89: CPU and GPU may access managed memory at the same time
     direct_managed,            // 101: the CPU reads GPU-resident managed memory in place
     unified_addressing,        // 41: one address space; says nothing about physical memory
     integrated,                // 18: GPU and CPU share one DRAM
@@ -28,7 +28,7 @@ enum class Feature : std::uint8_t {
     registered_same_pointer,   // 91: device pointer of registered memory = host pointer
     pools,                     // 115: cuMemAllocAsync
     host_pools,                // 144: pools of host memory
-    host_numa_pools,           // 142: … on a NUMA node
+    host_numa_pools,           // 142: pools of host memory on a NUMA node
     virtual_memory,            // 102: cuMemCreate, cuMemMap
     host_virtual_memory,       // 145
     host_numa_virtual_memory,  // 141
@@ -45,11 +45,11 @@ enum class Feature : std::uint8_t {
 inline constexpr int feature_count = 27;
 ISTHMUS_API std::string_view name(Feature feature) noexcept;
 
-enum class State : std::uint8_t { no, yes, probed };  // probed: yes, and a real try worked
+enum class State : std::uint8_t { no, yes, probed };  // probed: yes, and a trial worked
 enum class Origin : std::uint8_t {
     attribute,  // the driver answered
-    probe,      // a try decided (it can only lower an attribute's yes, or confirm it)
-    absent,     // the driver is too old to know the question, or there is none
+    probe,      // a trial decided (it can only lower an attribute's yes, or confirm it)
+    absent,     // the driver is too old for the question, or there is no driver
     refused,    // the driver answered the question with an error
 };
 ISTHMUS_API std::string_view name(State state) noexcept;
@@ -62,7 +62,7 @@ struct Capability {
     explicit operator bool() const noexcept { return state != State::no; }
 };
 
-// The four axes that decide how memory behaves, and the row's name, which is for people.
+// The four axes that decide how memory behaves, and the model's name, for display.
 enum class Translation : std::uint8_t { none, hmm, host_page_tables };
 enum class MemoryModel : std::uint8_t { host, separate, shared_dram, coherent_node, coherent_hidden };
 enum class ManagedModel : std::uint8_t { none, phase_guarded, concurrent, direct };
@@ -74,7 +74,7 @@ ISTHMUS_API std::string_view name(ManagedModel axis) noexcept;
 ISTHMUS_API std::string_view name(LinkAtomics axis) noexcept;
 ISTHMUS_API std::string_view name(Model model) noexcept;
 
-// A value, made once per device by detect(); reading it is free and thread-safe.
+// A value, made once per device by detect(); thread-safe to read, without driver calls.
 struct ISTHMUS_API Capabilities {
     Translation translation = Translation::none;
     MemoryModel memory = MemoryModel::separate;
@@ -89,7 +89,8 @@ struct ISTHMUS_API Capabilities {
     int host_numa_node = -1;  // closest CPU node (attribute 134); -1: none stated
     int gpu_numa_node = -1;   // the node that is this GPU's memory (130/131); -1: none
 
-    // Kinds (1 << kind) in which trials on this device saw what must not happen (RuntimeOptions::litmus_findings).
+    // Bits 1 << kind: kinds of memory in which trials on this device saw outcomes that must not happen
+    // (RuntimeOptions::litmus_findings).
     std::uint32_t disordered_kinds = 0;  // messages overtook their data, or one word went back
     std::uint32_t torn_kinds = 0;        // halves of 16 bytes were seen
     std::uint32_t lossy_kinds = 0;       // updates by both sides were lost

@@ -1,5 +1,5 @@
-// ExportFinding: what a try showed of handing a GPU's memory to other processes. probe_export() makes findings, and
-// RuntimeOptions takes them; they confirm what an attribute says or take it away, and never add.
+// ExportFinding: the result of trying to export a GPU's memory to other processes. probe_export() makes findings, and
+// RuntimeOptions takes them. A finding confirms or withdraws what an attribute says, and never adds anything.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -12,25 +12,25 @@
 
 namespace isthmus::inline v0 {
 
-// The steps of a try, in their order.
+// The steps of the trial, in order.
 enum class ExportStep : std::uint8_t {
     create,         // cuMemCreate
     export_handle,  // cuMemExportToShareableHandle
     import_handle,  // cuMemImportFromShareableHandle, in the same process
-    compare,        // what came back is memory of this device
-    survive,        // the process that tried crashed or hung, nobody knows where
+    compare,        // the imported memory is memory of this device
+    survive,        // the trial process crashed or hung, at an unknown step
 };
 inline constexpr int export_step_count = 5;
 ISTHMUS_API std::string_view name(ExportStep step) noexcept;
 
-// Holds for one device, driver and user in the surroundings it was made in: a channel file that comes or goes, another
-// container or a daemon that ends make it old, and nothing tells. Make it anew in each process, or at its start.
+// Valid for one device, driver, user and environment. A channel file that appears or disappears, another container or a
+// daemon that ends makes it stale, without any sign. Make it again in each process, or when the process starts.
 struct ExportFinding {
     Uuid device;
-    int driver_version = 0;                // as MachineFacts::driver_version when it was tried
+    int driver_version = 0;                // MachineFacts::driver_version at the time of the trial
     bool simulated = false;                // made on a simulated machine: says nothing about a real one
     ExportKinds kind = ExportKinds::none;  // posix_fd or fabric
-    bool works = false;                    // all steps did; else:
+    bool works = false;                    // all steps worked; else `failed` and what follows:
     ExportStep failed = ExportStep::create;
     int driver_code = 0;  // CUresult; 0: no call failed
     std::string call;

@@ -1,4 +1,4 @@
-// Raw facts about a machine, as the driver and the operating system state them; nothing is concluded here.
+// Raw facts about a machine, as the driver and the operating system state them, without conclusions.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -15,7 +15,7 @@
 
 namespace isthmus::inline v0 {
 
-// One answer of cuDeviceGetAttribute: the number of the attribute and its value, or the code it was refused with.
+// One answer of cuDeviceGetAttribute: the attribute's number, and its value or the error code.
 struct AttributeFact {
     int id = 0;            // CUdevice_attribute
     int value = 0;         // meaningless where refused
@@ -53,39 +53,39 @@ inline constexpr std::uint32_t vector_32x4 = 1u << 6;
 }  // namespace atomic_bits
 using HostAtomics = std::array<std::uint32_t, atomic_operation_count>;
 
-// What the operating system states of a device's place on the PCI bus (sysfs). The bus id itself stands in the
-// attributes PCI_DOMAIN_ID (50), PCI_BUS_ID (33) and PCI_DEVICE_ID (34).
+// A device's place on the PCI bus, as the operating system states it (sysfs). The bus id is in the attributes
+// PCI_DOMAIN_ID (50), PCI_BUS_ID (33) and PCI_DEVICE_ID (34).
 struct PciPlace {
-    int speed_mt_per_s = 0;       // of each lane now, in megatransfers per second; idle GPUs lower it; 0: not stated
+    int speed_mt_per_s = 0;       // of each lane now, in megatransfers per second; lower on idle GPUs; 0: not stated
     int lanes = 0;                // in use; 0: not stated
-    int most_speed_mt_per_s = 0;  // that the device is capable of; 0: not stated
-    int most_lanes = 0;           // … likewise
+    int most_speed_mt_per_s = 0;  // the device's maximum; 0: not stated
+    int most_lanes = 0;           // the device's maximum; 0: not stated
     int numa_node = -1;           // -1: not stated
     std::string near_cpus{};      // as the system lists them, "0-15,32-47"; empty: not stated
 };
 
 struct ISTHMUS_API DeviceFacts {
-    int ordinal = -1;  // of the driver; -1: the CPU device
-    std::string name;  // for people; nothing is keyed on it
-    Uuid uuid;         // none where the driver did not say
+    int ordinal = -1;  // the driver's; -1: the CPU device
+    std::string name;  // for display; no decision depends on it
+    Uuid uuid;         // none if the driver did not state it
     std::uint64_t total_memory_bytes = 0;
     std::vector<AttributeFact> attributes;    // ascending by id
     std::optional<HostAtomics> host_atomics;  // absent: the driver is older than CUDA 13.0
     std::optional<PciPlace> pci;              // absent: the system does not list the device
 
     bool is_cpu() const noexcept { return ordinal < 0; }
-    // The value of an attribute, or nothing where the driver does not know it or refused it.
+    // The value of an attribute; none where the driver does not know it or refused it.
     std::optional<int> attribute(int id) const noexcept;
 };
 
 struct NumaNode {
-    int id = 0;         // not dense: 0, 1, 2, 10, 18, 26 exist
-    int cpu_count = 0;  // 0: a node of memory only (GPU memory, CXL)
+    int id = 0;         // not dense: 0, 1, 2, 10, 18, 26 occur
+    int cpu_count = 0;  // 0: the node has only memory (GPU memory, CXL)
     std::uint64_t memory_bytes = 0;
     std::string cpus{};  // as the system lists them, "0-15,32-47"; empty: none, or not stated
 };
 
-// What the operating system says, and what the driver says of the whole machine.
+// What the operating system states, and what the driver states about the whole machine.
 struct MachineFacts {
     int driver_version = 0;      // 13000 is CUDA 13.0; 0: no driver
     bool simulated = false;      // the opened libcuda.so.1 is the simulator

@@ -1,4 +1,4 @@
-// FileDescriptor: a file descriptor of this process with one owner, who closes it.
+// FileDescriptor: a file descriptor of this process with one owner, which closes it.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -7,12 +7,12 @@
 
 namespace isthmus::inline v0 {
 
-// Closes what it owns when it is destroyed. Movable; moved from, it owns nothing. Whatever the library puts into one is
-// closed by exec (O_CLOEXEC). Thread safety: as an int.
+// Closes the descriptor when destroyed. Movable; owns nothing after a move. Every descriptor that the library puts into
+// one is closed by exec (O_CLOEXEC). Thread safety: as an int.
 class [[nodiscard]] FileDescriptor {
 public:
     FileDescriptor() noexcept = default;
-    // Takes ownership of an open descriptor; a negative number is none.
+    // Takes ownership of an open descriptor; negative: none.
     explicit FileDescriptor(int number) noexcept : number_(number < 0 ? -1 : number) {}
     FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
     FileDescriptor& operator=(FileDescriptor&& other) noexcept {
@@ -25,7 +25,7 @@ public:
     ~FileDescriptor() { close(); }
 
     int get() const noexcept { return number_; }                   // still owned here; -1: none
-    int release() noexcept { return std::exchange(number_, -1); }  // the caller closes it from now on
+    int release() noexcept { return std::exchange(number_, -1); }  // the caller has to close it
     ISTHMUS_API void close() noexcept;
     explicit operator bool() const noexcept { return number_ >= 0; }
 

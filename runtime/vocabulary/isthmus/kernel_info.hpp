@@ -1,5 +1,5 @@
-// KernelInfo: a kernel with its types erased, as the drivers and the simulator see it. Made by ISTHMUS_KERNEL
-// (kernel.hpp); every member points to static storage.
+// KernelInfo: a kernel with its types erased, for the drivers and the simulator. Made by ISTHMUS_KERNEL (kernel.hpp);
+// every member points to static storage.
 #pragma once
 
 #include <isthmus/atomic_set.hpp>
@@ -16,34 +16,35 @@ struct Extent {
     std::uint64_t z = 1;
 };
 
-// How a kernel uses an argument. Declared by its type: View<const T> reads, Out<T> writes, View<T> both. AtomicView<T>
-// reads and writes while the other side may, through atomics, aligned loads and stores, or mailboxes only.
+// How a kernel uses an argument, declared by its type: View<const T> reads, Out<T> writes, View<T> does both.
+// AtomicView<T> reads and writes while the other side may, only through atomics, aligned loads and stores, or
+// mailboxes.
 enum class ArgumentUse : std::uint8_t { value, read, write, read_write, concurrent };
 
-// One parameter within the pack (the one POD struct that carries all arguments).
-// A View, Out or AtomicView lies there as { T* data; std::uint64_t size; }.
+// One parameter within the pack (one plain struct with all arguments). A View, Out or AtomicView is stored as { T*
+// data; std::uint64_t size; }.
 struct ParameterInfo {
     std::uint32_t offset_bytes;
     std::uint32_t size_bytes;
     std::uint32_t element_bytes;  // sizeof(T) of a View, Out or AtomicView; 0 for a value
     ArgumentUse use;
-    // Updates (read-modify-writes) that the kernel makes through it, as its type names them.
+    // Updates (read-modify-writes) that the kernel makes through the parameter, as its type names them.
     AtomicSet atomics = AtomicSet::load_store;
     bool is_signed = false;   // of the words that are updated
     bool own_device = false;  // updated at the scope of one GPU: for launches on the device that made the memory
 };
 
-// GPU code of one source file: a fatbin, or, where no GPU compiler was at hand, a named placeholder that the
-// simulator accepts (it runs the CPU twins) and real drivers are never shown.
+// GPU code of one source file: a fatbin, or, if no GPU compiler was available, a named placeholder. The simulator
+// accepts a placeholder (it runs the CPU twins); a real driver never gets one.
 struct KernelImage {
     const unsigned char* data;
     std::size_t size_bytes;
     const char* hash;  // of the content, as hexadecimal text
-    const char* name;  // of the source file, for people
+    const char* name;  // of the source file, for display
     bool has_gpu_code;
 };
 
-struct SimulatedGpu;  // detail/play_gpu.hpp; products have none
+struct SimulatedGpu;  // detail/play_gpu.hpp; only simulators make one
 
 struct KernelInfo {
     const char* name;                // "scale"
@@ -53,13 +54,13 @@ struct KernelInfo {
     std::uint32_t parameter_count;
     std::uint32_t pack_bytes;
     std::uint8_t rank;            // 1, 2, 3; 0: block kernel (Extent counts blocks)
-    std::uint32_t block_threads;  // of a block kernel; 0 otherwise: the runtime chooses
+    std::uint32_t block_threads;  // of a block kernel; else 0: the runtime chooses
     const KernelImage* image;     // nullptr: CPU only
-    // Runs items [first, last) of the outermost dimension (x for rank 1, y for 2, z for 3, blocks for 0: numbered with
-    // x fastest) on the calling thread. Both drivers' argument list is { Extent*, pack* }.
+    // Runs items [first, last) of the outermost dimension (x for rank 1, y for 2, z for 3; blocks for 0, numbered with
+    // x fastest) on the calling thread. The argument list of both drivers is { Extent*, pack* }.
     void (*twin)(const Extent& extent, std::uint64_t first, std::uint64_t last, const void* pack);
-    // For the simulator: from here on this thread updates memory as this GPU does; nullptr: as a CPU thread again. A
-    // kernel without an image has none: no simulated GPU runs it.
+    // For the simulator: from here on this thread updates memory as that GPU does; nullptr: as a CPU thread again. Null
+    // for a kernel without an image: no simulated GPU runs it.
     void (*play_gpu)(const SimulatedGpu* gpu) = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// MemoryKind: how a piece of memory was obtained. Says nothing about who may touch it (see access.hpp).
+// MemoryKind: how memory was obtained. It does not say which device may access it (see access.hpp).
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -10,7 +10,7 @@ namespace isthmus::inline v0 {
 
 // Stable integer codes: new kinds are appended.
 enum class MemoryKind : std::uint8_t {
-    unknown = 0,         // foreign memory that nothing is known about
+    unknown = 0,         // foreign memory about which nothing is known
     host = 1,            // pageable: malloc, mmap
     pinned = 2,          // cuMemHostAlloc
     registered = 3,      // host memory given to cuMemHostRegister

@@ -1,4 +1,4 @@
-// Words for memory that is created, placed and mapped by hand (cuMemCreate, cuMemMap): where it lies, which handles it
+// Terms for memory that is created, placed and mapped explicitly (cuMemCreate, cuMemMap): where it lies, the handles it
 // can be exported as, and what a device may do with a mapped range.
 #pragma once
 
@@ -8,24 +8,24 @@
 
 namespace isthmus::inline v0 {
 
-// Where physical memory lies, and whose access to a range is meant.
+// Where physical memory lies; also the agent whose access to a range is meant.
 struct MemoryPlace {
     enum class Where : std::uint8_t {
         device,     // a GPU's memory
-        host,       // the host's, wherever the driver likes
-        host_node,  // the host's, on one NUMA node
+        host,       // host memory, where the driver chooses
+        host_node,  // host memory on one NUMA node
     };
     Where where = Where::device;
-    int id = 0;  // device: its ordinal with the driver; host_node: the NUMA node; host: 0
+    int id = 0;  // device: the driver's ordinal; host_node: the NUMA node; host: 0
     bool on_host() const noexcept { return where != Where::device; }
     bool operator==(const MemoryPlace&) const = default;
 };
 
-// What physical memory can be exported as: a set, fixed when the memory is created (V4).
+// The handles that physical memory can be exported as: a set, fixed when the memory is created (V4).
 enum class ExportKinds : std::uint8_t {
     none = 0,
     posix_fd = 1,  // a file descriptor: processes of one machine (attribute 103)
-    fabric = 2,    // 64 bytes for other nodes of one NVLink fabric (attribute 128, an IMEX channel)
+    fabric = 2,    // 64 bytes, for other nodes of one NVLink fabric (attribute 128, an IMEX channel)
 };
 constexpr ExportKinds operator|(ExportKinds a, ExportKinds b) noexcept {
     return static_cast<ExportKinds>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
@@ -34,7 +34,7 @@ constexpr bool includes(ExportKinds set, ExportKinds all_of) noexcept {
     return (static_cast<std::uint8_t>(set) & static_cast<std::uint8_t>(all_of)) == static_cast<std::uint8_t>(all_of);
 }
 
-// What memory is known by on the other nodes of its fabric. Whoever has these bytes may import it.
+// Names memory on the other nodes of its fabric. A process that has these bytes may import the memory.
 struct FabricHandle {
     std::array<unsigned char, 64> bytes{};
 };

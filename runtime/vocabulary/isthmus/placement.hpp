@@ -1,4 +1,4 @@
-// Where host memory shall lie and what became of it.
+// Requested placement of host memory, and the report of how it was carried out.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -12,13 +12,13 @@ namespace isthmus::inline v0 {
 
 enum class Locality : std::uint8_t {
     anywhere,     // the system's default policy
-    local,        // the node of the thread that touches first
+    local,        // the node of the thread that first touches it
     near_device,  // the device's closest CPU node (Capabilities::host_numa_node)
     node,         // HostPlacement::node
     interleaved,  // over all nodes that have CPUs and memory
 };
 
-enum class PageSize : std::uint8_t { ordinary, huge };  // huge: with an honest fallback, see PlacementReport
+enum class PageSize : std::uint8_t { ordinary, huge };  // huge may fall back to ordinary, see PlacementReport
 
 struct HostPlacement {
     Locality locality = Locality::anywhere;
@@ -30,8 +30,8 @@ struct HostPlacement {
 };
 
 enum class Placed : std::uint8_t {
-    unasked,       // no placement was wanted, none was checked
-    verified,      // every page was asked about and lies where it was wanted
+    unasked,       // no placement was requested or checked
+    verified,      // every page was queried and lies as requested
     fallback,      // it lies elsewhere; `reason` says why
     unverifiable,  // the system forbids asking
 };
@@ -43,7 +43,7 @@ struct PlacementReport {
     int node = -1;               // where it lies; -1: unknown or several
     std::size_t page_bytes = 0;  // what was obtained
     bool locked = false;
-    std::string reason;  // empty where everything went as asked
+    std::string reason;  // empty if everything went as requested
 };
 
 }  // namespace isthmus::inline v0

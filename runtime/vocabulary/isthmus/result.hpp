@@ -1,4 +1,4 @@
-// Error and Result<T>: every fallible call returns one of them, and none needs exceptions.
+// Error and Result<T>: every fallible call returns one of them; exceptions are not needed.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -13,18 +13,18 @@
 
 namespace isthmus::inline v0 {
 
-// What kind of failure it is. Values are stable: new codes are appended. docs/errors.md lists them.
+// The kind of a failure. Values are stable: new codes are appended. List: docs/errors.md.
 enum class Code : int {
     ok = 0,
     invalid_argument = 1,   // a value that no machine accepts (zero, overflow, null, misaligned)
     wrong_device = 2,       // the object belongs to another device or another runtime
-    not_accessible = 3,     // the agent may not touch this memory on this machine
+    not_accessible = 3,     // the device or the CPU may not access this memory on this machine
     in_use = 4,             // refused because another use is open or still running
     unsupported = 5,        // this machine, driver or build lacks it
     out_of_memory = 6,      // device, host or budget exhausted
-    not_permitted = 7,      // the operating system or the driver forbids it
+    not_permitted = 7,      // forbidden by the operating system or the driver
     timed_out = 8,          // a deadline passed; the work may still be running
-    not_ready = 9,          // asked not to wait, and the work is still running
+    not_ready = 9,          // the caller asked not to wait, and the work is still running
     device_lost = 10,       // a sticky error: the device answers nothing else in this process
     no_driver = 11,         // no libcuda.so.1 could be opened
     driver_too_old = 12,    // a driver is there, but older than what is needed
@@ -42,9 +42,9 @@ enum class Code : int {
     interior_pointer = 24,  // an address inside an allocation where its beginning is needed
     unknown_pointer = 25,   // an address that this runtime never handed out
     not_ordered = 26,       // memory used on a stream before it is ordered there (OrderCheck::refuse)
-    peer_lost = 27,         // the process at the other end is gone, or gave this one up
-    peer_broke_rules = 28,  // what came from the other process is nothing that a peer sends: nothing of it is believed
-    overtaken = 29,         // the data was overwritten while it was read: what was made of it means nothing
+    peer_lost = 27,         // the other process is gone, or gave this one up
+    peer_broke_rules = 28,  // data from the other process that no correct peer sends; none of it is used
+    overtaken = 29,         // the data was overwritten while it was read; results made from it are invalid
 };
 
 // "out_of_memory" for Code::out_of_memory. Static storage; "unknown" for a value outside the enumeration.
@@ -54,14 +54,14 @@ namespace detail {
 struct ErrorMaker;
 }
 
-// Why something failed: what was asked, which fact refused it, what works instead.
-// A value: copyable, movable, one pointer wide. Thread safety: as a std::string.
-// Errors of the library are put into words when message(), remedy() or text() is first called; where no memory is left
-// for that, message() and remedy() are the entry's own text, with the names of its fields.
-// A moved-from Error reports Code::invalid_handle and empty texts.
+// Why a call failed: what was asked, which fact refused it, what works instead.
+// A value: copyable, movable, one pointer wide; after a move it reports Code::invalid_handle and empty texts. Thread
+// safety: as a std::string.
+// The texts of the library's errors are composed at the first call of message(), remedy() or text(). If no memory is
+// left for that, message() and remedy() return the entry's own text, with the names of its fields.
 class [[nodiscard]] ISTHMUS_API Error {
 public:
-    // For programs' own errors.
+    // For errors of programs.
     Error(Code code, std::string message, std::string remedy = {});
     Error(const Error& other);
     Error& operator=(const Error& other);
@@ -74,14 +74,15 @@ public:
     Error&& from_call(std::string_view call, int driver_code) &&;
 
     Code code() const noexcept;
-    // The entry of the catalogue (docs/errors.md): "M012"; stable. Static storage; empty for a program's own error.
+    // The id of the entry in the catalogue (docs/errors.md): "M012"; stable. Static storage; empty for a program's own
+    // error.
     std::string_view id() const noexcept;
-    int driver_code() const noexcept;        // 0 when no call was made
-    std::string_view call() const noexcept;  // empty when no call was made
+    int driver_code() const noexcept;        // 0 if no call was made
+    std::string_view call() const noexcept;  // empty if no call was made
     std::string_view message() const noexcept;
     std::string_view remedy() const noexcept;
 
-    // All of it in one line, for logs: "not_accessible: … (cuMemAlloc_v2 returned 2). Try: … [M012]"
+    // Everything in one line, for logs: "not_accessible: … (cuMemAlloc_v2 returned 2). Try: … [M012]"
     std::string text() const;
 
 private:
@@ -105,16 +106,16 @@ private:
 };
 
 namespace detail {
-// Called with the id of each error of the catalogue that is made from now on, by the thread that makes it; nullptr:
-// none. For the tests that count which entries occur.
+// Sets a function that is called with the id of each catalogue error made from now on, on the thread that makes it;
+// nullptr: none. For tests that count which entries occur.
 ISTHMUS_API void watch_errors(void (*watcher)(std::string_view id)) noexcept;
 
-// Reached by value() on a failed Result. Throws BadResult where the library was built with exceptions and
-// the caller can catch it; otherwise the program ends in std::terminate, because the caller asserted success.
+// Called by value() on a failed Result. Throws BadResult where the library was built with exceptions and the caller can
+// catch it; otherwise calls std::terminate, because the caller asserted success.
 [[noreturn]] ISTHMUS_API void raise(const Error& error);
 }  // namespace detail
 
-// A value or an Error. value() asserts success; check with ok() or operator bool, or branch on code().
+// A value or an Error. value() asserts success; test it with ok() or operator bool, or branch on code().
 template <class T>
 class [[nodiscard]] Result {
 public:
@@ -128,7 +129,7 @@ public:
 
     T& value() & { return require(), *std::get_if<0>(&state_); }
     const T& value() const& { return require(), *std::get_if<0>(&state_); }
-    // By value: `for (auto& pixel : frame.write_on_host().value())` keeps the view for as long as the loop lasts.
+    // Returned by value: `for (auto& pixel : frame.write_on_host().value())` keeps the view for the whole loop.
     T value() && { return require(), std::move(*std::get_if<0>(&state_)); }
     T* operator->() { return &value(); }
     const T* operator->() const { return &value(); }
@@ -136,7 +137,7 @@ public:
     const T& operator*() const& { return value(); }
     T operator*() && { return std::move(*this).value(); }
 
-    // Only on failure; undefined otherwise (as std::optional's operator*).
+    // Only on failure; undefined otherwise (like operator* of std::optional).
     const Error& error() const& noexcept { return *std::get_if<1>(&state_); }
     Error&& error() && noexcept { return std::move(*std::get_if<1>(&state_)); }
 

@@ -1,4 +1,4 @@
-// What a caller declares about a shared buffer: who touches it and how. The policy decides the rest.
+// The declared use of a shared buffer: which side accesses it, and how. The allocation policy decides the rest.
 #pragma once
 
 #include <isthmus/atomic_set.hpp>
@@ -17,24 +17,24 @@ enum class Prefer : std::uint8_t { throughput, latency };
 ISTHMUS_API std::string_view name(Use use) noexcept;
 
 struct SharedUse {
-    Use host = Use::reads_and_writes;  // per produced content: "once" = each byte once between two hand-overs
+    Use host = Use::reads_and_writes;  // per content produced; "once": each byte once between two hand-overs
     Use device = Use::reads_and_writes;
     Prefer prefer = Prefer::throughput;
-    std::optional<MemoryKind> kind{};  // overrides the policy; refused where the machine cannot
+    std::optional<MemoryKind> kind{};  // overrides the policy; refused where the machine does not support it
     HostPlacement placement{};
-    // What CPU and GPU do at the same time to the same words (the buffer's elements, of 4 or 8 bytes): it is given
-    // memory in which that is atomic, and refused (Code::unsupported) where this machine has none. Memory that is
-    // adopted stays what it is.
+    // The updates that CPU and GPU make to the same words at the same time (words are the buffer's elements, of 4 or 8
+    // bytes). The buffer gets memory in which these updates are atomic; Code::unsupported where this machine has none.
+    // Adopted memory keeps its kind.
     AtomicSet updates = AtomicSet::load_store;
 };
 
-// How a buffer travels between host and device; what `isthmus caps` and AllocationPlan::reason explain.
+// How a launch passes a buffer of this memory to the device; explained by `isthmus caps` and AllocationPlan::reason.
 enum class LaunchPath : std::uint8_t {
     pass,      // the device uses the memory in place
-    attach,    // managed memory is attached to the stream before, and back to the host after (89=0)
+    attach,    // managed memory is attached to the stream before the use, and to the host after it (89=0)
     stage,     // host side and device side are two memories; copies are made around the use
     refuse,    // this device cannot use such memory
-    prefetch,  // used in place, and brought to the device before the first use behind a host's
+    prefetch,  // used in place; moved to the device before its first use after one by the host
 };
 ISTHMUS_API std::string_view name(LaunchPath path) noexcept;
 

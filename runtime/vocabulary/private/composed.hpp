@@ -1,5 +1,5 @@
-// composed("{} bytes of {} memory", 64, "pinned"): the text of a message. What a call site costs is two stores a field
-// and one call; all work is done in one place, in cold code.
+// composed("{} bytes of {} memory", 64, "pinned"): the text of a message. A call site costs two stores per field and
+// one call; the work is done out of line, in cold code.
 #pragma once
 
 #include <concepts>
@@ -11,7 +11,7 @@
 
 namespace isthmus::inline v0 {
 
-// One field of a message: text, which is not copied, or a whole number. Lives as long as the expression that it is in.
+// One field of a message: a text, which is not copied, or a whole number. Valid within the expression that creates it.
 class TextField {
 public:
     TextField(const char* text) noexcept : text_(text), value_(terminated) {}              // NOLINT
@@ -34,11 +34,11 @@ private:
     static const char signed_number[];
     static const char unsigned_number[];
     const char* text_;
-    std::uint64_t value_;  // of text its length
+    std::uint64_t value_;  // the length of a text
 };
 
 namespace detail {
-// Puts the fields where `format` has "{}", in their order.
+// Replaces each "{}" in `format` by the next field.
 [[gnu::cold]] std::string compose(const char* format, std::initializer_list<TextField> fields);
 }  // namespace detail
 

@@ -1,17 +1,16 @@
-// Errors as data. Each room lists its errors in ROOM_errors.hpp, an entry each:
+// Errors as data. Each room lists its errors in ROOM_errors.hpp, one entry each:
 //
 //     inline constexpr auto unaligned_offset =
 //         error_entry("V012", Code::invalid_argument, "offset {offset:number} is no multiple of {granularity:number}",
 //                     "round the offset down to {granularity:number}");
 //
-// and its sources make them with the values of the fields, in the order of their first appearance:
+// and its sources make an error with the values of the fields, in the order of their first appearance:
 //
 //     return make_error<errors::unaligned_offset>(offset, granularity);
 //
 // The id is stable: it is never given to another error. docs/errors.md is generated from the entries. A field is
-// {name}, which is text, or {name:number}, a whole number; other braces are text. The text is put together when it is
-// first read. An entry whose code is Code::ok is for answers of the driver or of a rule, which bring the code:
-// make_error_as<entry>(code, …).
+// {name}, a text, or {name:number}, a whole number; other braces are text. The text is composed when it is first read.
+// An entry with Code::ok takes its code from an answer of the driver or of a rule: make_error_as<entry>(code, …).
 #pragma once
 
 #include "composed.hpp"
@@ -30,10 +29,10 @@ namespace isthmus::inline v0 {
 
 namespace detail {
 
-// Where a format has its next field: "{" and a small letter. Other braces are text.
+// The next field of a format: "{" and a lower-case letter. Other braces are text.
 struct FieldPlace {
     std::size_t begin = 0;
-    std::size_t end = 0;  // behind "}"; 0: there is none
+    std::size_t end = 0;  // behind "}"; 0: no field
     std::string_view name;
     bool is_number = false;
     constexpr bool found() const noexcept { return end != 0; }
@@ -49,7 +48,7 @@ constexpr FieldPlace next_field(std::string_view format) noexcept {
     return {};
 }
 
-// The fields of a format, each once, in the order of their first appearance.
+// The fields of a format, each once, in order of first appearance.
 struct ErrorFields {
     static constexpr std::size_t most = 12;
     struct Field {
@@ -72,12 +71,12 @@ struct ErrorFields {
     }
 };
 
-// One object without pointers, so that an entry needs no relocation: the code, the id, and both formats.
+// The code, the id and both formats in one object without pointers, so that an entry needs no relocation.
 template <std::size_t MessageSize, std::size_t RemedySize>
 struct ErrorEntry {
     std::uint8_t code = 0;
     char id[5] = {};
-    char message[MessageSize] = {};  // ends with 0, as the remedy does
+    char message[MessageSize] = {};  // ends with 0, like the remedy
     char remedy[RemedySize] = {};
 
     constexpr ErrorFields fields() const noexcept {
@@ -88,7 +87,7 @@ struct ErrorEntry {
     }
 };
 
-// The same, of any size.
+// An entry of any size.
 using AnyErrorEntry = const std::uint8_t*;
 
 [[gnu::cold]] Error error_of(AnyErrorEntry entry, Code code, std::initializer_list<TextField> fields);

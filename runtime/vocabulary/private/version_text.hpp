@@ -1,4 +1,4 @@
-// The number of a CUDA version in words.
+// The text of a CUDA version number.
 #pragma once
 
 #include "composed.hpp"

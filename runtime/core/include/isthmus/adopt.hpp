@@ -1,5 +1,4 @@
-// Adopting memory that somebody else allocated: a camera's frame, a decoder's picture, a file, another library's
-// buffer.
+// Adopting memory that other code allocated: a camera's frame, a decoder's picture, a file, another library's buffer.
 #pragma once
 
 #include <isthmus/adopt.h>
@@ -12,30 +11,36 @@
 
 namespace isthmus::inline v0 {
 
-// What Device::adopt() is told. The memory stays its owner's, who lets it stand until `release` was called.
-//   Where the driver knows it (pinned, registered, managed or device memory of other code), it is used as what it is.
-//   Ordinary memory is used in place where the device reaches it, registered where that is needed or pays, and copied
-//   around each use (LaunchPath::stage) where neither is possible: mappings of drivers that have no pages (VM_IO,
-//   VM_PFNMAP), files and read-only memory that the driver refuses. BufferBase::explain() says which, and why.
-// What the owner writes from outside, as a camera does, it writes while a write view is open (write_on_host()), so that
-// no kernel reads half of it, and the next use knows of it.
+// Options of Device::adopt(). The memory still belongs to its owner, which must keep it valid until `release` was
+// called.
+//   Memory that the driver knows (pinned, registered, managed or device memory of other code) is used as what it is.
+//   Ordinary memory is used in place where the device can access it, registered where that is needed or pays, and
+//   copied around each use (LaunchPath::stage) where neither is possible: driver mappings without pages (VM_IO,
+//   VM_PFNMAP), and files and read-only memory that the driver refuses. BufferBase::explain() says which, and why.
+// If the owner writes the memory from outside, as a camera does, it must write while a write view is open
+// (write_on_host()): then no kernel reads half of it, and the next use sees the new contents.
 struct AdoptOptions {
-    // As for allocate_shared(); the placement is what it is. `kind` overrides the choice: host (in place as it is),
-    // registered, or device (copied). Memory that may not be written has to be declared as read by both sides.
+    // As for allocate_shared(), but the placement stays as it is. `kind` overrides the choice: host (in place,
+    // unregistered), registered, or device (copied). Memory that may not be written must be declared as read by both
+    // sides.
     SharedUse use{};
-    // Called exactly once, from whichever thread lets go last, when no use of the memory is left: behind release(), the
-    // buffer's end, a graph's that holds it, or the runtime's; also on a lost device, whose work has ended. Where the
-    // driver does not let go of registered memory at once, from a later call on the device that tried again. Not
-    // called: where adopt() fails (the memory was never taken); in the child of a fork(), whose parent still has it;
-    // while a kernel hangs that uses it, until that ends; and where the driver has it registered even when the device
-    // closes (the log says so): then the memory must stay as it is until the process ends. It must be noexcept and
-    // calls nothing of this library.
+    // Called exactly once when no use of the memory is left, from the thread that ends the last one: after release(),
+    // or the end of the buffer, of a graph that holds it, or of the runtime; also on a lost device, whose work has
+    // ended. If the driver does not unregister the memory at once, it is called from a later call on the device that
+    // has tried again.
+    // Not called:
+    //   - if adopt() fails: the memory was not adopted;
+    //   - in the child of a fork(): the parent still has the memory;
+    //   - while a hung kernel uses the memory, until that ends;
+    //   - if the driver still has the memory registered when the device closes (the log says so): the memory must then
+    //     stay as it is until the process ends.
+    // It must be noexcept and must not call this library.
     std::function<void(void* pointer, std::size_t bytes)> release{};
-    isthmus_adopt_callbacks c_release{};  // the same in C; called behind `release` where both are given
-    // The first use, on whichever side, waits for these: an event of any device (of code beside the runtime: record it
-    // on a wrapped stream), and a function that returns when the memory is ready, as poll() on a sync file. The
-    // function runs on a thread of the driver's and calls nothing of this library; on the CPU device, and where the
-    // memory has to be copied by the CPU, adopt() itself waits.
+    isthmus_adopt_callbacks c_release{};  // the same in C; called after `release` if both are given
+    // The first use, on either side, waits for both: an event of any device (to wait for other code, record it on a
+    // wrapped stream), and a function that returns when the memory is ready, such as poll() on a sync file. The
+    // function runs on a thread of the driver and must not call this library. On the CPU device, and where the CPU has
+    // to copy the memory, adopt() itself waits.
     std::optional<Event> after_event{};
     std::function<void()> after_function{};
 };

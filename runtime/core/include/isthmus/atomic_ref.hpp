@@ -1,5 +1,5 @@
-// AtomicRef: one word that CPU and GPU touch at the same time. It says how to touch it, not whether that is lawful:
-// Buffer::atomics_on_host and a launch with an AtomicView ask the machine; made by hand it is unguarded.
+// AtomicRef: one word that CPU and GPU access at the same time. It does the access, and does not check that it is
+// lawful: Buffer::atomics_on_host() and a launch with an AtomicView check that. An AtomicRef made by hand is unguarded.
 #pragma once
 
 #include <isthmus/atomic_set.hpp>
@@ -16,7 +16,7 @@ template <class T>
 inline constexpr bool is_atomic_word = (std::is_integral_v<T> || std::is_floating_point_v<T>)&&(sizeof(T) == 4 ||
                                                                                                 sizeof(T) == 8) &&
                                        !std::is_same_v<T, bool>;
-// Does T have this operation, and was it asked for?
+// Whether T has this operation and it was requested.
 template <class T, AtomicSet asked, AtomicSet wanted>
 inline constexpr bool grants = !std::is_const_v<T> && std::is_integral_v<T> && contains(asked, wanted);
 template <class T, AtomicSet asked>
@@ -24,11 +24,11 @@ inline constexpr bool grants_add =
     !std::is_const_v<T> && contains(asked, std::is_floating_point_v<T> ? AtomicSet::float_add : AtomicSet::add);
 }  // namespace detail
 
-// For all CPU threads and all GPUs, or for one GPU's threads alone. The order of each operation is part of its name.
-// Updates give the old value; integers wrap. Only the operations that were asked for compile. A value without
-// ownership, free to copy, for any thread; the word must be aligned to its size. Lock-free on both sides, so that
-// nobody waits for anybody. The order in which concurrent updates come is not promised (G6, order_free_updates); float
-// and double have only add and sub, whose sums depend on it.
+// The scope is all CPU threads and all GPUs, or the threads of one GPU. The memory order of each operation is part of
+// its name. Updates return the old value; integers wrap. Only the requested operations compile. A value without
+// ownership, free to copy and to use on any thread; the word must be aligned to its size. Lock-free on both sides. The
+// order of concurrent updates is not promised (G6, order_free_updates): float and double have only add and sub, whose
+// sums depend on it.
 template <class T, AtomicSet operations = AtomicSet::all, AtomicScope scope = AtomicScope::system>
 class AtomicRef {
     static_assert(detail::is_atomic_word<std::remove_const_t<T>>,
@@ -69,7 +69,8 @@ public:
     ISTHMUS_DETAIL_UPDATE(exchange_, exchange, (detail::grants<T, operations, AtomicSet::exchange>))
 #undef ISTHMUS_DETAIL_UPDATE
 
-    // Stores `desired` where the word holds `expected`, else puts what it holds there. Never fails without cause.
+    // Stores `desired` if the word holds `expected`; otherwise writes the word's value to `expected`. Never fails
+    // spuriously.
     ISTHMUS_KERNEL_FUNCTION bool compare_exchange_relaxed(V& expected, V desired) const noexcept
         requires(detail::grants<T, operations, AtomicSet::compare_exchange>) {
         return detail::compare_word<scope, Order::relaxed>(word_, expected, desired);
@@ -92,12 +93,13 @@ private:
     T* word_;
 };
 
-// For kernels whose words nobody else touches meanwhile: lawful in all memory that the GPU reaches (the CPU reads them
-// when the kernel has ended), where AtomicRef needs a machine that allows it.
+// For kernels whose words nothing else accesses meanwhile: lawful in all memory that the GPU can access (the CPU reads
+// the words after the kernel has ended). AtomicRef needs a machine that allows concurrent access.
 template <class T, AtomicSet operations = AtomicSet::all>
 using GpuAtomicRef = AtomicRef<T, operations, AtomicScope::gpu>;
 
-// Puts what this thread did before and does behind in one order for scope (std::atomic_thread_fence, seq_cst).
+// A sequentially consistent fence at system scope (std::atomic_thread_fence, seq_cst): orders what this thread did
+// before it with what it does after it.
 ISTHMUS_KERNEL_FUNCTION void fence_seq_cst() noexcept {
 #if defined(__CUDA_ARCH__)
     cuda::atomic_thread_fence(cuda::std::memory_order_seq_cst, cuda::thread_scope_system);

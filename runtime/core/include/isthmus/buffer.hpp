@@ -1,5 +1,5 @@
 // Buffer<T>: typed memory with one owner. Made by Device::allocate, allocate_host and allocate_shared. TypedBuffer<T>
-// is what it has in common with buffers that grow, wrap around or are exported.
+// is what it has in common with growable buffers, mirrored rings and exportable buffers.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -24,35 +24,35 @@ namespace isthmus::inline v0 {
 
 class Device;
 
-// A buffer without its element type. Movable. Released when destroyed: waits for device work that still uses it
-// (bounded by the runtime's wait timeout; memory that a hung kernel holds is given up, and the log says so).
-// A moved-from or released buffer answers Code::invalid_handle. Queries may be called from any thread; moving and
-// releasing are the owner's.
+// A buffer without its element type. Movable. The destructor releases the memory: it waits for device work that still
+// uses it, at most the runtime's wait timeout. Memory that a hung kernel holds is given up, and the log says so. A
+// moved-from or released buffer answers Code::invalid_handle. Queries may be called from any thread; only the owner
+// moves or releases.
 class ISTHMUS_API BufferBase {
 public:
     explicit operator bool() const noexcept { return state_ != nullptr; }
-    std::size_t size_bytes() const noexcept { return state_ ? bytes_ : 0; }  // no call: every launch asks
-    // The kind that the device is given; MemoryKind::unknown when empty. No driver call (K4).
+    std::size_t size_bytes() const noexcept { return state_ ? bytes_ : 0; }  // inline: every launch asks for it
+    // The kind of the memory that the device uses; MemoryKind::unknown when empty. No driver call (K4).
     MemoryKind kind() const noexcept;
-    // What the host's side is made of; differs from kind() where the buffer is staged.
+    // The kind of the host's side; differs from kind() where the buffer is staged.
     MemoryKind host_kind() const noexcept;
     LaunchPath path() const noexcept;
-    // Why it is that kind, in a sentence. Static storage.
+    // Why the buffer is of that kind, in one sentence. Static storage.
     std::string_view explain() const noexcept;
-    // Where the owning device finds it; 0 when empty.
+    // The address for the owning device; 0 when empty.
     std::uint64_t device_address() const noexcept;
-    // What became of the placement that was asked for.
+    // How the requested placement was carried out.
     PlacementReport placement() const;
-    // Bytes copied between the host's and the device's side so far; 0 wherever the memory is used in place.
+    // Bytes copied between the host's and the device's side so far; 0 where the memory is used in place.
     std::uint64_t staged_bytes() const noexcept;
-    // May another process be given this memory? Says what stands against it (K15). What is made for that, and how it is
-    // given: ExportableBuffer (shared_memory.hpp).
+    // Whether the memory can be given to another process; if not, the reason (K15). For memory that can, see
+    // ExportableBuffer (shared_memory.hpp).
     AccessAnswer can_export() const noexcept;
-    // Gives the memory back now; the buffer is empty then. On an error nothing has changed: the buffer keeps its
-    // memory, and can be used and released again. Errors: in_use (a view, a graph or a service uses it), timed_out,
-    // not_ready, what a user's allocator answers, and what the driver answers where it does not let go of adopted
-    // memory. Memory of the runtime that the driver does not take at once counts as released; the runtime tries again,
-    // and logs it. While it waits, parts of the buffer answer Code::invalid_handle.
+    // Releases the memory now; the buffer is then empty. On an error nothing has changed: the buffer keeps its memory,
+    // and can be used and released again. While the call waits, parts of the buffer answer Code::invalid_handle.
+    // Errors: in_use (a view, a graph or a service uses it), timed_out, not_ready, those of a user's allocator, and the
+    // driver's where it does not release adopted memory. Memory of the runtime that the driver does not take back at
+    // once counts as released; the runtime logs it and tries again.
     Result<void> release(Wait wait = {});
 
     const std::shared_ptr<detail::BufferState>& state() const noexcept { return state_; }
@@ -71,14 +71,14 @@ protected:
     };
     Result<OpenedView> open_view(HostUse use, Wait wait) const;
     Result<detail::ConcurrentScope> open_concurrent(Wait wait) const;
-    void size_changed() noexcept;  // of a buffer that grows
+    void size_changed() noexcept;  // for a growable buffer
 
 private:
     std::shared_ptr<detail::BufferState> state_;
-    std::size_t bytes_ = 0;  // of the state; without one it means nothing
+    std::size_t bytes_ = 0;  // of the state; meaningless without one
 };
 
-// A view is never what is exported: its buffer is.
+// A view cannot be exported; its buffer may be.
 namespace detail {
 ISTHMUS_API AccessAnswer view_export() noexcept;
 }
@@ -87,8 +87,8 @@ AccessAnswer can_export(const HostView<T>&) noexcept {
     return detail::view_export();
 }
 
-// Every kind of buffer with elements of type T: what launches, copies, fills, graphs and host views take. It cannot be
-// assigned or moved by itself, so that memory of one kind never ends up in an object of another.
+// A buffer of any kind with elements of type T: what launches, copies, fills, graphs and host views take. It cannot be
+// assigned or moved through this base, so that memory of one kind never ends up in an object of another kind.
 template <class T>
 class TypedBuffer : public BufferBase {
     static_assert(std::is_trivially_copyable_v<T>, "a buffer's elements travel between CPU and GPU as bytes");
@@ -98,34 +98,35 @@ public:
 
     std::size_t size() const noexcept { return size_bytes() / sizeof(T); }  // elements
 
-    // Elements [first, first + count), for kernels and views. What uses one part conflicts with what uses those
-    // elements, and with nothing else (but see independent()). Graphs take all of the buffer. Errors: invalid_argument
-    // (beyond the end), invalid_handle.
+    // The elements [first, first + count), for kernels and views. Uses of a part conflict with uses of the same
+    // elements only (but see independent()). Graphs use the whole buffer. Errors: invalid_argument (beyond the end),
+    // invalid_handle.
     Result<BufferPart<T>> part(std::size_t first, std::size_t count) { return make_part<T>(first, count); }
     Result<BufferPart<const T>> part(std::size_t first, std::size_t count) const {
         return make_part<const T>(first, count);
     }
 
-    // Opens a scope for the CPU. Waits for device work that writes the buffer (read) or uses it at all (write).
-    // Refused: Code::in_use while a conflicting view is open, Code::not_accessible for memory that the CPU may not
-    // touch on this machine, Code::timed_out, Code::not_ready, Code::device_lost where work that the view would have
-    // to wait for was lost with the device (salvage_on_host() reads what is there all the same).
-    // write_on_host() promises to write every element before the view closes; otherwise use read_write_on_host().
+    // Opens a scope for the CPU. A read view waits for device work that writes the buffer; a write view waits for all
+    // device work that uses it. write_on_host() promises to write every element before the view closes; otherwise use
+    // read_write_on_host().
+    // Errors: in_use (a conflicting view is open), not_accessible (the CPU may not access this memory on this machine),
+    // timed_out, not_ready, device_lost (work that the view has to wait for was lost with the device; salvage_on_host()
+    // reads what is there).
     Result<HostView<const T>> read_on_host(Wait wait = {}) const { return open<const T>(HostUse::read, wait); }
     Result<HostView<T>> write_on_host(Wait wait = {}) { return open<T>(HostUse::write, wait); }
     Result<HostView<T>> read_write_on_host(Wait wait = {}) { return open<T>(HostUse::read_write, wait); }
-    // Opens a scope for the CPU in which the device may use the buffer, too: by kernels that take it as an AtomicView.
-    // Waits for other device work on it. Refused as above, and Code::not_accessible where CPU and GPU may not touch
-    // this memory at the same time. While it is open, other views, kernel arguments, copies and fills are Code::in_use.
+    // Opens a scope for the CPU in which the device may use the buffer, too, in kernels that take it as an AtomicView.
+    // Waits for other device work on it. While it is open, other views, kernel arguments, copies and fills are
+    // Code::in_use. Errors as above; also not_accessible where CPU and GPU may not access this memory at the same time.
     Result<ConcurrentView<T>> concurrent_on_host(Wait wait = {}) {
         Result<detail::ConcurrentScope> scope = open_concurrent(wait);
         if (!scope) return std::move(scope).error();
         return ConcurrentView<T>(std::move(scope).value());
     }
-    // A concurrent view for updates (read-modify-writes) by both sides: atomics_on_host<AtomicSet::add>(). Refused
-    // where any of the operations is not atomic between CPU and GPU for words of this type in this memory (G2): besides
-    // what concurrent_on_host() answers, Code::not_accessible where a side may not touch the memory, Code::unsupported
-    // where no rule makes the operation atomic, Code::invalid_argument for a misaligned word, Code::unverified.
+    // A concurrent view in which both sides may do updates (read-modify-writes): atomics_on_host<AtomicSet::add>().
+    // Refused where one of the operations is not atomic between CPU and GPU for words of this type in this memory (G2).
+    // Errors: as concurrent_on_host(); not_accessible (one side may not access the memory), unsupported (no rule makes
+    // the operation atomic), invalid_argument (a misaligned word), unverified.
     template <AtomicSet operations>
     Result<GuardedAtomics<T, operations>> atomics_on_host(Wait wait = {}) {
         if (this->state()) {
@@ -136,8 +137,8 @@ public:
         if (!view) return std::move(view).error();
         return GuardedAtomics<T, operations>(std::move(view).value());
     }
-    // After a fault (Code::device_lost): the host's side as it is, finished, half written or old (R2). While the
-    // device works it is read_on_host().
+    // The host's side as it is after a fault (Code::device_lost): complete, half written or old (R2). While the device
+    // works, the same as read_on_host().
     Result<HostView<const T>> salvage_on_host() const { return open<const T>(HostUse::salvage, {}); }
 
 protected:

@@ -1,5 +1,5 @@
-// BufferPart<T>: a range of a buffer's elements, for kernels and host views. What uses one part keeps nobody from
-// another one.
+// BufferPart<T>: a range of a buffer's elements, for kernels and host views. Uses of different parts do not exclude
+// each other.
 #pragma once
 
 #include <isthmus/concurrent_view.hpp>
@@ -18,14 +18,16 @@
 namespace isthmus::inline v0 {
 
 namespace detail {
-// A part without its element type. Holds the memory as a view does; released, it answers Code::invalid_handle.
+// A part without its element type. Keeps the memory alive, as a view does; after the buffer's release() it answers
+// Code::invalid_handle.
 class ISTHMUS_API PartBase {
 public:
     std::size_t size_bytes() const noexcept { return bytes_; }
-    std::size_t first_byte() const noexcept { return first_byte_; }  // within the buffer
+    std::size_t first_byte() const noexcept { return first_byte_; }  // offset within the buffer
     MemoryKind kind() const noexcept;
-    // Do parts of this memory go by themselves? Not where it is staged, or managed and shared by phases (89=0): there
-    // it goes from side to side as a whole, and using a part is using the buffer. Nor in a MirroredRing.
+    // Whether parts of this memory are used separately. Not where it is staged, or managed memory that CPU and GPU use
+    // in turn (89=0): there the buffer changes sides as a whole, and using a part is using the buffer. Nor in a
+    // MirroredRing.
     bool independent() const noexcept;
     const std::shared_ptr<BufferState>& state() const noexcept { return buffer_; }
 
@@ -44,12 +46,13 @@ private:
     std::size_t first_byte_;
     std::size_t bytes_;
 };
-// Is there such a part? From here on the buffer knows who uses which part of it.
+// Checks that the part exists. From then on the buffer tracks uses per part.
 ISTHMUS_API Result<void> make_part(const std::shared_ptr<BufferState>& buffer, std::size_t first, std::size_t count,
                                    std::size_t element_bytes);
 }  // namespace detail
 
-// Made by Buffer::part(). A value: copies are the same part. T is const for a part that is only read. For any thread.
+// Made by Buffer::part(). A value: copies name the same part. T is const for a part that is only read. Any thread may
+// use it.
 template <class T>
 class BufferPart : public detail::PartBase {
 public:
@@ -58,9 +61,9 @@ public:
         : PartBase(std::move(buffer), first * sizeof(T), count * sizeof(T)) {}
 
     std::size_t size() const noexcept { return size_bytes() / sizeof(T); }   // elements
-    std::size_t first() const noexcept { return first_byte() / sizeof(T); }  // where it begins in the buffer
+    std::size_t first() const noexcept { return first_byte() / sizeof(T); }  // index of its first element in the buffer
 
-    // As those of the buffer, for these elements: what uses others is neither waited for nor refused.
+    // As the buffer's functions, for these elements: uses of other elements are neither waited for nor refused.
     Result<HostView<const T>> read_on_host(Wait wait = {}) const { return open<const T>(ArgumentUse::read, wait); }
     Result<HostView<T>> write_on_host(Wait wait = {}) const requires(!std::is_const_v<T>) {
         return open<T>(ArgumentUse::write, wait);

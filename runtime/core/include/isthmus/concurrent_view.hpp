@@ -1,5 +1,5 @@
-// ConcurrentView: the permission to use a buffer from the CPU while the device does, as a scope. Both sides keep to
-// aligned loads and stores, atomics or mailboxes; while it lives, everything else that would use the buffer is refused.
+// ConcurrentView: a scope in which the CPU may use a buffer while the device does. Both sides use only aligned loads
+// and stores, atomics or mailboxes. While it is open, every other use of the buffer is refused.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -14,7 +14,7 @@
 namespace isthmus::inline v0 {
 
 namespace detail {
-// A concurrent view without its type: what atomics and mailboxes stand on. A moved-from one is empty.
+// A concurrent view without its element type; the base of atomics and mailboxes. Empty after a move.
 class ConcurrentScope {
 public:
     ConcurrentScope(ViewScope scope, void* data, std::size_t bytes)
@@ -40,14 +40,14 @@ private:
     void* data_;
     std::size_t bytes_;
 };
-// As Buffer::concurrent_on_host(). Expects a buffer.
+// As Buffer::concurrent_on_host(). Expects a non-empty buffer.
 ISTHMUS_API Result<ConcurrentScope> open_concurrent(const std::shared_ptr<BufferState>& buffer, Wait wait);
 }  // namespace detail
 
-// Movable. Its data may be used by several threads, each by atomics or by loads and stores of aligned words of 1, 2, 4,
-// 8 or 16 bytes, which both sides see in one piece; it gives no references. Says nothing about read-modify-writes:
-// whether those are atomic between CPU and GPU is a question of its own. Several may be open at once. The memory stays
-// valid as long as the view lives, even if the buffer goes first. A moved-from view is empty.
+// Movable; empty after a move. Several may be open at once. Several threads may use the data, by atomics or by loads
+// and stores of aligned words of 1, 2, 4, 8 or 16 bytes, which the other side never sees half done; there are no
+// references to elements. It does not promise that read-modify-writes are atomic between CPU and GPU (see
+// GuardedAtomics). The memory stays valid while the view lives, even if the buffer is destroyed first.
 template <class T>
 class [[nodiscard]] ConcurrentView {
 public:

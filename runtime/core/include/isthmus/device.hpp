@@ -49,17 +49,17 @@ public:
     bool is_cpu() const noexcept;
     std::string_view name() const noexcept;
     const Capabilities& capabilities() const noexcept;
-    // The first call asks the driver for the attributes that opening the runtime did not need: some 120 calls, and no
-    // context. In host functions, in a forked child and once the device is lost it asks nothing, and attributes that
-    // were not asked for before are absent. Thread-safe.
+    // The first call asks the driver for the attributes that opening the runtime did not need: about 120 calls, without
+    // a context. In host functions, in a forked child and after the device was lost, the driver is not asked, and
+    // attributes that were not read before are absent. Thread-safe.
     const DeviceFacts& facts() const noexcept;
     bool healthy() const noexcept;  // false after a sticky error (R2)
 
-    Stream& stream() noexcept;  // there from the start (S4)
-    // What this thread's calls use here where they name no stream: that of its innermost ScopedStream on this device,
-    // else stream(). See current.hpp.
+    Stream& stream() noexcept;  // exists from the start (S4)
+    // The stream that this thread's calls use on this device where they name none: that of the innermost ScopedStream
+    // on this device, else stream(). See current.hpp.
     Stream current_stream() const;
-    // On the current stream, as its members of the same names.
+    // These run on the current stream, like the members of Stream with the same names.
     template <class Space, class... P, class... A>
     Result<LaunchReport> launch(const Kernel<void(Space, P...)>& kernel,
                                 typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
@@ -76,48 +76,50 @@ public:
     Result<Event> record() { return current_stream().record(); }
 
     Result<Stream> create_stream(StreamOptions options = {});
-    // A stream that other code made (S5): a CUstream of this device's primary context, or nullptr for the legacy
-    // default stream of that context. Its owner destroys it, not before the last Stream, Capture or scope of it has
-    // gone: drivers crash on a destroyed one. Events and buffers that it was used with may stay. Wrapped again it is
-    // the same stream, id and all (S17); the native_handle() of an own stream gives that one.
+    // Wraps a stream that other code made (S5): a CUstream of this device's primary context, or nullptr for the legacy
+    // default stream of that context. Its owner destroys it, after the last Stream, Capture or scope of it is gone:
+    // drivers crash on a destroyed stream. Events and buffers that were used with it may stay. Wrapping it again gives
+    // the same stream with the same id (S17). Wrapping the native_handle() of a stream of the runtime gives that
+    // stream.
     // Each operation costs two more driver calls, about 0.1 µs: whether code beside the runtime captures the stream,
-    // and a fence. In such a capture launches, fills and copies between buffers are recorded and nothing else: when
-    // that graph runs nobody tells, so that nothing waits for it, and buffers are not held. Refused there, before it
-    // could be harmed (capture_error): what Capture refuses, staged buffers, pool memory that another stream allocated,
-    // call_on_host, and allocating from a pool that was not there before (the remedy: pool()). Memory allocated there
-    // is the graph's, whose owner frees it.
-    // Errors: wrong_device (another context's), unsupported (the CPU device; the per-thread default stream, which is
-    // another one on each thread), device_lost.
+    // and a fence. During such a capture only launches, fills and copies between buffers are recorded. The runtime does
+    // not learn when that graph runs: nothing waits for it, and it does not hold the buffers. Refused there with
+    // capture_error, before the capture is harmed: what Capture refuses, staged buffers, pool memory that another
+    // stream allocated, call_on_host(), and allocating from a pool that does not exist yet (call pool() before). Memory
+    // allocated there belongs to the graph, whose owner frees it.
+    // Errors: wrong_device (a stream of another context), unsupported (the CPU device; the per-thread default stream,
+    // which is a different stream on each thread), device_lost.
     Result<Stream> wrap_stream(void* native);
-    // Errors: unsupported (interprocess, where Feature::ipc_events is not), invalid_argument (EventOptions),
-    // device_lost.
+    // Errors: unsupported (interprocess without Feature::ipc_events), invalid_argument (EventOptions), device_lost.
     Result<Event> create_event(EventOptions options = {});
 
-    // Memory from the current allocator (current_allocator()): device memory unless something else was set.
-    // count = 0 gives an empty buffer of the allocator's kind, and nobody is asked.
+    // Allocates `count` elements from the current allocator (current_allocator()): device memory unless another one was
+    // set. count = 0 gives an empty buffer of the allocator's kind, without calling the allocator.
     // Errors: invalid_argument (count × sizeof(T) overflows), unsupported, out_of_memory, capture_error (a capture is
-    // open on this thread), device_lost; a user's allocator's own.
+    // open on this thread), device_lost; those of a user's allocator.
     template <class T>
     Result<Buffer<T>> allocate(std::size_t count) {
         return typed<T>(allocate_current(count, sizeof(T), alignof(T)));
     }
-    // … of this kind. Kinds that the machine lacks are refused before the driver is called (K7). Pool memory may be
-    // used on every stream at return; Stream::allocate does not wait for that.
+    // Allocates memory of this kind. A kind that the machine lacks is refused before the driver is called (K7). Pool
+    // memory may be used on every stream when the call returns; Stream::allocate() does not wait for that.
     template <class T>
     Result<Buffer<T>> allocate(std::size_t count, MemoryKind kind) {
         return typed<T>(allocate_bytes(count, sizeof(T), alignof(T), kind));
     }
-    // … from this allocator, which the buffer keeps.
+    // Allocates from this allocator, which the buffer keeps.
     template <class T>
     Result<Buffer<T>> allocate(std::size_t count, const Allocator& allocator) {
         return typed<T>(allocate_from(allocator, count, sizeof(T), alignof(T)));
     }
-    // Pageable host memory with NUMA placement; Locality::near_device is this device's closest node (H1).
+    // Allocates pageable host memory with NUMA placement. Locality::near_device is the node closest to this device
+    // (H1).
     template <class T>
     Result<Buffer<T>> allocate_host(std::size_t count, const HostPlacement& placement = {}) {
         return typed<T>(allocate_host_bytes(count, sizeof(T), alignof(T), placement));
     }
-    // Memory for both: the machine's row and the declared use decide which kind (G11); explain() says why.
+    // Allocates memory for CPU and device. The machine's capabilities and the declared use decide its kind (G11);
+    // explain() says why.
     template <class T>
     Result<Buffer<T>> allocate_shared(std::size_t count, const SharedUse& use = {}) {
         SharedUse words = use;
@@ -125,47 +127,52 @@ public:
         return typed<T>(allocate_shared_bytes(count, sizeof(T), alignof(T), words, std::is_signed_v<T>));
     }
 
-    // Memory that somebody else allocated, as a buffer of `count` elements; adopt.hpp says what becomes of it.
-    // Errors, with which nothing was taken: invalid_argument (null, no elements, misaligned for T), in_use (it overlaps
-    // a buffer of this runtime), not_accessible (it is not mapped, or not for the declared use), unsupported (a kind
-    // asked for that it cannot be; managed memory of other code on 89=0 machines), wrong_device (memory of another GPU,
-    // an event of another runtime), unverified (the system does not say what it is), capture_error (a capture is open
-    // on this thread), out_of_memory, device_lost.
+    // Adopts memory that other code allocated, as a buffer of `count` elements; adopt.hpp states the terms.
+    // Errors, after which the memory is not adopted: invalid_argument (null, no elements, misaligned for T), in_use (it
+    // overlaps a buffer of this runtime), not_accessible (it is not mapped, or not for the declared use), unsupported
+    // (it cannot be of the requested kind; managed memory of other code where attribute 89 = 0), wrong_device (memory
+    // of another GPU, an event of another runtime), unverified (the system does not say what it is), capture_error (a
+    // capture is open on this thread), out_of_memory, device_lost.
     template <class T>
     Result<Buffer<T>> adopt(void* pointer, std::size_t count, AdoptOptions options = {}) {
         return typed<T>(adopt_bytes(pointer, count, sizeof(T), alignof(T), std::move(options)));
     }
-    // A dma-buf by its file descriptor. Code::unsupported in this version, with what works instead: mapping it.
+    // Adopts a dma-buf by its file descriptor. Code::unsupported in this version; map the dma-buf instead, as the error
+    // says.
     template <class T>
     Result<Buffer<T>> adopt_dma_buf(int descriptor, std::size_t count, const AdoptOptions& options = {}) {
         return typed<T>(adopt_descriptor(descriptor, count, options));
     }
 
-    // What allocates a kind of memory of this device; always the same one. Taking it calls no driver and refuses
-    // nothing, allocating does. On the CPU device every kind is host memory.
-    // Blocks are given back to any allocator of the device that they came from, once: unknown_pointer,
-    // interior_pointer, already_released, wrong_device otherwise (K8), and nothing has changed then. While a capture
-    // is open they are freed behind it. What is never given back is freed when the last handle of the device goes.
+    // The allocator of a kind of memory of this device; always the same one. Calls no driver and refuses nothing;
+    // allocating may. On the CPU device every kind is host memory.
+    // A block is given back once, to any allocator of the device that it came from. Otherwise the error is
+    // unknown_pointer, interior_pointer, already_released or wrong_device (K8), and nothing has changed. While a
+    // capture is open, blocks are freed after it. Blocks that are never given back are freed when the last handle of
+    // the device is gone.
     Allocator allocator(MemoryKind kind) const;
-    // Host memory placed like this.
+    // The allocator of host memory with this placement.
     Allocator host_allocator(const HostPlacement& placement) const;
-    // What allocate(count) uses on this thread: that of the innermost ScopedAllocator, else what was set.
+    // The allocator that allocate(count) uses on this thread: that of the innermost ScopedAllocator, else the one that
+    // was set.
     Allocator current_allocator() const;
-    void set_allocator(Allocator allocator);  // for all threads; an empty one: device memory again (K5)
-    // The device's own pool of this kind (pool or managed_pool), which allocator(kind) and Stream::allocate use; made
-    // at its first use. And a pool apart. Errors: unsupported, capture_error (a pool is made before a capture begins).
+    void set_allocator(Allocator allocator);  // for all threads; an empty one restores device memory (K5)
+    // pool() is the device's own pool of this kind (pool or managed_pool), which allocator(kind) and Stream::allocate()
+    // use; made at its first use. create_pool() makes a separate one. Errors: unsupported, capture_error (make a pool
+    // before the capture begins).
     Result<MemoryPool> pool(MemoryKind kind = MemoryKind::pool);
     Result<MemoryPool> create_pool(const PoolOptions& options = {});
-    // Called when an allocation found no memory although caches were given back and pending frees waited for. true:
-    // memory was released, try again; must be false some day. May be called by several threads, and may release and
-    // allocate (K19). Empty: none.
+    // Sets a function that is called when an allocation finds no memory although caches were given back and pending
+    // frees waited for. It returns true if it released memory and the allocation is to be tried again; it must return
+    // false in the end. It may be called by several threads at once, and may release and allocate (K19). Empty: none.
     void set_out_of_memory_handler(std::function<bool(std::size_t bytes)> handler);
 
-    // May this device touch the buffer? From what the runtime knows: no driver call (K4).
+    // Whether this device may access the buffer, by what the runtime knows: no driver call (K4).
     AccessAnswer can_access(const BufferBase& buffer) const;
-    // … all of [address, address + bytes)? Inside memory of this runtime as its buffer; what another part of the
-    // process obtained is asked of the driver once and remembered until this runtime is told otherwise by its own
-    // allocations (A10); what no driver knows counts as ordinary host memory. A range that leaves its allocation: no.
+    // Whether it may access all of [address, address + bytes). Memory of this runtime is answered as its buffer. Memory
+    // that other code in the process obtained is asked of the driver once, and the answer is kept until allocations of
+    // this runtime replace it (A10). Memory that no driver knows counts as ordinary host memory. A range that leaves
+    // its allocation: no.
     AccessAnswer can_access(const void* address, std::size_t bytes) const;
     // Views answer as their owner (A13).
     template <class T>
@@ -180,7 +187,7 @@ public:
     AccessAnswer can_access(const HostView<T>& view) const {
         return view_access(view.scope());
     }
-    // Several buffers at once: yes only where all are; `part` of the answer says which was the first that is not.
+    // Several buffers at once: yes only if all are accessible. AccessAnswer::part is the first that is not.
     template <class A, class B, class... More>
     requires(std::derived_from<A, BufferBase>&& std::derived_from<B, BufferBase> &&
              (std::derived_from<More, BufferBase> && ...)) AccessAnswer
@@ -208,30 +215,31 @@ public:
         for (const B& each : buffers) parts.push_back(can_access(static_cast<const BufferBase&>(each)));
         return combined(parts.data(), parts.size());
     }
-    // What holds between two devices in general: GPU → CPU by pageable access, CPU → GPU no, GPU → GPU by what is
-    // switched for memory as the other device allocates it now. Coarse, and NOT authoritative: managed and pinned
-    // memory, pools and foreign memory differ. Ask about the buffer.
+    // What holds between two devices in general. Coarse, and NOT authoritative: GPU → CPU by pageable access, CPU → GPU
+    // no, GPU → GPU by what is enabled for memory as the other device allocates it now. Managed and pinned memory,
+    // pools and foreign memory differ: ask about the buffer.
     AccessAnswer can_access(const Device& other) const;
 
-    // Lets this device touch `owner`'s device memory (not its pools, which are opened one by one); the other direction
-    // is a switch of its own (A15). Already so: no driver call. The owner's memory may be in use meanwhile.
-    // Errors: wrong_device (of another runtime), invalid_argument (the same device), unsupported (a CPU device; a pair
-    // that nothing links), device_lost.
+    // Lets this device access the device memory of `owner`. Pools are not included: each has its own access. The other
+    // direction is enabled separately (A15). No driver call if it is enabled already. The owner's memory may be in use
+    // meanwhile.
+    // Errors: wrong_device (a device of another runtime), invalid_argument (the same device), unsupported (a CPU
+    // device; no link between the two), device_lost.
     Result<void> enable_peer_access(const Device& owner);
-    // The caller has waited for kernels that use it.
+    // The caller must have waited for kernels that use the access.
     Result<void> disable_peer_access(const Device& owner);
-    // What a launch does with memory of this kind here.
+    // What a launch on this device does with memory of this kind.
     LaunchPath launch_path(MemoryKind kind) const noexcept;
-    // A hint about the whole buffer, at once; errors and report as Stream::prefetch.
+    // A hint about the whole buffer, at once. Errors and report as Stream::prefetch().
     Result<HintReport> advise(const BufferBase& buffer, Advice advice);
-    // What became of all hints of this device's runtime, prefetches too.
+    // How many hints of this device's runtime had which outcome, prefetches included.
     HintCounts hint_counts() const noexcept;
-    // Waits for all that the device was given: by this runtime, stream by stream, and then by other code of the
-    // process, in the device's primary context. The latter is asked with cuCtxRecordEvent. Drivers before CUDA 12.5
-    // have only a wait that no deadline bounds, cuCtxSynchronize: there it is left out under Wait::never(). While a
-    // capture is open that was begun through a runtime, other code's work is not waited for, because both calls would
-    // end the capture (S19); captures that other code began in the context, and that this runtime cannot know, end
-    // (900). Errors: timed_out, not_ready (Wait::never()), capture_error, device_lost.
+    // Waits for all work of the device: that of this runtime, stream by stream, then that of other code of the process
+    // in the device's primary context. The latter needs cuCtxRecordEvent. Drivers before CUDA 12.5 have only
+    // cuCtxSynchronize, which has no deadline: there this part is left out under Wait::never(). While a capture that a
+    // runtime began is open, work of other code is not waited for, because both calls would end the capture (S19).
+    // Captures that other code began in the context, and that this runtime cannot know, end (900).
+    // Errors: timed_out, not_ready (Wait::never()), capture_error, device_lost.
     Result<void> synchronize(Wait wait = {});
 
     const std::shared_ptr<detail::DeviceState>& state() const noexcept { return state_; }
@@ -252,7 +260,7 @@ private:
     AccessAnswer view_access(const detail::ViewScope& scope) const;
     AccessAnswer combined(const AccessAnswer* parts, std::size_t count) const;
     Result<void> switch_peer(const Device& owner, bool allowed);
-    // The greatest number where it overflows: no memory is that long.
+    // The largest number on overflow: no memory is that long.
     static std::size_t view_bytes(std::uint64_t count, std::size_t element_bytes) noexcept {
         constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
         return count > most / element_bytes ? most : static_cast<std::size_t>(count) * element_bytes;

@@ -1,4 +1,4 @@
-// Event: a point in a stream's work that others can wait for.
+// Event: a point in a stream's work that other streams and the host can wait for.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -13,16 +13,17 @@ namespace detail {
 struct EventState;
 }
 
-// One or the other: an event that other processes can open measures no time, and asking for both is refused (S11).
+// At most one of the two: an event that other processes can open cannot measure time, and a request for both is refused
+// (S11).
 struct EventOptions {
-    bool timing = false;        // for elapsed_ms(); recording it costs the device a little more
-    bool interprocess = false;  // for export_event() (shared_event.hpp); only where Feature::ipc_events is
+    bool timing = false;        // for elapsed_ms(); recording then costs the device a little more
+    bool interprocess = false;  // for export_event() (shared_event.hpp); needs Feature::ipc_events
 };
 
-// Made by Device::create_event or Stream::record. A handle: copies name the same event, and one that was moved from
-// still does. Thread-safe. Never recorded counts as complete, and waiting for it as done.
-// Destroying an event that others still wait for is fine: they wait for the record that was the last one then. The
-// driver's events are used again, so that in the long run recording a fresh event costs one driver call.
+// Made by Device::create_event or Stream::record. A handle: copies and moved-from objects name the same event.
+// Thread-safe. An event that was never recorded counts as complete, and waiting for it returns at once. An event may be
+// destroyed while streams or threads wait for it: they wait for its last record at that time. Driver events are reused,
+// so that in steady state recording a fresh event costs one driver call.
 class ISTHMUS_API Event {
 public:
     explicit Event(std::shared_ptr<detail::EventState> state);
@@ -30,13 +31,13 @@ public:
     Event& operator=(const Event&) = default;
     ~Event() = default;
 
-    // Has all work before the last record finished? One load once that was seen, by any call on any thread; a driver
-    // call until then. Seen, it also counts for Stream::completed(). Code::device_lost after a fault. An event that
-    // several processes share is asked for each time.
+    // Whether all work before the last record has finished. A driver call until any call on any thread has seen that;
+    // one load afterwards. It then also counts for Stream::completed(). An event shared between processes is queried
+    // each time. Errors: device_lost (after a fault).
     Result<bool> finished() const;
-    // Blocks the calling thread until it has (S9).
+    // Blocks the calling thread until finished() is true (S9).
     Result<void> synchronize(Wait wait = {}) const;
-    // Milliseconds between two records; both events must have been made with timing and be finished.
+    // Milliseconds between two records. Both events must have been made with timing, and have finished.
     // Errors: wrong_device, invalid_argument (without timing, never recorded), not_ready, device_lost.
     static Result<float> elapsed_ms(const Event& begin, const Event& end);
     EventOptions options() const noexcept;

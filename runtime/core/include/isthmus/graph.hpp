@@ -30,15 +30,15 @@ struct InstanceState;
 struct Recording;
 }  // namespace detail
 
-// How an update was done.
+// How GraphInstance::update() was done.
 struct GraphUpdate {
-    bool in_place = false;  // false: a new instance took the old one's place, which costs what instantiate() costs
-    std::string reason;     // why not in place; empty where it was
+    bool in_place = false;  // false: a new instance replaced the old one, at the cost of instantiate()
+    std::string reason;     // why not in place; else empty
 };
 
-// A graph that can be launched, with Stream::launch(). A handle: copies name the same instance. Holds every buffer that
-// it uses now (S15). Thread-safe: launches and changes come one after the other. Destroyed with the last copy, after
-// its last launch has finished (at most the runtime's wait timeout).
+// A graph that Stream::launch() can launch. A handle: copies name the same instance. Holds every buffer that it uses
+// now (S15). Thread-safe: launches and changes are serialised. Destroyed with the last copy, after its last launch has
+// finished (at most the runtime's wait timeout).
 class ISTHMUS_API GraphInstance {
 public:
     explicit GraphInstance(std::shared_ptr<detail::InstanceState> state) : state_(std::move(state)) {}
@@ -46,13 +46,13 @@ public:
     GraphInstance& operator=(const GraphInstance&) = default;
     ~GraphInstance() = default;
 
-    // Gives a kernel of the graph other arguments, for launches from now on; those given to a stream before keep theirs
-    // (S16). Checked as a launch is, at compile time and in the runtime's launch mode. One driver call. Buffers that
-    // the instance no longer uses are let go, unless its Graph is still there, which holds what was recorded; raw views
-    // are never held. Errors: invalid_handle (a node of another graph, an empty buffer), invalid_argument (an empty
-    // index space, a number that its parameter does not hold), capture_error (managed memory of phase-guarded
-    // machines), not_accessible, wrong_device and unverified (see LaunchMode), unsupported, device_lost. Refused:
-    // nothing changed.
+    // Changes the arguments of a kernel of the graph for later launches; launches already given to a stream keep theirs
+    // (S16). Checked like a launch, at compile time and by the runtime's launch mode. One driver call. Buffers that the
+    // instance no longer uses are released from it, but its Graph, while it exists, holds the recorded ones. Raw views
+    // are never held.
+    // Errors, with nothing changed: invalid_handle (a node of another graph, an empty buffer), invalid_argument (an
+    // empty index space, a number that its parameter cannot hold), capture_error (managed memory of phase-guarded
+    // machines), not_accessible, wrong_device and unverified (see LaunchMode), unsupported, device_lost.
     template <class Space, class... P, class... A>
     Result<void> set_arguments(const KernelNode<void(Space, P...)>& node,
                                typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
@@ -65,10 +65,11 @@ public:
                 arguments...);
         }
     }
-    // From now on it does what this graph says: in place where the driver can (the graphs have the same operations in
+    // Makes later launches do what `graph` says: in place where the driver can (both graphs have the same operations in
     // the same order, apart from their arguments), otherwise by a new instance; the old one ends with its last launch.
-    // What set_arguments() had changed is the graph's again, and nodes are the graph's. Errors, with nothing changed:
-    // wrong_device, in_use (a graph that allocates memory and has an instance), device_lost, driver_error.
+    // Changes by set_arguments() are replaced, and the nodes of `graph` are valid from then on.
+    // Errors, with nothing changed: wrong_device, in_use (a graph that allocates memory and has an instance),
+    // device_lost, driver_error.
     Result<GraphUpdate> update(const Graph& graph);
 
     const std::shared_ptr<detail::InstanceState>& state() const noexcept { return state_; }
@@ -79,20 +80,20 @@ private:
     std::shared_ptr<detail::InstanceState> state_;
 };
 
-// What a capture recorded. A handle: copies name the same graph. Buffers that it uses cannot be released meanwhile
-// (Code::in_use), and destroying them early is fine: the graph holds them (S15).
+// What a capture recorded. A handle: copies name the same graph. While it exists, release() of a buffer that it uses is
+// refused (Code::in_use). Such a buffer may be destroyed: the graph keeps its memory (S15).
 class ISTHMUS_API Graph {
 public:
     explicit Graph(std::shared_ptr<detail::GraphState> state) : state_(std::move(state)) {}
     Graph(const Graph&) = default;  // no move: a graph is never empty
     Graph& operator=(const Graph&) = default;
     ~Graph() = default;
-    // Work of this many operations (launches, copies, fills) was recorded.
+    // The number of recorded operations (launches, copies, fills).
     std::size_t size() const noexcept;
     // Errors: in_use (a graph that allocates memory has one instance at a time), device_lost, driver_error.
     Result<GraphInstance> instantiate() const;
-    // What was recorded, in the DOT language (Graphviz): operations, the buffers that kernels and copies use by name,
-    // streams, devices, and what follows what. Asks no driver.
+    // The recorded work in the DOT language (Graphviz): operations, the buffers that kernels and copies use by name,
+    // streams, devices, and what follows what. No driver call.
     std::string dot() const;
     const std::shared_ptr<detail::GraphState>& state() const noexcept { return state_; }
 
@@ -100,30 +101,31 @@ private:
     std::shared_ptr<detail::GraphState> state_;
 };
 
-// The scope of a capture, made by Stream::begin_capture(). While it is open the stream records what it is given:
-// launches, copies between buffers, fills. Other streams, of any GPU of the runtime, join it by waiting for an event
-// that was recorded in it, and record from then on, too; before end() they come back: the first stream waits for an
-// event behind their work (Stream::wait_stream does both ways). A stream that took part and is destroyed stays until
-// the end.
-// Refused on all of these streams, with the capture unharmed (Code::capture_error): waiting for them, waiting in them
-// for events from outside or of another capture, buffers that belong to one side at a time (managed memory of
-// phase-guarded machines; pinned memory is the remedy), copies that would pass through the host. An event of a capture
-// cannot be asked or waited for by the host, nor waited for when the capture is over, until it is recorded again
-// outside. On the capturing thread, allocations other than Stream::allocate are refused too; other threads allocate,
-// free and wait as they like, through the runtime. What is freed anywhere while a capture is open is given back when
-// the last one has ended (K10). CUDA code beside the runtime can still end a capture: end() says so.
-// One thread begins and ends it; work may come from any. Movable. Destroyed without end(): what was recorded is thrown
-// away; on another thread than the one that began it, the streams stay captured until that one next uses one of them.
+// The scope of a capture, made by Stream::begin_capture(). While it is open, the stream records what it is given:
+// launches, copies between buffers, fills. Another stream, of any GPU of the runtime, joins by waiting for an event
+// that was recorded in the capture, and records from then on. It must come back before end(): the first stream waits
+// for an event behind its work (Stream::wait_stream() does both directions). A stream that took part and is destroyed
+// stays until the end.
+// Refused on all of these streams, with the capture unharmed (Code::capture_error): waiting for them; waiting in them
+// for events from outside or of another capture; buffers that belong to one side at a time (managed memory of
+// phase-guarded machines; use pinned memory); copies that would pass through the host. The host cannot query or wait
+// for an event of a capture, and no stream can wait for it after the capture, until it is recorded again outside. On
+// the capturing thread, allocations other than Stream::allocate() are refused, too; other threads allocate, free and
+// wait through the runtime without restriction. Memory freed anywhere while a capture is open is given back when the
+// last capture has ended (K10). CUDA code beside the runtime can still end a capture: end() reports it.
+// One thread begins and ends the capture; any thread may give it work. Movable. If destroyed without end(), the
+// recorded work is discarded; if that happens on another thread than the one that began it, the streams stay captured
+// until the beginning thread next uses one of them.
 class [[nodiscard]] ISTHMUS_API Capture {
 public:
     explicit Capture(std::shared_ptr<detail::Recording> recording) : recording_(std::move(recording)) {}
     Capture(Capture&&) noexcept = default;
     Capture& operator=(Capture&& other) noexcept;
     ~Capture();
-    // As Stream::launch on the stream that the capture began on, or on one that joined it; the node that it becomes can
-    // be given other arguments in instances of the graph. One more query of the driver. Errors as Stream::launch's;
-    // invalid_handle (the capture has ended), capture_error (a stream of another capture or none), invalid_argument (an
-    // empty index space: no node comes of it).
+    // As Stream::launch(), on the stream that the capture began on or on one that joined it. The arguments of the
+    // returned node can be changed in instances of the graph. One more driver query.
+    // Errors: as Stream::launch(); invalid_handle (the capture has ended), capture_error (a stream of another capture
+    // or of none), invalid_argument (an empty index space, which makes no node).
     template <class Space, class... P, class... A>
     Result<KernelNode<void(Space, P...)>> launch(const Kernel<void(Space, P...)>& kernel,
                                                  typename KernelTraits<void(Space, P...)>::ExtentType extent,
@@ -136,23 +138,23 @@ public:
                                                  A&&... arguments) {
         return launch_on(&stream, kernel, extent, arguments...);
     }
-    // Makes a whole graph a part of this one, in the order of the stream: a copy, with the arguments that were
-    // recorded. The new graph holds its buffers, too. (An instance cannot be launched on a captured stream.) Errors:
-    // wrong_device, unsupported (a graph that allocates memory), invalid_handle, capture_error, device_lost.
+    // Makes a copy of a whole graph a part of this one, in the order of the stream and with the recorded arguments. The
+    // new graph holds its buffers, too. (An instance cannot be launched on a captured stream.)
+    // Errors: wrong_device, unsupported (a graph that allocates memory), invalid_handle, capture_error, device_lost.
     Result<void> append(const Graph& graph);
     Result<void> append(const Stream& stream, const Graph& graph);
-    // Runs a copy of the graph again and again while the first element of `word` is not 0, or once if it is not 0, in
-    // the order of the stream that the capture began on. The device looks at it when it gets there, and for a loop
-    // again behind each turn: the body changes it, or the launch never ends. Kernels, copies and fills of one device
-    // make a body. The graph that is recorded then has one instance at a time, cannot be a part of another one nor a
-    // body, and update() makes a new instance. Errors as append()'s; unsupported also for a driver before CUDA 12.3,
-    // and for a body that calls host functions, has loops or branches, or runs on several devices; wrong_device,
-    // not_accessible (word).
+    // loop_while() runs a copy of the graph while the first element of `word` is not 0; run_if() runs it once if it is
+    // not 0. Both are in the order of the stream that the capture began on. The device reads the word when it gets
+    // there, and a loop reads it again after each turn: the body must change it, or the launch never ends. A body
+    // consists of kernels, copies and fills of one device. The recorded graph then has one instance at a time, cannot
+    // be a part of another graph nor a body, and update() makes a new instance.
+    // Errors: as append(); unsupported also with a driver before CUDA 12.3, and for a body that calls host functions,
+    // has loops or branches, or runs on several devices; wrong_device, not_accessible (word).
     Result<void> loop_while(const TypedBuffer<std::int32_t>& word, const Graph& body);
     Result<void> run_if(const TypedBuffer<std::int32_t>& word, const Graph& body);
-    // Errors: capture_error (a stream that joined did not come back: it is named by its id; the capture was lost; or
-    // this is not the thread that began it: it stays open then), invalid_handle (ended or moved from). A graph is
-    // launched on streams of any device that takes part in it.
+    // Ends the capture. The graph can be launched on streams of any device that takes part in it.
+    // Errors: capture_error (a stream that joined did not come back, and is named by its id; the capture was lost; or
+    // this thread did not begin the capture, which then stays open), invalid_handle (ended or moved from).
     Result<Graph> end();
 
 private:

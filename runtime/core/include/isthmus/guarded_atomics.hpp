@@ -1,5 +1,5 @@
-// GuardedAtomics: a concurrent view whose words may be updated by CPU and GPU at the same time, because the machine was
-// asked whether these operations are atomic for both.
+// GuardedAtomics: a concurrent view whose words CPU and GPU may update at the same time. It opens only where these
+// operations are atomic between both.
 #pragma once
 
 #include <isthmus/atomic_ref.hpp>
@@ -14,7 +14,7 @@
 namespace isthmus::inline v0 {
 
 namespace detail {
-// What somebody wants to do to words of one type.
+// The atomic operations wanted on words of one type.
 struct AtomicWish {
     AtomicSet operations = AtomicSet::load_store;
     std::uint32_t width_bytes = 4;
@@ -22,17 +22,18 @@ struct AtomicWish {
 };
 template <class T, AtomicSet operations>
 inline constexpr AtomicWish wish_of{of_words(operations, std::is_floating_point_v<T>), sizeof(T), std::is_signed_v<T>};
-// Are these updates by the host and the buffer's device atomic? Expects a buffer. No driver call.
+// Whether these updates are atomic between the host and the buffer's device. Expects a non-empty buffer. No driver
+// call.
 ISTHMUS_API Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish);
 }  // namespace detail
 
-// The scope of a ConcurrentView (Buffer::atomics_on_host). Its words may be used by several threads.
+// A scope, as ConcurrentView; made by Buffer::atomics_on_host(). Several threads may use its words.
 template <class T, AtomicSet operations>
 class [[nodiscard]] GuardedAtomics {
 public:
     explicit GuardedAtomics(ConcurrentView<T> view) : view_(std::move(view)) {}
 
-    // Not checked: index < size(). Valid as long as this lives.
+    // Unchecked: index < size(). The reference is valid while this object lives.
     AtomicRef<T, operations> operator[](std::size_t index) const noexcept {
         return AtomicRef<T, operations>(view_.data()[index]);
     }

@@ -1,4 +1,4 @@
-// HostFunction: a closure that a device calls on the CPU when a stream comes to it (Stream::call_on_host).
+// HostFunction: a closure that a stream calls on the CPU (Stream::call_on_host).
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -13,8 +13,8 @@ namespace isthmus::inline v0::detail {
 
 class OrderChecker;
 
-// Belongs to the stream that was given it, never to the driver: a device that was lost runs nothing any more, and what
-// the closure holds is freed nevertheless.
+// Owned by the stream that it was given to, not by the driver: a lost device runs nothing any more, but what the
+// closure holds must still be freed.
 class ISTHMUS_API HostFunction {
 public:
     HostFunction() = default;
@@ -22,12 +22,12 @@ public:
     HostFunction& operator=(const HostFunction&) = delete;
     virtual ~HostFunction();
     virtual void run() noexcept = 0;
-    virtual void drop() noexcept = 0;  // destroys the closure; run() is not called any more
+    virtual void drop() noexcept = 0;  // destroys the closure; run() is not called afterwards
 
-    // Of a function that is called once.
+    // For a function that is called once.
     enum class Progress : std::uint8_t { waiting, running, ran, dropped };
     std::atomic<Progress> progress{Progress::waiting};
-    // Where the order is checked: once this runs, the host has seen the stream come there.
+    // For the order checker: when this function runs, the host has seen the stream reach this position.
     OrderChecker* order = nullptr;
     std::uint64_t stream_id = 0;
     std::uint64_t position = 0;

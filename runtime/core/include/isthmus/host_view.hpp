@@ -1,5 +1,5 @@
-// HostView: the permission to touch a buffer from the CPU, as a scope. While it lives, device work that conflicts
-// with it is refused; opening it waited for the device work that conflicted, and for nothing else.
+// HostView: a scope in which the CPU may use a buffer. Opening it waits for conflicting device work, and for nothing
+// else. While it is open, conflicting device work is refused.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -13,19 +13,19 @@ namespace isthmus::inline v0 {
 
 namespace detail {
 struct BufferState;
-// What an open scope keeps others from: read, read_write or concurrent (a scope that writes only is read_write).
+// What an open scope claims: read, read_write or concurrent (a write-only scope claims read_write).
 struct HostClaim {
     ArgumentUse use = ArgumentUse::read;
-    std::size_t begin = 0;  // bytes; to the end: all of the buffer
+    std::size_t begin = 0;  // bytes; the default is the whole buffer
     std::size_t end = static_cast<std::size_t>(-1);
 };
-// Opens all of a buffer, where there is nothing to wait for, to copy or to refuse, and answers its memory; nullptr:
-// nothing happened, and opening it the long way says why or waits. A ViewScope has to close it.
+// Opens the whole buffer if there is nothing to wait for, to copy or to refuse, and returns its memory. nullptr:
+// nothing was done; open_view() waits or gives the error. A ViewScope must close it.
 ISTHMUS_API void* open_at_once(BufferState& buffer, bool writes) noexcept;
-// `begin`, `end`: as in HostClaim. The buffer may end here.
+// `begin` and `end` as in HostClaim. The buffer may be destroyed here.
 ISTHMUS_API void close_view(BufferState& buffer, ArgumentUse use, std::size_t begin, std::size_t end) noexcept;
 
-// The scope without its type: closes on destruction. What was opened keeps the memory alive.
+// The scope without its element type; closes on destruction. An open scope keeps the memory alive.
 class ViewScope {
 public:
     ViewScope(BufferState& opened, const HostClaim& claim) noexcept : buffer_(&opened), claim_(claim) {}
@@ -50,8 +50,8 @@ private:
 };
 }  // namespace detail
 
-// T is const for a read view. Movable; one thread at a time, as a std::span. The memory stays valid as long as the
-// view lives, even if the buffer goes first. A moved-from view is empty.
+// T is const for a read view. Movable; empty after a move. Used by one thread at a time, like a std::span. The memory
+// stays valid while the view lives, even if the buffer is destroyed first.
 template <class T>
 class [[nodiscard]] HostView {
 public:

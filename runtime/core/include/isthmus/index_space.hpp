@@ -1,5 +1,5 @@
-// Index spaces: what a kernel runs over. The first parameter of a kernel names its space: Index, Index2 and Index3
-// run once per item; Block runs once per group of threads that share memory and meet at barriers.
+// Index spaces of kernels. The first parameter of a kernel names its space: Index, Index2 and Index3 run once per item;
+// Block runs once per block of threads that share memory and meet at barriers.
 #pragma once
 
 #include <isthmus/detail/host_device.hpp>
@@ -23,8 +23,9 @@ struct Index3 {
     std::uint64_t z;
 };
 
-// One block of a block kernel. Code outside for_each_thread() runs in every thread and must decide alike in all of
-// them; values that pass from one for_each_thread() to the next live in ISTHMUS_SHARED arrays.
+// One block of a block kernel. Code outside for_each_thread() runs in every thread, and its branches must go the same
+// way in all threads of the block. Values that pass from one for_each_thread() to the next must be in ISTHMUS_SHARED
+// arrays.
 struct Block {
     Index3 position;        // of this block among `count`
     Extent count;           // blocks in the launch
@@ -32,13 +33,13 @@ struct Block {
 
     ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t index() const noexcept { return position.x; }
 
-    // Runs f(thread) for every thread in [0, threads), then lets all of them wait for each other. What a thread wrote
-    // to shared memory is visible to all after it. Must not be called inside f.
+    // Runs f(thread) for every thread in [0, threads), then a barrier: what a thread wrote to shared memory is then
+    // visible to all. Must not be called inside f.
     template <class F>
     ISTHMUS_KERNEL_FUNCTION void for_each_thread(F&& f) const;
 };
 
-// Sizes of launches, one form for each space: a plain number for Index, {width, height} for Index2, …
+// Launch sizes, one form for each space: a plain number for Index, {width, height} for Index2, …
 struct Extent2 {
     std::uint64_t width;
     std::uint64_t height;

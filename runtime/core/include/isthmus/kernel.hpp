@@ -1,5 +1,5 @@
-// Kernels written once: ISTHMUS_KERNEL defines a typed function over an index space, compiled for the GPU by nvcc
-// (-x cu) and for the CPU by the C++ compiler. docs/kernels.md tells how to write and build them.
+// Kernels written once: ISTHMUS_KERNEL defines a typed function over an index space, compiled for the GPU by nvcc -x cu
+// and for the CPU by the C++ compiler. How to write and build them: docs/kernels.md.
 #pragma once
 
 #include <isthmus/detail/check_arguments.hpp>
@@ -16,7 +16,7 @@
 
 namespace isthmus::inline v0 {
 
-// What a signature void(Space, P...) says. Compile time only.
+// The facts in a signature void(Space, P...), at compile time.
 template <class Signature>
 struct KernelTraits;
 template <class Space, class... P>
@@ -38,13 +38,13 @@ struct KernelTraits<void(Space, P...)> : detail::SpaceTraits<Space> {  // Extent
     }
 };
 
-// A kernel that Stream::launch() runs. Has static storage, made by ISTHMUS_KERNEL; free to use from any thread.
+// A kernel that Stream::launch() runs. Made by ISTHMUS_KERNEL, with static storage; any thread may use it.
 template <class Signature>
 class Kernel {
 public:
     using Traits = KernelTraits<Signature>;
     constexpr explicit Kernel(const KernelInfo& info) noexcept : info_(info) {}
-    Kernel(const Kernel&) = delete;  // drivers know it by its address
+    Kernel(const Kernel&) = delete;  // drivers identify a kernel by its address
     Kernel& operator=(const Kernel&) = delete;
     constexpr const KernelInfo& info() const noexcept { return info_; }
 
@@ -73,8 +73,8 @@ constexpr KernelInfo describe_kernel(void (*)(Space, P...), const char* name, co
 
 }  // namespace isthmus::inline v0
 
-// The image that carries this file's GPU code; the build defines the name (isthmus_add_kernels, docs/kernels.md).
-// Without it the kernels of the file run on CPU devices only.
+// The image with this file's GPU code; the build defines its name (isthmus_add_kernels, docs/kernels.md). Without it,
+// the kernels of the file run on CPU devices only.
 #if defined(ISTHMUS_KERNEL_IMAGE) && !defined(__CUDACC__)
 extern "C" [[gnu::visibility("hidden")]] const ::isthmus::KernelImage ISTHMUS_KERNEL_IMAGE;
 #define ISTHMUS_DETAIL_IMAGE &ISTHMUS_KERNEL_IMAGE
@@ -102,20 +102,20 @@ extern "C" [[gnu::visibility("hidden")]] const ::isthmus::KernelImage ISTHMUS_KE
             isthmus_body_##kernel, #kernel, "isthmus_" #kernel, #__VA_ARGS__, ISTHMUS_DETAIL_IMAGE)}; \
     static inline void isthmus_body_##kernel(__VA_ARGS__)
 // Declares a kernel that another file defines: ISTHMUS_DECLARE_KERNEL(scale, Index i, View<float> out, …);
-// Hidden: two shared libraries with a kernel of one name would else launch the first one's, both of them.
+// Hidden: otherwise, if two shared libraries define a kernel of the same name, both would launch the first one's.
 #define ISTHMUS_DECLARE_KERNEL(kernel, ...) \
     [[gnu::visibility("hidden")]] extern const ::isthmus::Kernel<void(__VA_ARGS__)> kernel
 #endif
 
 // Defines the kernel object `kernel` and opens its body:
 //   ISTHMUS_KERNEL(scale, Index i, View<float> out, View<const float> in, float factor) { out[i] = in[i] * factor; }
-// At namespace scope; one name once per file, because the entry in the GPU's image is "isthmus_<kernel>".
+// At namespace scope. A name can be used once per file, because the entry in the GPU image is "isthmus_<kernel>".
 #define ISTHMUS_KERNEL(kernel, ...) ISTHMUS_DETAIL_KERNEL(kernel, 0, 256, __VA_ARGS__)
 
-// As above for groups of `threads` threads: ISTHMUS_BLOCK_KERNEL(sum, 256, Block block, Out<int> sums, …) { … }
+// The same for blocks of `threads` threads: ISTHMUS_BLOCK_KERNEL(sum, 256, Block block, Out<int> sums, …) { … }
 #define ISTHMUS_BLOCK_KERNEL(kernel, threads, ...) ISTHMUS_DETAIL_KERNEL(kernel, threads, threads, __VA_ARGS__)
 
-// An array that the threads of a block share; its content is undefined at first. In the body of a block kernel.
+// An array shared by the threads of a block, for the body of a block kernel. Its initial content is undefined.
 #if defined(__CUDACC__)
 #define ISTHMUS_SHARED(type, array, count) __shared__ type array[count]
 #else

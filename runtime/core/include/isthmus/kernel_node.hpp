@@ -1,4 +1,4 @@
-// KernelNode: a kernel of a graph, by name, so that instances of the graph can give it other arguments.
+// KernelNode: names a kernel of a graph, so that its arguments can be changed in instances of the graph.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,16 @@
 namespace isthmus::inline v0 {
 
 namespace detail {
-// Which operation of which graph. Numbers are never used again, so that a node of a graph that is gone is nobody's.
+// An operation of a graph. Graph numbers are never reused, so that the node of a destroyed graph matches no other
+// graph.
 struct NodeName {
     std::uint64_t graph = 0;
     std::uint32_t operation = 0;
 };
 }  // namespace detail
 
-// Made by Capture::launch(); the kernel's signature is its type. A name that owns nothing: it may outlive its graph,
-// and instances of other graphs refuse it (Code::invalid_handle). Copy it freely, on any thread.
+// Made by Capture::launch(); the type carries the kernel's signature. A name without ownership: it may outlive its
+// graph, and instances of other graphs refuse it (Code::invalid_handle). Free to copy and to use on any thread.
 template <class Signature>
 class KernelNode {
 public:

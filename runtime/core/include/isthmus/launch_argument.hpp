@@ -1,4 +1,4 @@
-// How what a caller passes becomes what a kernel takes: the runtime's end of a launch's compile-time checks.
+// Converts what a caller passes into what a kernel takes: the runtime's part of a launch's compile-time checks.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -35,10 +35,10 @@ struct ArgumentElement<std::span<T, extent>> {
 struct LaunchArgument {
     const std::shared_ptr<BufferState>* buffer = nullptr;  // nullptr: a value or a raw view
     const void* raw = nullptr;                             // of a raw view or a span
-    std::uint64_t raw_count = 0;                           // … its elements; of a part, too
+    std::uint64_t raw_count = 0;                           // its elements; also those of a part
     std::size_t first_byte = 0;                            // of a part
     bool is_view = false;
-    bool fits = true;      // of a value: the parameter holds this very number
+    bool fits = true;      // of a value: the parameter can hold this number
     bool is_span = false;  // host memory by its type (A17)
     bool is_part = false;  // of `buffer`
 };
@@ -54,7 +54,7 @@ inline constexpr bool is_span = false;
 template <class T, std::size_t extent>
 inline constexpr bool is_span<std::span<T, extent>> = true;
 
-// The parameter's value. A buffer's address is filled in by the runtime, which knows the launch device.
+// The parameter's value. The runtime fills in a buffer's address, because it knows the launch device.
 template <class P, class A>
 P argument_value(const A& argument) {
     if constexpr (is_buffer<A> || is_part<A>) {
@@ -89,8 +89,8 @@ LaunchArgument describe_argument(A& argument) {
     }
 }
 
-// What a launch over nothing but buffers and values says of itself, as little as possible: beside the driver's call
-// every argument counts. The views of the pack are the runtime's to fill in, from the buffers in the kernel's order.
+// The arguments of a launch over buffers and values only, kept as small as possible: beside one driver call the cost of
+// every argument counts. The runtime fills in the views of the pack from the buffers, in the kernel's order.
 template <class... P>
 inline constexpr std::size_t view_count = (std::size_t{0} + ... + std::size_t{Parameter<P>::is_view});
 template <class P, class A>
@@ -98,7 +98,7 @@ inline constexpr bool is_buffer_or_value = is_buffer<std::remove_cvref_t<A>> || 
 
 template <class... P>
 struct BufferLaunch {
-    alignas(Pack<P...>) unsigned char pack[sizeof(Pack<P...>)];  // not initialised: most of it is the runtime's
+    alignas(Pack<P...>) unsigned char pack[sizeof(Pack<P...>)];  // not initialised: the runtime writes most of it
     std::array<const std::shared_ptr<BufferState>*, view_count<P...> + 1> buffers;
     bool fits = true;
 
@@ -126,8 +126,8 @@ private:
     }
 };
 
-// What launches, and whatever else takes a kernel's arguments, have in common: calls
-// take(pack, arguments, argument count) with what the caller passed, which CheckArguments has seen.
+// The common part of everything that takes a kernel's arguments: calls take(pack, arguments, argument count) with what
+// the caller passed. CheckArguments has checked it.
 template <class... P, class Take, class... A>
 auto with_packed(Take take, A&... arguments) {
     Pack<P...> pack = make_pack<P...>(argument_value<P, std::remove_const_t<A>>(arguments)...);

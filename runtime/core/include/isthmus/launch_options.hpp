@@ -1,4 +1,4 @@
-// What a caller may say of one launch, what a launch reports, and what it would do.
+// The options of one launch, its report, and the explanation of a launch that is not made.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -16,14 +16,14 @@
 namespace isthmus::inline v0 {
 
 struct LaunchOptions {
-    std::optional<LaunchMode> mode{};  // nothing: the stream's
+    std::optional<LaunchMode> mode{};  // none: the stream's mode
 };
 
 struct LaunchReport {
     std::uint64_t position = 0;              // of this operation within the stream, from 1
-    std::uint32_t unverified_arguments = 0;  // arguments that nobody could judge; they were passed as they are
+    std::uint32_t unverified_arguments = 0;  // arguments that could not be verified, and were passed as they are
     std::uint64_t staged_bytes = 0;          // copied to the device for this launch
-    std::uint64_t copied_back_bytes = 0;     // … and back, by LaunchMode::staged
+    std::uint64_t copied_back_bytes = 0;     // copied back after it (LaunchMode::staged)
     std::uint32_t unordered_arguments = 0;   // used before they were ordered on the stream (OrderCheck::report)
 };
 
@@ -31,21 +31,21 @@ struct ArgumentExplanation {
     std::string name;  // of the kernel's parameter
     ArgumentUse use = ArgumentUse::value;
     MemoryKind kind = MemoryKind::unknown;  // unknown for values
-    std::string device;                     // who owns the memory; empty: nobody of this runtime
-    LaunchPath path = LaunchPath::pass;     // what this launch would do with it
-    Verdict verdict = Verdict::yes;         // may the launch device touch it?
+    std::string device;                     // owner of the memory; empty: no device of this runtime
+    LaunchPath path = LaunchPath::pass;     // how this launch would treat it
+    Verdict verdict = Verdict::yes;         // whether the launch device may access it
     std::string sentence;                   // why, and what works instead
 };
 
-// What a launch would do now; nothing was done. Another thread may change it before the launch.
+// What a launch would do now; nothing was done. Other threads may change the answer before the launch.
 struct LaunchExplanation {
     LaunchMode mode = LaunchMode::relaxed;
     std::string device;
     std::vector<ArgumentExplanation> arguments;  // in the kernel's order
     // Calls that give work to the driver. Not counted: what happens once (opening the stream, loading the kernel's
-    // code, making a pooled event), and queries while something is waited for, which are as many as the wait needs.
+    // code, creating a pooled event), and the queries of a wait, as many as the wait needs.
     int driver_calls = 0;
-    std::optional<Error> refusal;  // why it would be refused; nothing: it would be launched
+    std::optional<Error> refusal;  // why it would be refused; none: it would be launched
 };
 
 }  // namespace isthmus::inline v0

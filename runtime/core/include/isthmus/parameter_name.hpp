@@ -12,7 +12,7 @@ constexpr bool is_word(char c) noexcept {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// The n-th part of a parameter list; commas inside <>, () and {} do not count. Empty: there is none.
+// The n-th part of a parameter list; commas inside <>, () and {} do not count. Empty if there is none.
 constexpr std::string_view nth_parameter(std::string_view list, std::size_t n) noexcept {
     std::size_t start = 0;
     int depth = 0;
@@ -28,7 +28,7 @@ constexpr std::string_view nth_parameter(std::string_view list, std::size_t n) n
     return {};
 }
 
-// The last word of "View<const float> in"; empty where the parameter has no name ("float", "View<float>").
+// The last word of "View<const float> in"; empty if the parameter has no name ("float", "View<float>").
 constexpr std::string_view declared_name(std::string_view parameter) noexcept {
     while (!parameter.empty() && parameter.back() == ' ') parameter.remove_suffix(1);
     while (!parameter.empty() && parameter.front() == ' ') parameter.remove_prefix(1);
@@ -42,8 +42,8 @@ constexpr std::string_view declared_name(std::string_view parameter) noexcept {
 }
 }  // namespace detail
 
-// "out" for parameter 0 of "Index i, View<float> out": counted as in KernelInfo::parameter, without the index space.
-// Empty where it has no name. Points into kernel.parameters.
+// "out" for parameter 0 of "Index i, View<float> out": numbered as in KernelInfo::parameter, without the index space.
+// Empty if it has no name. Points into kernel.parameters.
 constexpr std::string_view parameter_name(const KernelInfo& kernel, std::uint32_t number) noexcept {
     return detail::declared_name(detail::nth_parameter(kernel.parameters, std::size_t{number} + 1));
 }

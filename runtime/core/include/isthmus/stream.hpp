@@ -1,5 +1,5 @@
-// Stream: work on one device in order. Launches, copies and fills return before the work is done (GPU) or when it is
-// (CPU device).
+// Stream: operations on one device, in order. On a GPU, launches, copies and fills return before the work is done; on
+// the CPU device, when it is done.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -33,9 +33,9 @@ struct StreamState;
 struct DeviceState;
 }  // namespace detail
 
-// Made by Device::create_stream; every device has one from the start. A handle: copies name the same stream, and one
-// that was moved from still does. Thread-safe. Destroying the last waits for nothing: its work goes on, and buffers
-// know what they still wait for.
+// A handle: copies and moved-from objects name the same stream. Thread-safe. Made by Device::create_stream(); each
+// device has one stream from the start. Destroying the last handle waits for nothing: the stream's work continues, and
+// buffers still wait for it where they must.
 class ISTHMUS_API Stream {
 public:
     explicit Stream(std::shared_ptr<detail::StreamState> state);
@@ -43,20 +43,21 @@ public:
     Stream& operator=(const Stream&) = default;
     ~Stream() = default;
 
-    // Runs the kernel over the index space. Arguments are checked at compile time: Buffer<T> (or a raw view, or a
-    // std::span of host memory: on CPU devices, and on GPUs in LaunchMode::staged) where the kernel has View<T>,
-    // View<const T> or Out<T>, values without narrowing. One driver call; where the CPU may view an argument of the
-    // previous operations that this one does not use, one pooled event is recorded before it.
+    // Runs the kernel over the index space. Arguments are checked at compile time: a parameter View<T>, View<const T>
+    // or Out<T> takes a Buffer<T>, a raw view, or a std::span of host memory (on CPU devices; on GPUs in
+    // LaunchMode::staged). Values convert without narrowing.
+    // Cost: one driver call. If an earlier operation used a buffer that the CPU may view and this launch does not use
+    // it, one pooled event is recorded before the launch.
     // Errors: in_use (a conflicting host view is open), not_accessible, wrong_device and unverified (see LaunchMode),
-    // invalid_argument (a number that its parameter does not hold), no_gpu_code, invalid_handle (an empty buffer),
-    // capture_error (LaunchMode::verify, or staging, while a capture is open), timed_out (verify, staging),
-    // not_ordered (OrderCheck::refuse; copies, fills and graphs, too), device_lost. A refused launch changed nothing.
+    // invalid_argument (a number that its parameter cannot hold), no_gpu_code, invalid_handle (an empty buffer),
+    // capture_error (LaunchMode::verify or staging while a capture is open), timed_out (verify, staging), not_ordered
+    // (OrderCheck::refuse; also for copies, fills and graphs), device_lost. A refused launch changes nothing.
     template <class Space, class... P, class... A>
     Result<LaunchReport> launch(const Kernel<void(Space, P...)>& kernel,
                                 typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
         return launch(LaunchOptions{}, kernel, extent, std::forward<A>(arguments)...);
     }
-    // As above, with a mode for this launch alone (L10).
+    // The same with a launch mode for this launch alone (L10).
     template <class Space, class... P, class... A>
     Result<LaunchReport> launch(const LaunchOptions& options, const Kernel<void(Space, P...)>& kernel,
                                 typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) {
@@ -74,8 +75,9 @@ public:
             return launch_described<Space, P...>(options, kernel.info(), items, arguments...);
         }
     }
-    // What launch() would do with these arguments: per argument and as a whole. Launches nothing, waits for nothing
-    // and changes nothing; an address that nobody knows is asked of the driver, as the launch would.
+    // Reports what launch() would do with these arguments, for each argument and as a whole. Launches nothing, waits
+    // for nothing and changes nothing. The driver is asked about an address that the runtime does not know, as launch()
+    // does.
     template <class Space, class... P, class... A>
     LaunchExplanation explain(const LaunchOptions& options, const Kernel<void(Space, P...)>& kernel,
                               typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) const {
@@ -93,27 +95,30 @@ public:
         return explain(LaunchOptions{}, kernel, extent, std::forward<A>(arguments)...);
     }
 
-    // Pool memory in the order of this stream: nothing is waited for, the stream may use it at once, and other streams
-    // are made to wait for the allocation before their first use of the buffer. Released, it is freed behind the work
-    // that uses it, without waiting. Errors as Device::allocate; unsupported where the device has no pools.
+    // Allocates pool memory in the order of this stream, without waiting. This stream may use it at once; other streams
+    // are made to wait for the allocation before their first use of the buffer. When released, it is freed behind the
+    // work that uses it, without waiting.
+    // Errors: as Device::allocate(); unsupported where the device has no pools.
     template <class T>
     Result<Buffer<T>> allocate(std::size_t count) {
         return typed<T>(allocate_bytes(nullptr, count, sizeof(T), alignof(T)));
     }
-    // … from this allocator: a MemoryPool's, or any other, whose memory is then there at return.
+    // Allocates from this allocator. If it is not that of a MemoryPool, the memory is ready when the call returns.
     template <class T>
     Result<Buffer<T>> allocate(std::size_t count, const Allocator& allocator) {
         return typed<T>(allocate_bytes(&allocator, count, sizeof(T), alignof(T)));
     }
 
-    // Copies are ordered on this stream, whichever device it belongs to; between devices, what used either buffer
-    // there comes before, and what follows there behind. The host waits only where pageable memory takes part
-    // (CopyPath says how). Numbers are elements. No elements: nothing is done. Errors, before anything has changed:
-    // invalid_argument (a box that leaves its side, which is named, overlapping sides, sizes that differ),
-    // invalid_handle (an empty buffer), wrong_device (another runtime's), in_use (a conflicting host view is open),
-    // unsupported, capture_error, device_lost. After a driver's error part of the destination may have been written.
+    // Copies run in the order of this stream, whichever device it belongs to. A copy between devices is ordered on both
+    // devices: after the earlier uses of either buffer there, and before the later ones. The host waits only where
+    // pageable memory takes part (see CopyPath). Offsets and counts are in elements; a copy of no elements does
+    // nothing.
+    // Errors, before anything has changed: invalid_argument (a box that leaves its side, which is named; overlapping
+    // sides; sizes that differ), invalid_handle (an empty buffer), wrong_device (a buffer of another runtime), in_use
+    // (a conflicting host view is open), unsupported, capture_error, device_lost. After a driver error, part of the
+    // destination may have been written.
     template <class T>
-    Result<void> copy(TypedBuffer<T>& to, const TypedBuffer<T>& from) {  // all of it
+    Result<void> copy(TypedBuffer<T>& to, const TypedBuffer<T>& from) {  // the whole buffer
         return copy_whole(to.state(), from.state(), sizeof(T));
     }
     template <class T>
@@ -121,15 +126,15 @@ public:
                       std::size_t count) {
         return copy_region(to, {to_offset, 0, 0}, from, {from_offset, 0, 0}, {count, 1, 1});
     }
-    // A rectangle or a box; both sides may lie in one buffer where they do not overlap.
+    // Copies a rectangle or a box. Both sides may lie in one buffer if they do not overlap.
     template <class T>
     Result<void> copy_region(TypedBuffer<T>& to, const CopyLayout& to_layout, const TypedBuffer<T>& from,
                              const CopyLayout& from_layout, const CopyBox& box) {
         return copy_request({{&to.state(), 0, 0, to_layout}, {&from.state(), 0, 0, from_layout}, box, sizeof(T)});
     }
-    // From and to memory of the caller's. Pinned or registered memory (the runtime's or anybody's) is copied
-    // asynchronously: it has to live, and the source to stay as it is, until the stream has come there. Of any other
-    // memory the source has been read, and the destination written, when the call returns.
+    // Copies from and to host memory of the caller. Page-locked memory (pinned or registered, by the runtime or by
+    // other code) is copied asynchronously: it must stay valid, and a source unchanged, until the stream has completed
+    // the copy. For any other memory, the source has been read, or the destination written, when the call returns.
     template <class T>
     Result<void> copy_from_host(TypedBuffer<T>& to, std::span<const std::type_identity_t<T>> from,
                                 std::size_t to_offset = 0) {
@@ -153,11 +158,12 @@ public:
         return copy_request(
             {detail::end_of(to.data(), to.size(), to_layout), {&from.state(), 0, 0, from_layout}, box, sizeof(T)});
     }
-    // How a copy between these would go from here, and why. No driver call.
+    // Reports how this stream would copy between these buffers, and why. No driver call.
     CopyExplanation explain_copy(const BufferBase& to, const BufferBase& from) const;
 
-    // Sets elements. On a device patterns of 1, 2 and 4 bytes, and those that repeat one, in any box; of 8 and 16
-    // bytes where rows follow each other without gaps; others: unsupported. Host memory takes any.
+    // Sets elements. On a device, any box takes values of 1, 2 or 4 bytes, and values that repeat such a pattern;
+    // values of 8 and 16 bytes need rows without gaps between them; other values are unsupported. Host memory takes any
+    // value.
     template <class T>
     Result<void> fill(TypedBuffer<T>& to, const std::type_identity_t<T>& value) {
         return fill_region(to, {}, {to.size(), 1, 1}, value);
@@ -173,63 +179,70 @@ public:
         return fill_request({to.state(), {}, {to.size_bytes(), 1, 1}, 1, &value});
     }
 
-    // Records what this stream is given from now on, instead of running it; see graph.hpp.
-    // Errors: capture_error (this stream is captured already), in_use (a staged launch or a copy in pieces is under way
-    // here on another thread), device_lost.
+    // Begins a capture: the stream records what it is given from now on, instead of running it; see graph.hpp.
+    // Errors: capture_error (the stream is already captured), in_use (another thread has a staged launch or a copy in
+    // pieces under way on this stream), device_lost.
     Result<Capture> begin_capture();
-    // Launches a graph: one driver call, ordered like any operation; its buffers are claimed as a kernel's arguments
-    // are. Errors: in_use (a conflicting host view), wrong_device, device_lost, capture_error.
+    // Launches a graph: one driver call. The launch is ordered like any operation, and claims the graph's buffers as a
+    // kernel claims its arguments.
+    // Errors: in_use (a conflicting host view is open), wrong_device, device_lost, capture_error.
     Result<void> launch(const GraphInstance& instance);
 
-    // A hint, in the order of this stream: where the buffer is wanted next. Attaches managed memory where CPU and GPU
-    // share it by phases (89=0). Errors: invalid_handle, wrong_device (another runtime's), invalid_argument (a node
-    // that is not there), device_lost. What cannot be done is no error: the report says so, and it is counted.
+    // A hint, in the order of this stream, about where the buffer is used next. Attaches managed memory where CPU and
+    // GPU use it in turn (attribute 89 = 0).
+    // Errors: invalid_handle, wrong_device (a buffer of another runtime), invalid_argument (a NUMA node that does not
+    // exist), device_lost. A hint that cannot be followed is no error: the report says so, and it is counted.
     Result<HintReport> prefetch(const BufferBase& buffer, HintPlace place = HintPlace::on_device());
 
-    // Calls function() on the CPU, behind what the stream was given and before what it is given next: on a thread of
-    // the driver's, or, on the CPU device, at once. It must be noexcept. What it calls of this library is refused
-    // (not_permitted), so that buffers and streams it lets go of end later. The runtime destroys it after it has run,
-    // when somebody waits, or at the end of the device, or, where the device was lost, unrun: nothing that has to
-    // happen may depend on it (S20). In a capture it is called at every launch, by one thread per instance, and
-    // destroyed with the graph; a graph of the CPU device calls it within the launch, which keeps the stream and the
-    // instance to itself: there it must not wait for a thread that uses either.
-    // Errors: device_lost, capture_error (captured by code beside the runtime).
+    // Calls function() on the CPU, after the stream's earlier work and before its later work: on a thread of the
+    // driver, or, on the CPU device, at once. F must be noexcept to call. Calls of this library from within it are
+    // refused (not_permitted); buffers and streams that it lets go of are released later.
+    // The runtime destroys the function after it has run: in a later wait, or when the device closes. If the device was
+    // lost, it may be destroyed without having run, so that nothing that has to happen may depend on it (S20).
+    // In a capture, it is called at every launch, by one thread per instance, and destroyed with the graph. A graph of
+    // the CPU device calls it within the launch, which holds the stream and the instance: there it must not wait for a
+    // thread that uses either.
+    // Errors: device_lost, capture_error (other code captures the stream).
     template <class F>
     Result<void> call_on_host(F function) {
         return call_erased(std::make_shared<detail::HostFunctionOf<F>>(std::move(function)));
     }
 
-    // None of these four blocks the host (S10). On a captured stream an event of the capture is recorded, and a stream
-    // that waits for it joins: see Capture.
-    // A fresh event: one driver call, but for the first of them. Errors: unsupported and invalid_argument
-    // (EventOptions), capture_error, device_lost.
+    // The next four functions do not block the host (S10). On a captured stream, an event of the capture is recorded,
+    // and a stream that waits for it joins the capture; see Capture.
+    // Records a fresh event of the device's pool: one driver call, except for the first events.
+    // Errors: unsupported and invalid_argument (EventOptions), capture_error, device_lost.
     Result<Event> record(EventOptions options = {});
-    Result<void> record(Event& event);        // wrong_device: the event is of another device than the stream
-    Result<void> wait(const Event& event);    // later work here waits for its last record. May cross devices
-    Result<void> wait_stream(Stream& other);  // record there, wait here
+    Result<void> record(Event& event);        // wrong_device: the event belongs to another device
+    Result<void> wait(const Event& event);    // later work waits for the event's last record; may cross devices
+    Result<void> wait_stream(Stream& other);  // records on `other`, waits here
     Result<bool> finished();
     Result<void> synchronize(Wait wait = {});
 
-    // How far this stream has come, in positions (LaunchReport::position): of what it was given through the runtime;
-    // what other code gave to its native handle has none, and marks and polls do not tell of it. What any view, wait,
-    // event or poll saw of it counts, on any thread. One load, no driver call; what it does not know yet it denies.
+    // Whether the operation at this position (LaunchReport::position) is known to have completed: false where that is
+    // not known yet. What any view, wait, event or poll on any thread has seen counts. One load, no driver call.
+    // Only operations given through the runtime have positions. Work that other code gave to the native handle has
+    // none, and mark() and poll() do not cover it.
     bool completed(std::uint64_t position) const noexcept;
-    // Asks the driver and answers the position up to which all is done. The driver is asked once where nothing ended
-    // since, about 2 log2(n) times where n marks were passed. Waits for nothing. Between marks it can tell less: the
-    // position moves from mark to mark, or to the end when the stream is idle. Errors: device_lost.
+    // Asks the driver, and returns the position up to which all operations have completed. Does not wait. One query if
+    // nothing has completed since the last one, about 2 log2(n) queries if n marks were passed. The position advances
+    // from mark to mark, and to the end when the stream is idle: operations between two marks may be complete but not
+    // reported. Errors: device_lost.
     Result<std::uint64_t> poll();
-    // Puts a mark (a pooled event) behind all that the stream was given; answers its position. No driver call where one
-    // stands there. A stream keeps 64, then fewer of the oldest. Errors: capture_error, device_lost.
+    // Records a mark (a pooled event) behind all operations of the stream, and returns its position. No driver call if
+    // that position is marked already. A stream keeps at most 64 marks, and then thins out the oldest. Errors:
+    // capture_error, device_lost.
     Result<std::uint64_t> mark();
 
-    std::uint64_t id() const noexcept;  // never reused, unlike a driver's handle (S17)
-    // As the driver has it: −1 high, 0 low (S13); 0 where the device knows none. External ones may have others.
+    std::uint64_t id() const noexcept;  // never reused, unlike a CUstream (S17)
+    // The driver's priority: −1 high, 0 low (S13); 0 where the device has no priorities. External streams may have
+    // other values.
     Result<int> priority() const;
     bool external() const noexcept;  // made by other code: Device::wrap_stream
-    // The CUstream, for other code to use; it lives as long as a Stream of it. Errors: unsupported (the CPU device),
+    // The CUstream, for use by other code; valid while a Stream names it. Errors: unsupported (the CPU device),
     // device_lost.
     Result<void*> native_handle() const;
-    // The mode of launches on this stream from now on (L10).
+    // The mode of later launches on this stream (L10).
     void set_launch_mode(LaunchMode mode) noexcept;
     LaunchMode launch_mode() const noexcept;
 
@@ -237,7 +250,7 @@ public:
 
 private:
     Result<void> call_erased(std::shared_ptr<detail::HostFunction> function);
-    // Apart from launch(), which most launches do not leave: what is not run stays out of the way.
+    // Out of line: most launches do not need it, and code that does not run stays out of launch().
     template <class Space, class... P, class... A>
     [[gnu::noinline]] Result<LaunchReport> launch_described(const LaunchOptions& options, const KernelInfo& kernel,
                                                             const Extent& extent, A&... arguments) {
@@ -247,7 +260,7 @@ private:
             },
             arguments...);
     }
-    // false: nothing was done, and launch_packed() is to do it.
+    // Returns false if it has done nothing: launch_packed() then does the launch.
     bool launch_buffers(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent, void* pack,
                         const std::shared_ptr<detail::BufferState>* const* buffers, Result<LaunchReport>& report);
     Result<LaunchReport> launch_packed(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent,
@@ -272,8 +285,8 @@ namespace detail {
 ISTHMUS_API Result<Stream> stream_of_destination(const std::shared_ptr<BufferState>& to);
 }
 
-// Without a stream: on the current stream of the device that made the destination (K22). With one: on that, whichever
-// device it belongs to.
+// Copies on the current stream of the device that made the destination (K22), or on `stream`, whichever device that
+// belongs to.
 template <class T>
 Result<void> copy(TypedBuffer<T>& to, const TypedBuffer<T>& from) {
     Result<Stream> stream = detail::stream_of_destination(to.state());

@@ -1,6 +1,6 @@
-// View, Out and AtomicView: how a kernel sees memory. The type says what the kernel does with it: View<const T> reads,
-// Out<T> writes, View<T> does both, AtomicView<T> does both while the host may. Plain values without ownership; whoever
-// launches keeps the memory alive.
+// View, Out and AtomicView: a kernel's access to memory. The type states the use: View<const T> reads, Out<T> writes,
+// View<T> does both, AtomicView<T> does both while the host may. Plain values without ownership: the launching code
+// keeps the memory alive.
 #pragma once
 
 #include <isthmus/atomic_set.hpp>
@@ -23,7 +23,7 @@ ISTHMUS_KERNEL_FUNCTION constexpr T& element(T* data, [[maybe_unused]] std::uint
 }
 }  // namespace detail
 
-// Read-write. Indexed by Index or any integer; bounds are checked only where ISTHMUS_CHECK_BOUNDS is defined.
+// Read-write. Indexed by Index or any integer; bounds are checked only if ISTHMUS_CHECK_BOUNDS is defined.
 template <class T>
 struct View {
     T* data = nullptr;
@@ -50,8 +50,8 @@ struct View<const T> {
     ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t size() const noexcept { return count; }
 };
 
-// Write only: what the memory held before need not be brought to the device, so that elements which the kernel does
-// not write are undefined afterwards. Use View where only a part is written and the rest matters.
+// Write only: the previous contents need not be copied to the device, so that elements which the kernel does not write
+// are undefined afterwards. Use View if only a part is written and the rest matters.
 template <class T>
 struct Out {
     T* data = nullptr;
@@ -68,8 +68,8 @@ struct Out {
 template <class T, AtomicSet operations, AtomicScope scope>
 class AtomicRef;  // atomic_ref.hpp, for at()
 
-// What the host may use at the same time (Buffer::concurrent_on_host), and other kernels: by aligned loads and stores,
-// by the atomics that the type names, or by mailboxes, never through plain references.
+// Memory that the host (Buffer::concurrent_on_host) and other kernels may use at the same time: by aligned loads and
+// stores, by the atomics that the type names, or by mailboxes, never through plain references.
 template <class T, AtomicSet operations = AtomicSet::load_store>
 struct AtomicView {
     T* data = nullptr;

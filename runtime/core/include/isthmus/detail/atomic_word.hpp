@@ -1,5 +1,5 @@
-// What an atomic operation is on each side: libcu++'s in GPU code, the C++ library's elsewhere. In kernel files a
-// simulated GPU whose link carries no atomics takes its updates apart, as such a GPU does.
+// Atomic operations on each side: those of libcu++ in GPU code, of the C++ library elsewhere. In kernel files, a
+// simulated GPU whose link carries no atomics splits its updates into load and store, as such a GPU does.
 #pragma once
 
 #include <isthmus/atomic_set.hpp>
@@ -18,7 +18,7 @@
 namespace isthmus::inline v0::detail {
 
 enum class Order : std::uint8_t { relaxed, acquire, release, acq_rel, seq_cst };
-// Operations that give back the old value.
+// Operations that return the old value.
 enum class Update : std::uint8_t { add, subtract, min, max, bit_and, bit_or, bit_xor, exchange };
 
 constexpr std::memory_order host_order(Order order) noexcept {
@@ -72,7 +72,7 @@ T update_on_host(T* word, T value) noexcept {
 }
 
 #if defined(ISTHMUS_DETAIL_PLAYS_GPU)
-// What is told to whoever plays a GPU; the numbers are AtomicOperation's.
+// The description of an update for the simulator; the numbers are those of AtomicOperation.
 template <class T>
 UpdateInfo described(Update update, const T* word) noexcept {
     constexpr bool is_float = std::is_floating_point_v<T>;
@@ -82,8 +82,8 @@ UpdateInfo described(Update update, const T* word) noexcept {
 inline bool in_two(const SimulatedGpu* gpu, const UpdateInfo& update) noexcept {
     return gpu->begin(&update) != 0;
 }
-// As a GPU does it whose link does not carry this operation: for its own threads in one piece, for the CPU a load and
-// a store.
+// An update by a GPU whose link does not carry the operation: atomic among the GPU's threads, a load and a store for
+// the CPU.
 template <Update update, class T>
 T update_in_two(const SimulatedGpu& gpu, T* word, T value) noexcept {
     const std::atomic_ref<T> ref(*word);
@@ -138,7 +138,7 @@ __device__ __forceinline__ T update_on_device(T* word, T value) noexcept {
 
 template <AtomicScope scope, Order order, class T>
 ISTHMUS_KERNEL_FUNCTION T load_word(const T* word) noexcept {
-    T* const plain = const_cast<T*>(word);  // a load changes nothing; no atomic_ref of C++20 takes const
+    T* const plain = const_cast<T*>(word);  // a load changes nothing; std::atomic_ref of C++20 does not take const
 #if defined(__CUDA_ARCH__)
     return DeviceAtomic<T, scope>(*plain).load(device_order(order));
 #else
@@ -153,7 +153,7 @@ ISTHMUS_KERNEL_FUNCTION void store_word(T* word, T value) noexcept {
     std::atomic_ref<T>(*word).store(value, host_order(order));
 #endif
 }
-// Gives the old value.
+// Returns the old value.
 template <Update update, AtomicScope scope, Order order, class T>
 ISTHMUS_KERNEL_FUNCTION T update_word(T* word, T value) noexcept {
 #if defined(__CUDA_ARCH__)

@@ -1,4 +1,4 @@
-// The compile-time checks of kernels and launches, with messages for people.
+// The compile-time checks of kernels and launches, with readable messages.
 #pragma once
 
 #include <isthmus/detail/pack.hpp>
@@ -9,7 +9,7 @@
 
 namespace isthmus::inline v0::detail {
 
-// For each index space: its rank and the form in which a launch states the extent.
+// For each index space: its rank, and how a launch states the extent.
 template <class Space>
 struct SpaceTraits {
     static_assert(!sizeof(Space),
@@ -50,8 +50,8 @@ constexpr void check_space() noexcept {
     static_assert(block_threads <= 1024, "isthmus: no GPU runs more than 1024 threads in a block");
 }
 
-// The element type behind an argument that stands for memory; void for a plain value. Const means: may not be
-// written. Buffers specialise it.
+// The element type of an argument that is memory; void for a plain value. Const: may not be written. Buffers specialise
+// it.
 template <class A>
 struct ArgumentElement {
     using type = void;
@@ -66,8 +66,8 @@ using element_of = typename ArgumentElement<std::remove_cvref_t<A>>::type;
 template <class A>
 inline constexpr bool is_number = std::is_arithmetic_v<A> && !std::is_same_v<A, bool>;
 
-// A value may be passed where nothing can be lost, and between integers (and from an integer to a floating-point
-// type), where value_fits() then looks at the number itself.
+// Whether the types allow the conversion: where nothing can be lost, and between integers and from an integer to a
+// floating-point type, where value_fits() then checks the number itself.
 template <class P, class A>
 constexpr bool value_converts() noexcept {
     if constexpr (std::is_same_v<P, A>)
@@ -78,7 +78,7 @@ constexpr bool value_converts() noexcept {
         return !std::is_arithmetic_v<P> && std::is_convertible_v<A, P>;
 }
 
-// Whether P holds this very number. Always true, at no cost, where the types alone say so.
+// Whether P can hold this number. Always true, at no cost, where the types alone decide it.
 template <class P, class A>
 constexpr bool value_fits(const A& value) noexcept {
     if constexpr (std::is_same_v<P, A> || !is_number<P> || !std::is_integral_v<A>) {
@@ -99,7 +99,7 @@ constexpr bool value_fits(const A& value) noexcept {
     }
 }
 
-// Compiles for an argument of type A given to a parameter of type P, or says why not.
+// Compiles for an argument of type A passed to a parameter of type P; otherwise a message says why not.
 template <class P, class A>
 constexpr bool check_argument() noexcept {
     using Given = std::remove_cvref_t<A>;
@@ -126,7 +126,7 @@ constexpr bool check_argument() noexcept {
     return true;
 }
 
-// Compiles when `A...` are lawful arguments for a kernel of this signature.
+// Compiles if `A...` are lawful arguments for a kernel of this signature.
 template <class Signature, class... A>
 struct CheckArguments;
 template <class Space, class... P, class... A>

@@ -1,4 +1,4 @@
-// A fence between threads of the CPU that ThreadSanitizer understands, too.
+// A fence between CPU threads that ThreadSanitizer understands, too.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace isthmus::inline v0::detail {
 
-// It knows no fences (g++ refuses to compile them with it): an update of one word of all threads orders at least as
-// much.
+// ThreadSanitizer does not support fences (g++ refuses to compile them with it). An update of one word shared by all
+// threads orders at least as much.
 template <std::memory_order order>
 inline void host_fence() noexcept {
 #if defined(ISTHMUS_DETAIL_FENCE_BY_UPDATE)

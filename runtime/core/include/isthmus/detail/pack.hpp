@@ -1,5 +1,5 @@
-// Pack: all arguments of a launch as one plain struct, laid out alike by nvcc and every host compiler, so that
-// { Extent*, pack* } serves cuLaunchKernel and the CPU twin.
+// Pack: all arguments of a launch in one plain struct, with the same layout in nvcc and every host compiler. { Extent*,
+// pack* } is the argument list of cuLaunchKernel and of the CPU twin.
 #pragma once
 
 #include <isthmus/detail/host_device.hpp>
@@ -53,7 +53,7 @@ requires(sizeof...(Rest) > 0) constexpr Pack<First, Rest...> pack_one_by_one(con
                                                                              const Rest&... rest) noexcept {
     return {first, pack_one_by_one<Rest...>(rest...)};
 }
-// As above at run time, where passing 64 values on 64 times would cost a quarter of a launch.
+// The same at run time, where passing 64 values on 64 times would cost a quarter of a launch.
 template <class... P, std::size_t... N>
 Pack<P...> pack_at_once(std::index_sequence<N...>, const P&... values) noexcept {
     Pack<P...> pack;
@@ -78,7 +78,7 @@ ISTHMUS_KERNEL_FUNCTION constexpr const auto& get(const P& pack) noexcept {
         return get<N - 1>(pack.rest);
 }
 
-// What a parameter's type says about its use and its element.
+// The use and the element type that a parameter's type states.
 template <class P>
 struct Parameter {
     static constexpr bool is_view = false;

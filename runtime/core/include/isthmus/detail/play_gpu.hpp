@@ -1,12 +1,12 @@
-// How a thread that plays a GPU updates memory. Kernel files alone include this (ISTHMUS_DETAIL_PLAYS_GPU,
-// host_device.hpp): the code of other files asks nothing of a simulator.
+// How a thread that plays a GPU updates memory. Included by kernel files only (ISTHMUS_DETAIL_PLAYS_GPU,
+// host_device.hpp): the code of other files never asks a simulator.
 #pragma once
 
 #include <cstdint>
 
 namespace isthmus::inline v0 {
 
-// An update (a read-modify-write) of one word. Laid out as isthmus_sim_update (driver_abi/sim_registration.h).
+// An update (read-modify-write) of one word. The layout is that of isthmus_sim_update (driver_abi/sim_registration.h).
 struct UpdateInfo {
     const void* word;         // nullptr: an alias fence
     std::uint32_t operation;  // AtomicOperation (facts.hpp)
@@ -14,18 +14,18 @@ struct UpdateInfo {
     std::uint32_t is_signed;
 };
 
-// How a GPU updates memory whose link does not carry every atomic operation: for threads that play one. On the thread
-// that runs the kernel; all three functions are noexcept. Laid out as isthmus_sim_updates.
+// Updates of memory by a GPU whose link does not carry every atomic operation, for threads that play one. Called on the
+// thread that runs the kernel; all three functions are noexcept. The layout is that of isthmus_sim_updates.
 struct SimulatedGpu {
-    int (*begin)(const UpdateInfo* update);  // 0: it is in one piece for everybody; else end() follows, and until then
-                                             // no other thread of this GPU is between the two
+    int (*begin)(const UpdateInfo* update);  // 0: the update is atomic for all. Else end() follows, and until then no
+                                             // other thread of this GPU is between the two
     void (*between)();                       // after its load, before its store
     void (*end)();
 };
 
 namespace detail {
 
-// Of each module its own: KernelInfo::play_gpu reaches the one of the kernel. Null on a CPU device and on real GPUs.
+// One per module; KernelInfo::play_gpu sets that of the kernel's module. Null on a CPU device and on real GPUs.
 constinit inline thread_local const SimulatedGpu* simulated_gpu = nullptr;
 inline void play_gpu(const SimulatedGpu* gpu) noexcept {
     simulated_gpu = gpu;

@@ -1,4 +1,4 @@
-// Runs a kernel's body over its index space: the CPU twin's loops, and each GPU thread's share.
+// Runs a kernel's body over its index space: the loops of the CPU twin, and the share of each GPU thread.
 #pragma once
 
 #include <isthmus/detail/pack.hpp>
@@ -11,10 +11,10 @@ ISTHMUS_KERNEL_FUNCTION void call_body(const Space& where, const Pack<P...>& pac
     Body(where, get<N>(pack)...);
 }
 
-// Twin of KernelInfo: items [first, last) of the outermost dimension.
+// KernelInfo::twin: items [first, last) of the outermost dimension.
 template <auto Body, std::uint32_t block_threads, class Space, class... P>
 void run_twin(const Extent& extent, std::uint64_t first, std::uint64_t last, const void* erased) {
-    // A copy, so that the compiler sees that no store through a view changes the arguments.
+    // A copy lets the compiler see that stores through views do not change the arguments.
     const Pack<P...> pack = *static_cast<const Pack<P...>*>(erased);
     constexpr auto all = std::index_sequence_for<P...>{};
     if constexpr (std::is_same_v<Space, Index>) {
@@ -38,7 +38,7 @@ void run_twin(const Extent& extent, std::uint64_t first, std::uint64_t last, con
 }
 
 #if defined(__CUDACC__)
-// One thread's item, or nothing where the grid, which is rounded up to whole blocks, reaches beyond the extent.
+// One thread's item. The grid is rounded up to whole blocks: threads beyond the extent do nothing.
 template <auto Body, std::uint32_t block_threads, class Space, class... P>
 __device__ __forceinline__ void run_thread(const Extent& extent, const Pack<P...>& pack) {
     constexpr auto all = std::index_sequence_for<P...>{};
