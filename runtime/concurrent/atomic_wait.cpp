@@ -1,4 +1,4 @@
-// Waiting for a word in shared memory: by looking, because nothing that a GPU does wakes a thread.
+// Waiting for a word in shared memory: polls, because a GPU's writes wake no thread.
 #include <isthmus/atomic_wait.hpp>
 
 #include "concurrent_errors.hpp"
@@ -19,7 +19,7 @@ Result<void> wait_until_changed(bool (*changed)(const void* state), const void* 
         if (waited >= most) return make_error<errors::word_not_changed_in_time>();
         const std::chrono::nanoseconds pause = pause_after(WaitPolicy::adaptive, waited);
         if (pause.count() == 0) {
-            std::this_thread::yield();  // there may be no other core for whoever changes it
+            std::this_thread::yield();  // the thread that changes it may need this core
         } else {
             std::this_thread::sleep_for(pause);
         }

@@ -1,4 +1,4 @@
-// The errors of mailboxes, services, rings of frames, waits for a word and split counters, as data.
+// Error entries: mailboxes, services, frame rings, waits for a word, split counters.
 #pragma once
 
 #include "error_entry.hpp"
@@ -70,7 +70,7 @@ inline constexpr auto service_still_runs =
     error_entry("Q016", Code::not_ready,
                 "the service is told to stop and still runs",
                 "stop it again");
-// Within service_does_not_end.
+// Used inside service_does_not_end.
 inline constexpr auto service_not_ended_in_time =
     error_entry("Q017", Code::timed_out,
                 "its kernel has not ended in time",

@@ -1,4 +1,4 @@
-// RingCore: two rings of slot numbers, and sleeping until the other side has moved.
+// RingCore: two rings of slot numbers, and sleeping until the other side moves.
 #include <isthmus/frame_ring.hpp>
 
 #include "concurrent_errors.hpp"
@@ -13,8 +13,8 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// Numbers of slots, one side pushing, and any of two popping. Positions only grow, and there are never more numbers
-// than places: what pop() read is not overwritten before it has won the position.
+// Ring of slot numbers: one thread pushes, up to two pop. Positions only grow and numbers never exceed places, so what
+// pop() has read is not overwritten before it wins the position.
 class NumberRing {
 public:
     struct Number {
@@ -23,16 +23,16 @@ public:
     };
     explicit NumberRing(std::size_t places) : numbers_(std::make_unique<Number[]>(places)), places_(places) {}
 
-    // false: it was closed before.
+    // false: already closed.
     bool push(std::size_t slot, std::uint64_t frame) noexcept {
         std::uint64_t at = last_.load(std::memory_order_relaxed);
         if ((at & closed) != 0) return false;
         Number& number = numbers_[at % places_];
         number.slot.store(slot, std::memory_order_relaxed);
         number.frame.store(frame, std::memory_order_relaxed);
-        // Pairs with the load in pop(). Sequentially consistent, as the count of sleepers is: one of "the sleeper sees
-        // the number" and "the pusher sees the sleeper" always holds.
-        return last_.compare_exchange_strong(at, at + 1, std::memory_order_seq_cst);  // fails where it was just closed
+        // Pairs with the load in pop(). Sequentially consistent, like the sleeper count: either the sleeper sees the
+        // number or the pusher sees the sleeper.
+        return last_.compare_exchange_strong(at, at + 1, std::memory_order_seq_cst);  // fails if closed meanwhile
     }
     void close() noexcept { last_.fetch_or(closed, std::memory_order_seq_cst); }
     bool pop(RingCore::Taken& out) noexcept {
@@ -40,7 +40,7 @@ public:
         while (at != (last_.load(std::memory_order_seq_cst) & ~closed)) {
             const Number& number = numbers_[at % places_];
             out = {number.slot.load(std::memory_order_relaxed), number.frame.load(std::memory_order_relaxed)};
-            // Release: the pusher that finds the place free comes behind the loads above.
+            // Release: a pusher that finds the place free is ordered after the loads above.
             if (first_.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel, std::memory_order_acquire))
                 return true;
         }
@@ -51,15 +51,15 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t closed = std::uint64_t{1} << 63;  // in last_: nothing is pushed behind the close
+    static constexpr std::uint64_t closed = std::uint64_t{1} << 63;  // flag in last_: no push succeeds after the close
     std::unique_ptr<Number[]> numbers_;
     const std::size_t places_;
     alignas(64) std::atomic<std::uint64_t> first_{0};
     alignas(64) std::atomic<std::uint64_t> last_{0};
 };
 
-// A condition to sleep on with a steady clock. Not std::condition_variable: thread checkers of the older compilers do
-// not know the call that its timed wait makes.
+// A condition variable with a steady clock. Not std::condition_variable: ThreadSanitizer of older compilers does not
+// know the function that its timed wait calls.
 class Sleepers {
 public:
     Sleepers() {
@@ -75,7 +75,7 @@ public:
         pthread_cond_destroy(&condition_);
         pthread_mutex_destroy(&mutex_);
     }
-    // Until moved() or the deadline; false: the deadline passed.
+    // Waits until moved() or the deadline; false: the deadline passed.
     template <class Moved>
     bool sleep(std::chrono::nanoseconds timeout, Moved moved) noexcept {
         const timespec until = behind(timeout);
@@ -91,7 +91,7 @@ public:
     }
     void wake() noexcept {
         if (count_.load(std::memory_order_seq_cst) == 0) return;
-        pthread_mutex_lock(&mutex_);  // whoever has looked and not slept yet holds it
+        pthread_mutex_lock(&mutex_);  // held by a thread that has checked and not slept yet
         pthread_cond_broadcast(&condition_);
         pthread_mutex_unlock(&mutex_);
     }
@@ -112,7 +112,7 @@ private:
     std::atomic<int> count_{0};
 };
 
-// Nothing came: because the ring is closed, or within the wait.
+// The error of a take without a frame: ring closed, or wait over.
 Error nothing(bool closed, const Wait& wait, const char* what) {
     if (closed) return make_error<errors::frame_ring_is_closed>();
     if (wait.refuse) return make_error<errors::frame_ring_not_ready>(what);
@@ -124,11 +124,11 @@ Error nothing(bool closed, const Wait& wait, const char* what) {
 struct RingCore::Parts {
     Parts(std::size_t slots, WhenFull full, std::chrono::nanoseconds timeout)
         : ready(slots), free(slots), when_full(full), wait_timeout(timeout) {}
-    NumberRing ready;  // pushed by the producer, popped by the consumer and, to drop, by the producer
+    NumberRing ready;  // pushed by the producer, popped by the consumer, and by the producer to drop frames
     NumberRing free;   // pushed by the consumer
     const WhenFull when_full;
     const std::chrono::nanoseconds wait_timeout;
-    // The producer's own: buffers that never went round yet or were abandoned, and the number of the next frame.
+    // The producer's own: buffers never used or abandoned, and the number of the next frame.
     std::unique_ptr<std::size_t[]> unused;
     std::size_t unused_count = 0;
     std::uint64_t next_frame = 0;
@@ -183,7 +183,7 @@ Result<RingCore::Taken> RingCore::begin(Wait wait) {
 void RingCore::publish(const Taken& taken) noexcept {
     Parts& parts = *parts_;
     parts.produced.fetch_add(1, std::memory_order_relaxed);
-    // Numbered here: what is abandoned was no frame.
+    // Numbered here: an abandoned buffer was no frame.
     if (!parts.ready.push(taken.slot, parts.next_frame++)) {
         parts.dropped.fetch_add(1, std::memory_order_relaxed);
         abandon(taken.slot);
@@ -204,7 +204,7 @@ Result<RingCore::Taken> RingCore::take(Wait wait) {
     Parts& parts = *parts_;
     Taken taken{};
     bool found = parts.ready.pop(taken);
-    // Closed is looked at first: what was published before is there then.
+    // Loads `closed` first: frames published before the close are visible then.
     const auto moved = [&] {
         const bool over = parts.closed.load(std::memory_order_seq_cst);
         found = parts.ready.pop(taken);
@@ -223,7 +223,7 @@ void RingCore::give_back(const Taken& taken) noexcept {
 }
 
 void RingCore::close() noexcept {
-    parts_->ready.close();  // first: who sees the other knows that nothing comes any more
+    parts_->ready.close();  // first: after `closed` is seen, nothing can be pushed
     parts_->closed.store(true, std::memory_order_seq_cst);
     parts_->producer.wake();
     parts_->consumer.wake();

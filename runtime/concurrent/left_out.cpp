@@ -1,4 +1,4 @@
-// The public calls of this room where libisthmus is built without it: each refuses before it looks at anything.
+// Public calls of this room in a build without it: each refuses before any other check.
 #include <isthmus/atomic_wait.hpp>
 #include <isthmus/frame_ring.hpp>
 #include <isthmus/mailbox.hpp>
@@ -21,7 +21,7 @@ Result<void> wait_until_changed(bool (* /*changed*/)(const void*), const void* /
     return refused();
 }
 
-// FrameRing::of() asks check_ring() before it makes a ring.
+// FrameRing::of() calls check_ring() before it makes a ring.
 struct RingCore::Parts {};
 std::chrono::nanoseconds wait_timeout_of(const Device& /*device*/) noexcept {
     return {};
@@ -51,7 +51,7 @@ RingCounts RingCore::counts() const noexcept {
     return {};
 }
 
-// Mailbox::create() asks kind_for() before it allocates.
+// Mailbox::create() calls kind_for() before it allocates.
 MailboxCore::MailboxCore(std::shared_ptr<DeviceState> device, ConcurrentScope scope, const MailboxShape& shape)
     : device_(std::move(device)), scope_(std::move(scope)), reply_words_(shape.reply_words) {}
 Result<MemoryKind> MailboxCore::kind_for(const Device& /*device*/, std::uint32_t /*capacity*/) {
@@ -75,7 +75,7 @@ Result<void> MailboxCore::receive(std::uint32_t* /*words*/, const Wait& /*wait*/
 }
 void MailboxCore::drop_replies() {}
 
-// Service::start() takes a mailbox, or makes one: neither is there.
+// Service::start() needs a mailbox, and none can exist.
 ServiceCore::ServiceCore(std::shared_ptr<DeviceState> device, const Stream& stream, MailboxCore& mailbox,
                          const KernelInfo& kernel, std::uint64_t registered)
     : device_(std::move(device)), stream_(stream), mailbox_(mailbox), kernel_(kernel), registered_(registered) {}

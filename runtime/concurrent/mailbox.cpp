@@ -1,4 +1,4 @@
-// Mailbox: where it lies, and waiting for the other side.
+// Mailbox: its memory, and waiting for the other side.
 #include <isthmus/mailbox.hpp>
 
 #include "buffer_state.hpp"
@@ -33,7 +33,7 @@ Result<MailboxCore> MailboxCore::open(Device& device, const std::shared_ptr<Buff
                                       const MailboxShape& shape) {
     Result<ConcurrentScope> scope = open_concurrent(buffer, Wait{});
     if (!scope) return std::move(scope).error();
-    // No kernel knows of it yet: plain stores, which the first launch makes known.
+    // No kernel uses it yet: plain stores, made visible by the first launch.
     std::memset(scope->data(), 0, scope->size_bytes());
     return MailboxCore(device.state(), *std::move(scope), shape);
 }
@@ -77,7 +77,7 @@ Result<void> MailboxCore::until(Try attempt, const Wait& wait, std::string_view 
             if (device_->bars(rules::PublicCall::wait_for_mailbox))
                 return device_->refusal(rules::PublicCall::wait_for_mailbox);
             Result<void> alive = watch_ != nullptr ? watch_(context_) : Result<void>();
-            if (!alive) {  // what came before the end still counts
+            if (!alive) {  // messages sent before the end still count
                 done = attempt();
                 return done && *done ? Result<void>() : alive;
             }

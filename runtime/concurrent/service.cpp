@@ -1,4 +1,4 @@
-// Service: launching a kernel that stays, watching it, and its end.
+// Service: launches a resident kernel, watches it and ends it.
 #include <isthmus/service.hpp>
 
 #include "composed.hpp"
@@ -33,7 +33,7 @@ using protocol::ServiceState;
 ServiceCore::ServiceCore(std::shared_ptr<DeviceState> device, const Stream& stream, MailboxCore& mailbox,
                          const KernelInfo& kernel, std::uint64_t registered)
     : device_(std::move(device)), stream_(stream), mailbox_(mailbox), kernel_(kernel), registered_(registered) {
-    stream_.state()->serves.store(true, std::memory_order_release);  // before its kernel can be waited for
+    stream_.state()->serves.store(true, std::memory_order_release);  // before a wait for its kernel is possible
 }
 
 Result<std::unique_ptr<ServiceCore>> ServiceCore::open(Device& device, MailboxCore& mailbox, const KernelInfo& kernel) {
@@ -50,11 +50,11 @@ Result<std::unique_ptr<ServiceCore>> ServiceCore::open(Device& device, MailboxCo
     if (Result<void> loaded = prepare(device, kernel); !loaded) return std::move(loaded).error();
     Result<Stream> stream = device.create_stream();
     if (!stream) return std::move(stream).error();
-    // A launch that waits for its kernel would wait for ever.
+    // A launch mode that waits for the kernel would never return.
     const LaunchMode mode = stream->launch_mode();
     if (mode == LaunchMode::verify || mode == LaunchMode::staged) stream->set_launch_mode(LaunchMode::checked);
     mailbox.protocol().renew();
-    // The last that may wait: from here on other threads' calls make way for the service.
+    // The last call that may wait: from here on, driver calls of other threads avoid waiting for the service.
     const RuntimeConfig& config = *device.state()->config;
     const Deadline deadline(Wait{}, config.wait_timeout);
     Result<std::uint64_t> begun = device.state()->services.begin(kernel.name, deadline, config.wait_policy);
@@ -65,7 +65,7 @@ Result<std::unique_ptr<ServiceCore>> ServiceCore::open(Device& device, MailboxCo
 void ServiceCore::launched(std::uint64_t position) {
     position_ = position;
     mailbox_.watch(&ServiceCore::watch, this, kernel_.name);
-    // Holds neither the device nor the stream, which hold the device's services.
+    // Holds neither the device nor the stream: those hold the device's services.
     device_->services.watch(registered_,
                             [device = device_.get(), weak = std::weak_ptr<StreamState>(stream_.state()), position] {
                                 if (device->is_lost()) return true;
@@ -80,7 +80,7 @@ Result<void> ServiceCore::call(const std::uint32_t* request, std::uint32_t* repl
     const std::chrono::nanoseconds timeout = wait.timeout.value_or(device_->config->wait_timeout);
     const Clock::time_point begin = Clock::now();
     if (Result<void> sent = mailbox_.send(request, wait); !sent) return sent;
-    // Replies come in the order of the requests: the last one that is owed is this one's.
+    // Replies come in request order: the last one owed answers this request.
     for (++owed_; owed_ > 0; --owed_) {
         const std::chrono::nanoseconds left = timeout - (Clock::now() - begin);
         if (Result<void> received = mailbox_.receive(reply, wait.refuse ? wait : Wait::at_most(left)); !received) {
@@ -93,11 +93,11 @@ Result<void> ServiceCore::call(const std::uint32_t* request, std::uint32_t* repl
 ServiceCore::~ServiceCore() {
     mailbox_.watch(nullptr, nullptr, "a kernel");
     if (registered_ == 0 || device_->config->forked()) return;
-    if (position_ == 0 || device_->is_lost()) {  // it was never launched, or is gone
+    if (position_ == 0 || device_->is_lost()) {  // never launched, or the device is lost
         unregister();
         return;
     }
-    // Nobody can be asked to stop it again: a failure that may pass is tried again here, a deadline is not.
+    // A destructor cannot ask for another stop(): retries transient failures here, but not a deadline.
     constexpr int tries = 3;
     for (int attempt = 0; running() && !abandoned_ && attempt < tries; ++attempt) (void)stop(Wait{});
     if (!running()) return;
@@ -106,10 +106,10 @@ ServiceCore::~ServiceCore() {
         Severity::error,
         composed("the kernel of service '{}' did not end and was given up: what waits for it stays until it does",
                  kernel_.name));
-    registered_ = 0;  // what watches it goes on
+    registered_ = 0;  // its watch callback continues
 }
 
-// Has the kernel ended, or failed?
+// An error if the kernel has ended or failed.
 Result<void> ServiceCore::watch(void* self) {
     ServiceCore& service = *static_cast<ServiceCore*>(self);
     if (service.registered_ != 0) {
@@ -127,7 +127,7 @@ void ServiceCore::unregister() {
 
 bool ServiceCore::answered_all() {
     const ServiceState state = mailbox_.protocol().state();
-    mailbox_.drop_replies();  // a kernel that waits for room would never come to its end
+    mailbox_.drop_replies();  // a kernel that waits for room in the mailbox would never end
     return state == ServiceState::ended || state == ServiceState::broken;
 }
 
@@ -139,14 +139,14 @@ Result<void> ServiceCore::wait_for_end(const Wait& wait) {
     std::chrono::nanoseconds waited{};
     while (!answered_all()) {
         if (Result<std::uint64_t> asked = stream.poll(); !asked) return std::move(asked).error();
-        if (stream.reached(position_)) return {};  // it returned of its own accord
+        if (stream.reached(position_)) return {};  // the kernel returned by itself
         waited = Clock::now() - begin;
         if (wait.refuse) return make_error<errors::service_still_runs>();
         if (waited >= timeout) return make_error<errors::service_not_ended_in_time>();
         const std::chrono::nanoseconds pause = pause_after(device_->config->wait_policy, waited);
         if (pause.count() > 0) std::this_thread::sleep_for(std::min(pause, timeout - waited));
     }
-    // Its last reply is there; what is left is the kernel's way to its end.
+    // The last reply has arrived; only the kernel's exit remains.
     stream.serves.store(false, std::memory_order_release);
     Result<void> ended = stream.wait_until(position_, wait.refuse ? wait : Wait::at_most(timeout - waited));
     if (!ended) stream.serves.store(true, std::memory_order_release);

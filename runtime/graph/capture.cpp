@@ -1,4 +1,4 @@
-// Capture: beginning and ending the recording of a stream.
+// Capture: begins and ends the recording of a stream.
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>
 
@@ -21,7 +21,8 @@ Result<Capture> Stream::begin_capture() {
     if (device.bars(rules::PublicCall::begin_capture)) return device.refusal(rules::PublicCall::begin_capture);
     platform::Captures* captures = device.driver->captures();
     if (captures == nullptr) return make_error<errors::device_without_captures>();
-    // A pool cannot be made later, on this thread (K13). Where it cannot be had now, allocating in the capture says so.
+    // This thread cannot create a pool during the capture (K13). If that fails here, allocating in the capture reports
+    // it.
     if (device.capabilities.has(Feature::pools)) (void)device.pools.own(device, MemoryKind::pool);
     const std::lock_guard lock(stream.mutex);
     if (Result<void> opened = stream.open_handle(); !opened) return std::move(opened).error();
@@ -30,7 +31,7 @@ Result<Capture> Stream::begin_capture() {
     if (*open) return make_error<errors::stream_captured_already>();
     if (Result<void> whole = detail::refuse_in_parts(stream); !whole) return std::move(whole).error();
     if (stream.captured_elsewhere()) return make_error<errors::stream_captured_by_other_code>();
-    // Whoever waits for earlier work finds a fence: none can be recorded while the stream is captured.
+    // Records a fence for waits on earlier work: no event can be recorded for that while the stream is captured.
     if (Result<void> fenced = stream.fence(); !fenced) return std::move(fenced).error();
     auto recording = std::make_shared<detail::Recording>(state_, stream.handle);
     const platform::Status status = captures->begin(stream.handle);
@@ -63,7 +64,7 @@ Result<Graph> Capture::end() {
 
 Capture& Capture::operator=(Capture&& other) noexcept {
     if (this != &other) {
-        const Capture ended = std::move(*this);  // ends what was open here
+        const Capture ended = std::move(*this);  // its destructor ends the capture that was open here
         recording_ = std::move(other.recording_);
     }
     return *this;

@@ -1,4 +1,4 @@
-// What a capture is given through itself: kernels that keep a name, and whole graphs.
+// Additions made through a Capture: kernels that keep a node name, and whole graphs.
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>
 
@@ -21,7 +21,7 @@
 namespace isthmus::inline v0 {
 namespace {
 
-// Before any lock: a host function must not wait for one, and in a forked child it may never be free.
+// Checked before any lock: a host function must not wait for one, and in a forked child it may never be released.
 Result<void> usable(const detail::Recording* recording, const char* what) {
     if (recording == nullptr) return make_error<errors::recording_into_ended_capture>();
     if (recording->device->bars(rules::PublicCall::append_to_capture))
@@ -29,7 +29,7 @@ Result<void> usable(const detail::Recording* recording, const char* what) {
     return {};
 }
 
-// The stream that the capture began on.
+// The stream on which the capture began.
 Result<std::shared_ptr<detail::StreamState>> origin_of(detail::Recording* recording) {
     if (recording == nullptr) return make_error<errors::recording_into_ended_capture>();
     const std::lock_guard lock(recording->mutex);
@@ -45,23 +45,24 @@ Result<void> takes_part(const detail::Recording* recording, detail::StreamState&
     return make_error<errors::stream_outside_of_capture>(stream.id);
 }
 
-// What no part of another graph can be, whether it runs once or by a condition.
+// Refuses graphs that cannot be part of another graph, whether run once or conditionally.
 Result<void> refuse_part(const detail::StreamState& stream, const detail::DriverGraph& driver) {
     if (Result<void> well = driver.usable("appending a graph to a capture"); !well) return well;
     if (driver.device != stream.device) return make_error<errors::appended_graph_of_another_device>();
     if (driver.allocates) return make_error<errors::appended_graph_allocates>();
-    if (driver.conditional) return make_error<errors::appended_graph_is_conditional>();  // 801, observed
+    // the driver answers 801 (observed)
+    if (driver.conditional) return make_error<errors::appended_graph_is_conditional>();
     return {};
 }
 
-// Its buffers become the new graph's, which copies the rest.
+// The new graph takes over the buffers; the driver copies the rest.
 Result<void> append_to(detail::StreamState& stream, const detail::GraphState& graph) {
     detail::DriverGraph& driver = *graph.driver;
     if (Result<void> part = refuse_part(stream, driver); !part) return part;
     detail::Operation operation(stream, "a graph", nullptr);
     std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.operations);
     for (const detail::RecordedUse& use : uses) operation.uses(*use.buffer, use.use, 0);
-    // The closures alone: who keeps them on a lost device is not to keep that device open.
+    // Only the closures: keeping them on a lost device must not keep that device open.
     if (!driver.closures.empty()) {
         operation.keeps(std::make_shared<std::vector<std::shared_ptr<void>>>(driver.closures));
     }
@@ -77,7 +78,7 @@ Result<void> append_to(detail::StreamState& stream, const detail::GraphState& gr
     return issued ? Result<void>() : Result<void>(std::move(issued).error());
 }
 
-// What a body may not hold, drivers find out when the graph is instantiated (1): said here, where it can be mended.
+// Drivers refuse such a body only at instantiation (code 1); here the caller can still correct it.
 Result<void> refuse_body(const detail::StreamState& stream, const detail::DriverGraph& body) {
     if (Result<void> part = refuse_part(stream, body); !part) return part;
     if (!body.closures.empty()) return make_error<errors::conditional_body_calls_the_host>();
@@ -119,7 +120,7 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
     operation.uses(*word, ArgumentUse::read, 0);
     std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.state()->operations);
     for (const detail::RecordedUse& use : uses) {
-        // The body may not run at all: what it would write keeps what the host wrote before.
+        // The body may not run: a write-only use then keeps what the host wrote before.
         operation.uses(*use.buffer, use.use == ArgumentUse::write ? ArgumentUse::read_write : use.use, 0);
     }
     const std::lock_guard lock(body.mutex);

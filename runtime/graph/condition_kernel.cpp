@@ -1,5 +1,4 @@
-// The kernel that sets a condition: as PTX, so that the library needs no GPU compiler, and drivers compile it for any
-// GPU.
+// The kernel that sets a condition, as PTX: the library needs no GPU compiler, and drivers compile it for any GPU.
 #include "condition_kernel.hpp"
 
 #include <platform/captures.hpp>
@@ -9,8 +8,8 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// The driver's compiler knows cudaGraphSetConditional by its name: no device library is linked. ISA 8.3 is CUDA 12.3's,
-// the first with conditional nodes. Extent and pack are passed as every kernel's are.
+// The driver's compiler resolves cudaGraphSetConditional by name, so no device library is linked. PTX ISA 8.3 is that
+// of CUDA 12.3, the first with conditional nodes. Extent and pack are passed as for every kernel.
 constexpr char ptx[] = R"(
 .version 8.3
 .target sm_70

@@ -5,8 +5,8 @@
 
 namespace isthmus::inline v0::detail {
 
-// Its pack is a platform::SetCondition. GPU code only: its CPU function does nothing, because CPU devices look at the
-// word themselves.
+// Its pack is a platform::SetCondition. GPU code only: CPU devices read the word themselves, so the CPU function is
+// empty.
 extern const KernelInfo set_condition;
 
 }  // namespace isthmus::inline v0::detail

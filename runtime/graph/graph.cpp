@@ -1,5 +1,4 @@
-// Graph and GraphInstance: how long they live, and launching what was recorded, as one operation that uses all of its
-// buffers.
+// Graph and GraphInstance: lifetime, and launching the recorded work as one operation that uses all of its buffers.
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>
 
@@ -25,7 +24,7 @@ namespace isthmus::inline v0 {
 namespace detail {
 
 namespace {
-// What the driver has to undo, it refuses in a host function: put off, as the ends of streams and buffers are (S20).
+// Destruction calls the driver, which refuses that in a host function: deferred, as for streams and buffers (S20).
 template <class T>
 void end_of(T* ended) {
     if (process::in_host_function && !ended->device->config->forked()) {
@@ -75,9 +74,9 @@ const std::shared_ptr<DeviceState>& DriverGraph::device_at(std::size_t index) co
 Result<platform::GraphInstanceHandle> DriverGraph::instantiate() {
     if (Result<void> well = usable("instantiating a graph"); !well) return std::move(well).error();
     const std::lock_guard lock(mutex);
-    // The driver answers 801: the addresses of a graph's own memory are the graph's, not the instance's.
+    // The driver answers 801: a graph's own memory has the graph's addresses, not the instance's.
     if (allocates && instances > 0) return make_error<errors::graph_allocates_and_has_instance>();
-    if (conditional && instances > 0) {  // 801, observed
+    if (conditional && instances > 0) {  // the driver answers 801 (observed)
         return make_error<errors::graph_is_conditional_and_has_instance>();
     }
     platform::GraphInstanceHandle instance = platform::GraphInstanceHandle::none;
@@ -95,7 +94,7 @@ void DriverGraph::end_instance(platform::GraphInstanceHandle instance) {
         }
     }
     const std::lock_guard lock(mutex);
-    --instances;  // not before: until then the driver refuses another one of a graph that allocates
+    --instances;  // last: until the instance is destroyed, the driver refuses another one of a graph that allocates
 }
 
 std::vector<InstanceOperation> instance_operations(const std::vector<RecordedOperation>& recorded) {
@@ -116,7 +115,7 @@ void InstanceState::Made::launched(const std::shared_ptr<StreamState>& stream, s
         earlier.last = position;
         return;
     }
-    // Streams may come and go while the instance stays: those that are done are not kept.
+    // Streams may come and go while the instance lives: drop those whose launches have ended.
     std::erase_if(launches, [](const BufferState::Use& earlier) { return earlier.stream->reached(earlier.last); });
     launches.push_back({{position, position, position}, stream});
 }
@@ -129,15 +128,15 @@ bool InstanceState::Made::idle() const {
 
 bool InstanceState::Made::poll_idle() const {
     if (idle()) return !from->is_lost();
-    // One that cannot be asked now, such as an external stream that has gone, counts as running.
+    // A stream that cannot be queried now, such as an external one that was destroyed, counts as running.
     for (const BufferState::Use& launch : launches) (void)launch.stream->poll();
     return idle() && !from->is_lost();
 }
 
 Result<void> InstanceState::Made::wait_for() {
     for (const BufferState::Use& launch : launches) {
-        // A call that failed may pass the next time; what has not ended within the timeout hangs.
-        for (int tries = 3; !from->is_lost();) {  // … and of a lost device nothing runs any more
+        // A failed call may succeed when repeated; work that exceeds the timeout hangs.
+        for (int tries = 3; !from->is_lost();) {  // a lost device runs nothing more
             Result<void> waited = launch.stream->wait_until(launch.last, Wait{});
             if (waited) break;
             if ((--tries == 0 || waited.code() == Code::timed_out) && !from->is_lost()) return waited;
@@ -150,7 +149,7 @@ void InstanceState::Made::destroy() {
     const bool ended = std::all_of(launches.begin(), launches.end(),
                                    [](const BufferState::Use& launch) { return launch.stream->reached(launch.last); });
     if (!ended && from->is_lost()) {
-        // A fault does not stop a host function that runs just now. Its graph, and the device with it, may go.
+        // A fault does not stop a host function that is running. Its graph may be destroyed, and the device with it.
         for (const std::shared_ptr<DriverGraph>& graph : closures_of) {
             for (const std::shared_ptr<void>& closure : graph->closures) process::keep_until_exit(closure);
         }
@@ -165,7 +164,7 @@ InstanceState::InstanceState(const GraphState& graph, platform::GraphInstanceHan
     adopt(graph);
 }
 
-// A running instance is not pulled away under its kernels; one that hangs is given up with all that it holds (R5).
+// Waits for running launches; an instance that hangs is given up with all that it holds (R5).
 InstanceState::~InstanceState() {
     if (made.from->device->config->forked()) return;
     replaced.push_back(std::move(made));
@@ -209,7 +208,7 @@ std::vector<InstanceState::Made> InstanceState::end_replaced() {
 
 namespace {
 
-// On the CPU device every buffer is opened as a host view would be, for the length of the launch.
+// The CPU device opens every buffer like a host view, for the duration of the launch.
 Result<void> open_all(const detail::GraphUses& uses, std::vector<detail::ViewScope>& scopes) {
     for (const detail::GraphUses::Entry& entry : uses.entries()) {
         Result<detail::ViewScope> scope = detail::open_for_launch(*entry.held.buffer, entry.held.use);
@@ -222,9 +221,9 @@ Result<void> open_all(const detail::GraphUses& uses, std::vector<detail::ViewSco
     return {};
 }
 
-// The launch that most replays are, as launch_at_once() is of kernels: one device, one stream that launched the
-// instance last and owes no fence, and buffers that the host can never see and this stream has used before. false:
-// nothing happened. Expects the instance's lock.
+// Fast path of most replays, like launch_at_once() for kernels: one device; the stream that launched the instance last
+// and owes no fence; buffers that the host can never access and this stream has used before. false: nothing was done.
+// Requires the instance's lock.
 bool replay_at_once(detail::StreamState& stream, detail::InstanceState& launched, platform::Status& status) {
     detail::InstanceState::Made& made = launched.made;
     if (made.launches.size() != 1 || made.launches.front().stream.get() != &stream || !launched.replaced.empty() ||
@@ -238,7 +237,7 @@ bool replay_at_once(detail::StreamState& stream, detail::InstanceState& launched
     for (const detail::GraphUses::Entry& entry : made.uses.entries()) {
         if (!entry.held.buffer->only_for(stream, *stream.device)) return false;
     }
-    // Before the call: whoever releases a buffer meanwhile waits for this launch.
+    // Before the call: a concurrent release of a buffer then waits for this launch.
     const std::uint64_t position = stream.advance("a graph");
     stream.gives("a graph");
     for (const detail::GraphUses::Entry& entry : made.uses.entries()) entry.held.buffer->first_use.raise(position);
@@ -292,14 +291,15 @@ Result<void> Stream::launch(const GraphInstance& instance) {
     detail::InstanceState& launched = *instance.state();
     if (stream.device->bars(rules::PublicCall::launch_graph))
         return stream.device->refusal(rules::PublicCall::launch_graph);
-    std::vector<detail::InstanceState::Made> ended_earlier;  // let go without the lock
+    std::vector<detail::InstanceState::Made> ended_earlier;  // destroyed after the lock is released
     const std::lock_guard lock(launched.mutex);
     if (platform::Status status;
         !stream.device->synchronous && launched.device == stream.device && replay_at_once(stream, launched, status)) {
         if (!status.ok()) return stream.device->failure(status, "a graph");
         return {};
     }
-    std::vector<detail::ViewScope> scopes;  // closed with it: who waits for it is not to meet them
+    // closed before the lock is released: a thread that waits for it must not find them open
+    std::vector<detail::ViewScope> scopes;
     const detail::DriverGraph& graph = *launched.made.from;
     if (std::find(graph.devices.begin(), graph.devices.end(), stream.device) == graph.devices.end()) {
         return make_error<errors::launched_graph_of_another_device>();
@@ -320,14 +320,14 @@ Result<void> Stream::launch(const GraphInstance& instance) {
                     operation.within({use.buffer, use.use, use.argument, use.range, inside.name, inside.kernel});
                 }
             }
-            // A launch comes behind the earlier ones of its instance, on whatever streams (cuGraphLaunch).
+            // A launch is ordered after the instance's earlier launches on any stream (cuGraphLaunch).
             for (const detail::BufferState::Use& launch : launched.made.launches) {
                 operation.driver_orders_behind(*launch.stream, launch.last);
             }
         }
     }
     Result<std::uint64_t> issued = operation.issue([&] {
-        // Captured by another thread meanwhile: the driver would answer 900 and drop the capture.
+        // Another thread has begun a capture meanwhile: the driver would answer 900 and drop the capture.
         if (stream.recording != nullptr) return platform::Status{Code::capture_error, 0, "cuGraphLaunch"};
         return stream.device->driver->captures()->launch(launched.made.handle, stream.handle);
     });

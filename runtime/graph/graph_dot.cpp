@@ -16,7 +16,7 @@ std::string_view text_of(ArgumentUse use) noexcept {
     }
 }
 
-// \l ends a line of a label and sets it to the left.
+// \l ends a line of a DOT label and aligns it left.
 void append_line(std::string& label, std::string_view text) {
     label.append(dot_escaped(text)).append("\\l");
 }

@@ -1,4 +1,4 @@
-// graph_dot: a recorded graph as text that Graphviz draws. Pure.
+// graph_dot: a recorded graph as Graphviz text. Pure.
 #pragma once
 
 #include <isthmus/kernel_info.hpp>
@@ -11,9 +11,9 @@
 namespace isthmus::inline v0::detail {
 
 struct DotArgument {
-    std::string name;  // of the kernel's parameter; empty: the operation does not name its buffers
+    std::string name;  // name of the kernel's parameter; empty: the operation does not name its buffers
     ArgumentUse use = ArgumentUse::value;
-    std::string buffer;  // which memory it is
+    std::string buffer;  // identifies the memory
 };
 
 struct DotOperation {
@@ -22,14 +22,14 @@ struct DotOperation {
     std::vector<DotArgument> arguments;
     std::uint64_t stream = 0;
     std::string device;
-    std::vector<std::uint32_t> after;  // indices of the operations that it directly follows
+    std::vector<std::uint32_t> after;  // indices of its direct predecessors
 };
 
-// In the DOT language: one box for each operation, kernels drawn apart from copies and fills; an edge leads to what
-// follows. Equal operations give equal text.
+// Text in the DOT language: one box per operation, kernels drawn unlike copies and fills; edges lead to successors.
+// Equal operations give equal text.
 std::string graph_dot(std::string_view title, const std::vector<DotOperation>& operations);
 
-// The content of a quoted string of the DOT language: whatever the text is, it ends neither the string nor a line.
+// Escapes text for a quoted DOT string: no input ends the string or the line.
 std::string dot_escaped(std::string_view text);
 
 }  // namespace isthmus::inline v0::detail

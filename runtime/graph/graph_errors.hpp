@@ -1,4 +1,4 @@
-// The errors of captures, graphs and their instances, as data.
+// Error entries: captures, graphs and graph instances.
 #pragma once
 
 #include "error_entry.hpp"
@@ -79,7 +79,7 @@ inline constexpr auto graph_is_conditional_and_has_instance =
     error_entry("G018", Code::in_use,
                 "a graph with loops or branches can have one instance at a time",
                 "destroy the other instance first, or record the graph once more");
-// The code, reason and remedy are those of opening the buffer.
+// Code, reason and remedy are those of opening the buffer.
 inline constexpr auto graph_buffer_not_usable =
     error_entry("G019", Code::ok,
                 "a buffer of the graph cannot be used now: {reason}",

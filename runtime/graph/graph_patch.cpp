@@ -1,4 +1,4 @@
-// GraphInstance::set_arguments: one kernel of an instance gets other arguments, as a launch would take them.
+// GraphInstance::set_arguments: replaces the arguments of one kernel, under the rules of a launch.
 #include <isthmus/graph.hpp>
 
 #include "composed.hpp"
@@ -22,7 +22,7 @@ using detail::InstanceOperation;
 using detail::InstanceState;
 using detail::LaunchArgument;
 
-// What a captured launch refuses, a change refuses too: the graph could do no better.
+// Refuses what a captured launch refuses: the graph cannot do it either.
 Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& kernel, const LaunchArgument* arguments,
                               std::size_t count, const detail::Judgement& judged) {
     if (!judged.staged.empty()) {
@@ -35,7 +35,7 @@ Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& k
         if (buffer.memory->recorded_in != 0 && buffer.memory->recorded_in != instance.as_of->id) {
             return make_error<errors::node_argument_of_another_graph>(detail::argument_text(kernel, at));
         }
-        // The CPU device's launch of the graph opens it as a host view does, and so takes it over.
+        // On the CPU device, launching the graph opens the buffer like a host view, which transfers it.
         if (buffer.memory->path == LaunchPath::attach && !instance.device->synchronous) {
             return make_error<errors::managed_argument_in_graph>(detail::argument_text(kernel, at));
         }
@@ -43,17 +43,17 @@ Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& k
     return {};
 }
 
-// Does the graph hold what this argument names?
+// Does the graph hold the buffer of this argument?
 bool is_use(const LaunchArgument& argument) noexcept {
     if (!argument.is_view || argument.buffer == nullptr) return false;
     const BufferState& buffer = **argument.buffer;
     return buffer.memory->bytes > 0 && buffer.memory->recorded_in == 0;
 }
 
-// The operation uses these arguments from now on. What the instance does not use any more goes to `let_go`.
+// Replaces the operation's uses. Buffers that the instance no longer uses go to `let_go`.
 void take_over_uses(detail::GraphUses& all, InstanceOperation& operation, const KernelInfo& kernel,
                     const LaunchArgument* arguments, std::size_t count, std::vector<detail::RecordedUse>& let_go) {
-    // Mostly the same parameters are buffers as before: each takes the place of the one there, or is that one.
+    // Usually the same parameters are buffers as before: each replaces the entry at its place, or equals it.
     std::size_t place = 0;
     std::vector<InstanceOperation::Use>& uses = operation.uses;
     for (std::uint32_t at = 0; at < count; ++at) {
@@ -89,7 +89,8 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     if (instance.device->bars(rules::PublicCall::set_graph_kernel))
         return instance.device->refusal(rules::PublicCall::set_graph_kernel);
     if (instance.device->services.any()) instance.device->services.forget_ended();
-    std::vector<detail::RecordedUse> let_go;  // without the lock: the end of a buffer may wait for streams
+    // destroyed after the lock is released: releasing a buffer may wait for streams
+    std::vector<detail::RecordedUse> let_go;
     const std::lock_guard lock(instance.mutex);
     if (node.graph != instance.as_of->id || node.operation >= instance.operations.size()) {
         return make_error<errors::node_of_another_graph>();
@@ -109,7 +110,7 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     if (!lawful) return lawful;
     platform::Captures& captures = *device.driver->captures();
     if (operation.function == platform::FunctionHandle::none) {
-        // Loaded apart from what launches use, on the first change of a kernel of its image.
+        // Node functions are loaded apart from those of launches, on the first change of a kernel of their image.
         constexpr rules::DriverUse use = rules::DriverUse::load_code;
         std::optional<detail::CallInFlight> loading;
         if (!captures.is_resolved_for_nodes(kernel)) {
@@ -126,9 +127,9 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     const platform::LaunchRequest request{&kernel, operation.function, extent, pack, platform::StreamHandle::none};
     platform::Status status;
     {
-        // The node is named by the graph, and graphs of a driver are for one thread at a time.
+        // The graph names the node; the driver allows one thread at a time per graph.
         const std::lock_guard graph(instance.made.from->mutex);
-        // By the driver of the node's device: its context is where the kernel runs.
+        // Uses the driver of the node's device: the kernel runs in its context.
         status = captures.set_kernel_arguments(instance.made.handle, operation.node, request);
     }
     if (!status.ok()) return device.failure(status, "setting the arguments of a graph's kernel");

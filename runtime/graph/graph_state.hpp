@@ -1,4 +1,4 @@
-// What becomes of a recording: the driver's graph, what was recorded in it, and instances that can be launched.
+// State of finished recordings: the driver's graph, its operations, and launchable instances.
 #pragma once
 
 #include <isthmus/kernel_info.hpp>
@@ -19,48 +19,48 @@
 
 namespace isthmus::inline v0::detail {
 
-// The graph as its driver has it. Instances need it as long as they live, because it names their nodes; what its
-// operations use is held by those who can still launch it: GraphState, and each instance for itself.
+// The driver's graph. Instances keep it alive, because it names their nodes. The buffers of its operations are held by
+// GraphState and by each instance for itself.
 struct DriverGraph {
-    // The end of one that a host function lets go of is put off.
+    // If the last reference is dropped in a host function, destruction is deferred.
     static std::shared_ptr<DriverGraph> make(std::shared_ptr<DeviceState> owner, platform::GraphHandle recorded,
                                              std::uint64_t recording);
     DriverGraph(std::shared_ptr<DeviceState> owner, platform::GraphHandle recorded, std::uint64_t recording) noexcept
         : device(std::move(owner)), handle(recorded), id(recording) {}
     ~DriverGraph();
 
-    const std::shared_ptr<DeviceState> device;  // the origin's: where it is launched
+    const std::shared_ptr<DeviceState> device;  // the origin's device: launches go there
     const platform::GraphHandle handle;
     const std::uint64_t id;                             // of the recording; never reused
-    std::vector<std::shared_ptr<DeviceState>> devices;  // all that take part; constant once made
+    std::vector<std::shared_ptr<DeviceState>> devices;  // all participating devices; constant once made
     bool allocates = false;                             // constant once made
     bool conditional = false;                           // has loops or branches; constant once made
-    // Of host functions, and graphs that became a part of it; constant once made.
+    // Closures of host functions and of graphs appended to it; constant once made.
     std::vector<std::shared_ptr<void>> closures;
 
-    std::mutex mutex;  // graphs of a driver are for one thread at a time; guards `instances`, too
+    std::mutex mutex;  // the driver allows one thread at a time per graph; also guards `instances`
     int instances = 0;
 
-    // Did a device that takes part report a fault? Refuses for it; nothing else is asked.
+    // Has a participating device reported a fault? usable() refuses then and checks nothing else.
     bool is_lost() const noexcept;
     Result<void> usable(const char* what) const;
     const std::shared_ptr<DeviceState>& device_at(std::size_t index) const noexcept;
     // Errors: in_use (it allocates and has an instance), device_lost, driver_error. Counts the instance.
     Result<platform::GraphInstanceHandle> instantiate();
-    // The driver's instance is over, or its device is: another may be made of a graph that allocates.
+    // Call when the driver's instance or its device is gone: a graph that allocates may then have another instance.
     void end_instance(platform::GraphInstanceHandle instance);
 };
 
 struct GraphState {
     explicit GraphState(std::shared_ptr<DriverGraph> recorded) noexcept : driver(std::move(recorded)) {}
     const std::shared_ptr<DriverGraph> driver;
-    std::vector<RecordedOperation> operations;  // they hold the buffers that they use
+    std::vector<RecordedOperation> operations;  // they hold their buffers
 };
 
-// An operation of an instance, with what it uses now.
+// One operation of an instance and its current uses.
 struct InstanceOperation {
     struct Use {
-        BufferState* buffer;  // GraphUses holds it
+        BufferState* buffer;  // held by GraphUses
         ArgumentUse use;
         std::uint32_t argument;
         rules::ByteRange range{};  // for the order checker
@@ -68,33 +68,34 @@ struct InstanceOperation {
     const char* name = "";
     const KernelInfo* kernel = nullptr;
     std::size_t device = 0;
-    platform::NodeHandle node = platform::NodeHandle::none;  // of InstanceState::made_from
+    platform::NodeHandle node = platform::NodeHandle::none;  // node of the graph InstanceState::made.from
     std::vector<std::uint32_t> after;
     std::vector<Use> uses;                                               // by argument
-    platform::FunctionHandle function = platform::FunctionHandle::none;  // for nodes; none: not asked for yet
+    platform::FunctionHandle function = platform::FunctionHandle::none;  // function for nodes; none: not resolved yet
 };
 std::vector<InstanceOperation> instance_operations(const std::vector<RecordedOperation>& recorded);
 
-// How two recordings differ in what the driver pairs its nodes by: number, edges, kernels against anything else.
-// Empty: operation i of one stands for operation i of the other. Pure.
+// How two recordings differ in what the driver matches nodes by: number, edges, kernel or not. Empty: operation i of
+// one corresponds to operation i of the other. Pure.
 std::string shape_difference(const std::vector<InstanceOperation>& ours, const std::vector<RecordedOperation>& theirs);
 
-// Locks: its mutex comes before a stream's, and is held while the driver is given a launch or a change of the instance,
-// which a driver takes from one thread at a time.
+// Lock order: `mutex` before a stream's. It is held during the driver calls that launch or change the instance, which a
+// driver allows to one thread at a time.
 struct InstanceState {
-    // What the driver launches, and everything that has to live as long.
+    // The driver's instance, and everything that must live as long.
     struct Made {
         std::shared_ptr<DriverGraph> from;
         platform::GraphInstanceHandle handle = platform::GraphInstanceHandle::none;
         GraphUses uses;                          // of all operations
-        std::vector<BufferState::Use> launches;  // the last one on each stream
-        // Whose host functions it calls: earlier launches may still call those of before an update.
+        std::vector<BufferState::Use> launches;  // last launch on each stream
+        // Graphs whose host functions may run: launches from before an update may still call the earlier graph's.
         std::vector<std::shared_ptr<DriverGraph>> closures_of;
 
         void launched(const std::shared_ptr<StreamState>& stream, std::uint64_t position);
-        bool idle() const;        // have all launches ended, as far as anybody asked?
-        bool poll_idle() const;   // … of the driver, too; never on a lost device, whose launches nobody sees end
-        Result<void> wait_for();  // … after waiting for them
+        bool idle() const;  // have all launches ended, as known so far?
+        // same, after querying the driver; false on a lost device, where the end of a launch cannot be seen
+        bool poll_idle() const;
+        Result<void> wait_for();  // waits for all launches
         void destroy();
     };
 
@@ -103,20 +104,21 @@ struct InstanceState {
     explicit InstanceState(const GraphState& graph, platform::GraphInstanceHandle handle);
     ~InstanceState();
 
-    // Asked before `mutex` is locked: on the CPU device a launch holds it while it calls host functions, and in a
-    // forked child another thread of the parent may have held it.
+    // Read before `mutex` is locked: on the CPU device a launch holds it while it calls host functions, and in a forked
+    // child a thread of the parent may have held it.
     const std::shared_ptr<DeviceState> device;
-    platform::Captures& captures;  // of its driver
+    platform::Captures& captures;  // of the device's driver
 
-    std::mutex mutex;  // guards what follows
+    std::mutex mutex;  // guards the members below
     Made made;
-    std::shared_ptr<DriverGraph> as_of;  // whose operations these are: made.from, or what it was updated to in place
+    // the graph of `operations`: made.from, or the graph of the last in-place update
+    std::shared_ptr<DriverGraph> as_of;
     std::vector<InstanceOperation> operations;
-    std::vector<Made> replaced;  // by update(): what still runs
+    std::vector<Made> replaced;  // replaced by update(), still running
 
-    // All of these expect `mutex` to be held.
-    void adopt(const GraphState& graph);  // from now on it does what the graph says
-    // Those of `replaced` whose launches have ended, destroyed; what they hold is let go without the lock.
+    // These require `mutex`.
+    void adopt(const GraphState& graph);  // takes over the graph's operations and uses
+    // Destroys and returns entries of `replaced` whose launches have ended; the caller drops them without the lock.
     std::vector<Made> end_replaced();
 };
 

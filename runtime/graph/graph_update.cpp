@@ -1,4 +1,4 @@
-// GraphInstance::update: an instance does what another graph says, in place where the driver can, or made anew.
+// GraphInstance::update: makes an instance do another graph's work, in place if the driver can, else by a new instance.
 #include <isthmus/graph.hpp>
 
 #include "composed.hpp"
@@ -35,7 +35,7 @@ using detail::DeviceState;
 using detail::GraphState;
 using detail::InstanceState;
 
-// Why the driver could not, in words; or an error that no new instance would mend.
+// The driver's reason for refusing, as text; or an error that a new instance would not solve.
 Result<std::string> update_in_place(InstanceState& instance, const GraphState& graph) {
     detail::DriverGraph& driver = *graph.driver;
     DeviceState& device = *driver.device;
@@ -48,7 +48,7 @@ Result<std::string> update_in_place(InstanceState& instance, const GraphState& g
     return *why != '\0' ? std::string(why) : std::string(error.message());
 }
 
-// Why not in place; empty: it was done.
+// Why the update is not possible in place; empty: done.
 Result<std::string> try_in_place(InstanceState& instance, const GraphState& graph) {
     if (instance.made.from->allocates || graph.driver->allocates) {
         return std::string("a graph that allocates memory cannot be updated in place");
@@ -56,7 +56,8 @@ Result<std::string> try_in_place(InstanceState& instance, const GraphState& grap
     if (instance.made.from->conditional || graph.driver->conditional) {
         return std::string("a graph with loops or branches cannot be updated in place");
     }
-    // The driver pairs nodes by its own order. Where the recordings agree, that is ours, and nodes keep their names.
+    // The driver matches nodes in its own order. If the recordings agree, that is the recorded order, and nodes keep
+    // their names.
     std::string differs = detail::shape_difference(instance.operations, graph.operations);
     return differs.empty() ? update_in_place(instance, graph) : Result<std::string>(std::move(differs));
 }
@@ -68,7 +69,7 @@ Result<GraphUpdate> GraphInstance::update(const Graph& graph) {
     if (instance.device->bars(rules::PublicCall::update_graph))
         return instance.device->refusal(rules::PublicCall::update_graph);
     const GraphState& wanted = *graph.state();
-    std::vector<InstanceState::Made> ended_earlier;  // let go without the lock, as the buffers of before
+    std::vector<InstanceState::Made> ended_earlier;  // destroyed after the lock is released, like the earlier buffers
     detail::GraphUses before;
     std::vector<std::shared_ptr<detail::DriverGraph>> no_longer_called;
     const std::lock_guard lock(instance.mutex);
@@ -83,11 +84,11 @@ Result<GraphUpdate> GraphInstance::update(const Graph& graph) {
     Result<std::string> why = try_in_place(instance, wanted);
     if (!why) return std::move(why).error();
     if (why->empty()) {
-        // Nodes keep the names that the first graph gave them, by which the driver knows this instance's.
+        // Nodes keep the names of the first graph, by which the driver knows this instance's nodes.
         std::vector<detail::InstanceOperation> named = std::move(instance.operations);
         before = std::move(instance.made.uses);
-        // What earlier launches called nobody calls any more once they have ended: an instance that is updated for
-        // ever does not keep all that it ever did.
+        // Host functions of earlier graphs are no longer called once all launches have ended. Dropping them bounds what
+        // an often updated instance keeps.
         if (!instance.made.closures_of.empty() && instance.made.poll_idle()) {
             no_longer_called.swap(instance.made.closures_of);
         }

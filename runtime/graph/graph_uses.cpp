@@ -1,4 +1,4 @@
-// GraphUses: counting who reads and who writes.
+// GraphUses: counts readers and writers.
 #include "graph_uses.hpp"
 
 #include "kernel_argument.hpp"
@@ -9,7 +9,7 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// Who reads and who writes may come in any order: then both. Concurrent it is only where nobody uses it otherwise.
+// Readers and writers may run in any order: both. Concurrent only if there is no other use.
 ArgumentUse use_of(const GraphUses::Entry& entry) noexcept {
     if (entry.concurrents > 0) {
         return entry.readers + entry.writers == 0 ? ArgumentUse::concurrent : ArgumentUse::read_write;

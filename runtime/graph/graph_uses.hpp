@@ -1,4 +1,4 @@
-// GraphUses: the buffers that an instance of a graph uses now, counted by argument, so that one may leave by itself.
+// GraphUses: the buffers that a graph instance uses now, counted by argument, so that single uses can be removed.
 #pragma once
 
 #include "recording.hpp"
@@ -8,26 +8,26 @@
 
 namespace isthmus::inline v0::detail {
 
-// Holds what it counts, as a graph does (S15): a launch of the instance claims it, and nobody can release it. Not
+// Holds the buffers, as a graph does (S15): a launch of the instance claims them, and they cannot be released. Not
 // thread-safe.
 class GraphUses {
 public:
     struct Entry {
-        RecordedUse held;             // … with what all of the graph does to it, as if one operation did
+        RecordedUse held;             // with the combined use of the whole graph, as if by one operation
         std::size_t readers = 0;      // arguments that read it
-        std::size_t writers = 0;      // … that write it
-        std::size_t concurrents = 0;  // … that use it concurrently, and count as neither
+        std::size_t writers = 0;      // arguments that write it
+        std::size_t concurrents = 0;  // concurrent uses, in neither count
     };
 
     void add(const std::shared_ptr<BufferState>& buffer, ArgumentUse use);
-    // Undoes an add(). A buffer that nobody uses any more goes to `let_go`: its end may wait for streams, so that no
-    // lock may be held then.
+    // Undoes an add(). A buffer without remaining uses goes to `let_go`: its release may wait for streams, so drop it
+    // without holding a lock.
     void remove(const BufferState& buffer, ArgumentUse use, std::vector<RecordedUse>& let_go);
     const std::vector<Entry>& entries() const noexcept { return entries_; }
 
 private:
     std::vector<Entry>::iterator place_of(const BufferState& buffer);
-    std::vector<Entry> entries_;  // by address
+    std::vector<Entry> entries_;  // sorted by address
 };
 
 }  // namespace isthmus::inline v0::detail

@@ -1,4 +1,4 @@
-// The public calls of this room where libisthmus is built without it: each refuses before it looks at anything.
+// Public calls of this room in a build without it: each refuses before any other check.
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>
 
@@ -20,7 +20,7 @@ Result<void> Stream::launch(const GraphInstance& /*instance*/) {
     return refused();
 }
 
-// No capture is ever begun, so that none holds a recording.
+// No capture can begin, so none holds a recording.
 Capture& Capture::operator=(Capture&&) noexcept = default;
 Capture::~Capture() = default;
 Result<Graph> Capture::end() {

@@ -1,4 +1,4 @@
-// A granule of memory out and back: what was made before a step that fails is released by its objects.
+// Exports one granule of memory and imports it again. If a step fails, the objects made so far release themselves.
 #include <isthmus/export_probe.hpp>
 
 #include <isthmus/device.hpp>
@@ -19,7 +19,7 @@ using detail::PhysicalState;
 
 constexpr std::string_view trying = "trying to export memory";
 
-// Through the handle, into another one. `step`: which was tried last.
+// Exports `memory` and imports the handle as another one. `step`: the step tried last.
 platform::Status out_and_back(DeviceState& device, platform::PhysicalHandle memory, ExportKinds kind, ExportStep& step,
                               platform::PhysicalHandle& out) {
     platform::VirtualMemory& driver = *device.driver->virtual_memory();
@@ -37,7 +37,7 @@ platform::Status out_and_back(DeviceState& device, platform::PhysicalHandle memo
     return driver.import_fd(number, out);
 }
 
-// An answer of the driver's: a finding, or an error where it tells nothing of exports.
+// The driver's answer as a finding; an error if it says nothing about exports.
 Result<ExportFinding> failed_at(ExportStep step, Error&& why, ExportFinding finding) {
     if (!rules::tells_of_exports(why.code())) return std::move(why);
     finding.failed = step;

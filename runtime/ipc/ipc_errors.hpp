@@ -1,4 +1,4 @@
-// The errors of memory, events and frames that processes share, as data.
+// Error entries: memory, events and frames shared between processes.
 #pragma once
 
 #include "error_entry.hpp"
@@ -11,7 +11,7 @@ inline constexpr auto export_probe_of_many_kinds =
                 "trying to export memory: exactly one kind of handle is tried at a time",
                 "ExportKinds::posix_fd or ExportKinds::fabric");
 
-// What the operating system refused.
+// Refused by the operating system.
 inline constexpr auto shared_memory_system_limit =
     error_entry("I002", Code::system_limit,
                 "{what}: {reason}",
@@ -20,7 +20,7 @@ inline constexpr auto shared_memory_out_of_memory =
     error_entry("I003", Code::out_of_memory,
                 "{what}: {reason}",
                 "ask for less, or release memory");
-// unsupported, not_permitted or system_error.
+// Code: unsupported, not_permitted or system_error.
 inline constexpr auto shared_memory_system_failure =
     error_entry("I004", Code::ok,
                 "{what}: {reason}",
@@ -88,7 +88,7 @@ inline constexpr auto imported_event_unknown =
                 "importing an event was refused: the handle is none of this driver's, or its event is gone ({reason})",
                 "send what export_event() gave to a process on the same driver, and keep the exporter's event");
 
-// Shared memory: making and exporting it.
+// Shared memory: creating and exporting it.
 inline constexpr auto nothing_to_share =
     error_entry("I019", Code::invalid_argument,
                 "{bytes:number} bytes of elements of {element_bytes:number} bytes are nothing to be shared",
@@ -119,7 +119,7 @@ inline constexpr auto buffer_not_exportable =
                 "exporting this buffer was refused: {reason}",
                 "make it as an ExportableBuffer, or copy it into one");
 
-// Shared memory: its descriptors, and importing it.
+// Shared memory: descriptors and importing.
 inline constexpr auto memory_descriptor_of_another_length =
     error_entry("I026", Code::invalid_argument,
                 "the descriptor of shared memory is not one that export_memory() makes: it has {bytes:number} bytes instead of "
@@ -201,7 +201,7 @@ inline constexpr auto memory_imported_twice =
                 "importing memory was refused: this runtime has imported it already",
                 "use that buffer; the driver opens the same memory at the same address again");
 
-// Shared memory: whose turn it is.
+// Shared memory: flush and invalidate.
 inline constexpr auto shared_buffer_is_empty =
     error_entry("I044", Code::invalid_handle,
                 "{call}: the buffer is empty, moved from or already released",
@@ -346,7 +346,7 @@ inline constexpr auto ring_frame_finished_before =
                 "the frame was finished before",
                 "take the next one");
 
-// Shared frame rings: a producer that cannot be believed.
+// Shared frame rings: a producer that broke the rules.
 inline constexpr auto ring_line_is_no_socket =
     error_entry("I077", Code::peer_broke_rules,
                 "the producer of a shared frame ring broke its rules: its line is no stream socket of the UNIX domain",

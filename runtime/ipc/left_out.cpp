@@ -1,4 +1,4 @@
-// The public calls of this room where libisthmus is built without it: each refuses before it looks at anything.
+// Public calls of this room in a build without it: each refuses before any other check.
 #include <isthmus/export_probe.hpp>
 #include <isthmus/shared_event.hpp>
 #include <isthmus/shared_frame_ring.hpp>
@@ -34,7 +34,7 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& /*device*/, Sha
     return refused();
 }
 
-// create() and open() make none, so that the other members are never reached.
+// create() and open() always refuse, so the other members are never called.
 struct RingProducerCore::Parts {
     const std::shared_ptr<RingFiles> files;
 };

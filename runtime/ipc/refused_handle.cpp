@@ -1,4 +1,4 @@
-// Which of the driver's answers to a handle an import passes on.
+// Which driver errors on a handle an import passes on.
 #include "refused_handle.hpp"
 
 namespace isthmus::inline v0::detail {

@@ -1,4 +1,4 @@
-// What an import says where the driver did not open a handle of another process.
+// Errors of an import whose handle from another process the driver did not open.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -10,18 +10,17 @@
 
 namespace isthmus::inline v0::detail {
 
-// What the driver says to a handle that it does not know differs by what is wrong with it (observed on driver 580: 205
-// for no handle, 201 within one process, 999 for no memory).
+// The driver's code for an unknown handle depends on what is wrong with it (observed on driver 580: 205 for no handle,
+// 201 within one process, 999 for no memory).
 enum class HandleRefusal : std::uint8_t {
-    passed_on,  // a lost device, a missing function or permission, memory or files that ran short
-    own,        // the handle is one of this very process
-    unknown,    // the driver knows no such handle
+    passed_on,  // lost device, missing function or permission, no memory or descriptors left
+    own,        // the handle was made by this process
+    unknown,    // the driver does not know the handle
 };
 HandleRefusal judge_refused_handle(const Error& why) noexcept;
 
-// `why` is what the driver answered. What it says to a handle that it does not know differs by what is wrong with it, and
-// becomes invalid_argument; what has another cause is passed on. Own and Unknown: entries with the code invalid_argument
-// and the driver's message as their one field.
+// `why`: the driver's error. Codes that mean an unknown handle become invalid_argument; other errors are passed on. Own
+// and Unknown: entries with the code invalid_argument and the driver's message as their only field.
 template <const auto& Own, const auto& Unknown>
 Error refused_handle(Error why) {
     const HandleRefusal refusal = judge_refused_handle(why);

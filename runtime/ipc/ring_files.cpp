@@ -1,4 +1,4 @@
-// The line between two processes, and descriptors as they come from elsewhere.
+// The socket (line) between two processes, and received descriptors.
 #include "ring_files.hpp"
 
 #include "ipc_errors.hpp"
@@ -42,14 +42,14 @@ void send_on_line(const platform::os::ProcessCalls& calls, int line, LineWord wo
 LineState drain_line(const platform::os::ProcessCalls& calls, int line) noexcept {
     LineState state;
     char bytes[256];
-    // A full socket holds some hundred: who sends faster than this is read shall not keep the reader here.
+    // Bounded: a full socket holds some hundred bytes, and a fast sender must not keep this loop busy.
     for (int round = 0; round < 4; ++round) {
         iovec into{bytes, sizeof bytes};
-        msghdr message{};  // without room for descriptors: what somebody sends along, the kernel closes
+        msghdr message{};  // no room for descriptors: the kernel closes any that are sent
         message.msg_iov = &into;
         message.msg_iovlen = 1;
         const ssize_t got = calls.recvmsg(line, &message, MSG_DONTWAIT);
-        // Other errors are not the other end's doing: where they last, deadlines decide.
+        // Other errors are not caused by the peer; if they last, deadlines apply.
         const bool reset = got < 0 && (errno == ECONNRESET || errno == ENOTCONN || errno == EPIPE);
         if (got == 0 || reset) {
             state.ended = true;
@@ -61,7 +61,7 @@ LineState drain_line(const platform::os::ProcessCalls& calls, int line) noexcept
                 if (bytes[at] != static_cast<char>(LineWord::wake)) break;
             }
         }
-        if (got < 0) return state;  // all is taken; an end shows behind the last byte only
+        if (got < 0) return state;  // drained; end of stream shows only after the last byte
     }
     return state;
 }

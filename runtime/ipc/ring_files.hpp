@@ -1,4 +1,4 @@
-// What both halves of a shared frame ring stand on: its memory, its words, and the line between two processes.
+// Shared by both halves of a shared frame ring: its memory, its words, and the socket (line) between two processes.
 #pragma once
 
 #include <isthmus/file_descriptor.hpp>
@@ -16,8 +16,8 @@
 
 namespace isthmus::inline v0::detail {
 
-// The frames' mapping; held by every buffer that stands in it, and without a descriptor: what a device may still use
-// when everybody else has gone keeps memory and nothing else.
+// The mapping of the frames, without its descriptor. Every buffer on it holds it: memory that a device may still use
+// outlives both halves, and keeps no other resource.
 class RingFiles {
 public:
     RingFiles(SealedMemory memory, const rules::RingShape& shape) noexcept
@@ -28,7 +28,7 @@ public:
     std::uint32_t* published() const noexcept { return word(memory_, rules::ring_published_at); }
     std::uint32_t* producer_asleep() const noexcept { return word(memory_, rules::ring_producer_asleep_at); }
     std::uint32_t* stamp(std::uint64_t frame) const noexcept { return word(memory_, shape_.stamp_at(frame)); }
-    // Of a reader's page.
+    // Words of a reader's page.
     static std::uint32_t* cursor(const SealedMemory& page) noexcept { return word(page, rules::cursor_at); }
     static std::uint32_t* asleep(const SealedMemory& page) noexcept { return word(page, rules::reader_asleep_at); }
 
@@ -40,23 +40,23 @@ private:
     const rules::RingShape shape_;
 };
 
-// What travels over a line, a byte each. They wake; what they say is for messages only.
+// One byte each over a line. They wake the peer; their meaning is used for messages only.
 enum class LineWord : char {
     wake = 'w',
-    too_slow = 's',     // the producer gave this reader up
-    broke_rules = 'b',  // …
+    too_slow = 's',     // the producer gave up this reader
+    broke_rules = 'b',  // the producer gave up this reader
 };
-// Never blocks, whatever the other side does to the socket: full, there is enough in it to wake the other side; and
-// flags of the open file are no part of it (a blocking eventfd that somebody filled would hold the writer).
+// Never blocks, whatever the peer does to the socket: a full socket already holds enough to wake the peer, and flags of
+// the open file have no effect (a blocking eventfd that was filled would block the writer).
 void send_on_line(const platform::os::ProcessCalls& calls, int line, LineWord word) noexcept;
 struct LineState {
-    bool ended = false;            // the other end is closed
-    std::optional<LineWord> last;  // that came
+    bool ended = false;            // the peer has closed
+    std::optional<LineWord> last;  // last word received
 };
-// Takes what came, a bounded number of bytes. Never blocks.
+// Takes the bytes received, up to a bound. Never blocks.
 LineState drain_line(const platform::os::ProcessCalls& calls, int line) noexcept;
 
-// Time that a Wait leaves, from its beginning on.
+// Time left of a Wait, from construction on.
 class RingDeadline {
 public:
     RingDeadline(const Wait& wait, std::chrono::nanoseconds otherwise) noexcept
@@ -74,17 +74,17 @@ private:
     const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-// How a side that waits spends its time: looks again at once, or sleeps.
+// How long a waiting side spins before it sleeps.
 constexpr std::chrono::nanoseconds ring_spin_time(WaitPolicy policy) noexcept {
     if (policy == WaitPolicy::spin) return std::chrono::nanoseconds::max();
     return policy == WaitPolicy::adaptive ? std::chrono::nanoseconds(std::chrono::microseconds(100))
                                           : std::chrono::nanoseconds(0);
 }
-// Every so many looks while spinning come the clock and the scheduler, for there may be one core only.
+// Spinning checks the clock and yields every so many polls: there may be one core only.
 inline constexpr std::uint32_t ring_looks_between_clocks = 16;
-// Between two looks at the line while spinning: a system call, and a dead peer is to be noticed soon.
+// Interval between polls of the line while spinning: each is a system call, and a dead peer must be noticed soon.
 inline constexpr std::chrono::nanoseconds ring_line_look = std::chrono::milliseconds(1);
-// Longest sleep without a look: what it bounds is a wake-up that the other side withheld.
+// Longest sleep without a poll: bounds the effect of a wake-up that the peer withheld.
 inline constexpr std::chrono::nanoseconds ring_longest_sleep = std::chrono::milliseconds(100);
 
 timespec ring_timespec(std::chrono::nanoseconds time) noexcept;

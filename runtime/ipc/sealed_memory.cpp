@@ -1,4 +1,4 @@
-// Making a memfd that keeps its size, and believing nothing of one that came from elsewhere.
+// Creates a memfd of fixed size, and checks received ones without trusting the sender.
 #include "sealed_memory.hpp"
 
 #include "composed.hpp"
@@ -57,16 +57,16 @@ Result<SealedMemory> SealedMemory::create(std::size_t bytes, const char* name, c
     if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
         return make_error<errors::sealed_memory_size_out_of_range>(bytes);
     }
-    // Systems may demand that a memfd can never be executed (vm.memfd_noexec); older ones do not know the flag.
+    // Systems may demand memfds that can never be executed (vm.memfd_noexec); older kernels do not know the flag.
     int number = calls.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     if (number < 0 && errno == EINVAL) number = calls.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (number < 0) return system_failure("memfd_create", errno, "no shared memory could be made");
     FileDescriptor fd(number);
-    // New pages of a memfd are zeros, and nobody else has this one yet.
+    // New pages of a memfd are zeros, and no other process has this one yet.
     if (calls.ftruncate(fd.get(), static_cast<std::int64_t>(bytes)) != 0) {
         return system_failure("ftruncate", errno, composed("{} bytes of shared memory were asked for", bytes));
     }
-    // Mapped first: the maker's mapping is the one that the seal against writing leaves alone.
+    // Mapped before sealing: F_SEAL_FUTURE_WRITE leaves existing mappings writable.
     SealedMemory memory;
     if (Result<void> mapped = memory.map(std::move(fd), bytes, calls); !mapped) return std::move(mapped).error();
     const bool alone = writers == SealedFor::maker;
@@ -83,20 +83,20 @@ Result<SealedMemory> SealedMemory::accept(FileDescriptor fd, std::size_t bytes, 
     if (bytes == 0 || bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max())) {
         return make_error<errors::sealed_memory_of_impossible_size>(bytes);
     }
-    // Seals first: what the rest finds can then change no more. Pipes, sockets, devices and files on disk have none.
+    // Seals first: what later checks find cannot change then. Pipes, sockets, devices and files on disk have no seals.
     const int seals = calls.fcntl(fd.get(), F_GET_SEALS, 0);
     if (seals < 0) return not_as_said("it is no memfd (it has no seals)");
     if ((seals & wanted_seals) != wanted_seals) {
         return not_as_said("it is not sealed against shrinking, growing and further seals");
     }
-    // Either forbids further writable mappings; F_SEAL_WRITE also says that there are none.
+    // Either seal forbids further writable mappings; F_SEAL_WRITE also means that none exist.
     if (writers == SealedFor::maker && (seals & (F_SEAL_FUTURE_WRITE | F_SEAL_WRITE)) == 0) {
         return not_as_said("it is not sealed against writing, and was said to be its maker's to write");
     }
     const int status = calls.fcntl(fd.get(), F_GETFL, 0);
     if (status < 0) return system_failure("fcntl(F_GETFL)", errno, "a descriptor could not be checked");
     if ((status & O_ACCMODE) != O_RDWR) return not_as_said("it is not open for reading and writing");
-    // Pages of the pool of huge pages are allocated when touched, too, and SIGBUS says that the pool is empty.
+    // Huge pages (hugetlbfs) are also allocated on touch, and an empty pool raises SIGBUS.
     struct statfs file_system {};
     if (calls.fstatfs(fd.get(), &file_system) != 0)
         return system_failure("fstatfs", errno, "a descriptor could not be checked");

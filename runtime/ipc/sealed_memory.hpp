@@ -1,4 +1,4 @@
-// Memory that two processes share by a file descriptor, and whose size neither can change any more.
+// Memory shared by two processes through a file descriptor, of a size that neither can change.
 #pragma once
 
 #include <isthmus/file_descriptor.hpp>
@@ -12,29 +12,29 @@
 
 namespace isthmus::inline v0::detail {
 
-// What the system refused (errno): system_limit, out_of_memory, not_permitted, unsupported or system_error.
+// Maps errno to system_limit, out_of_memory, not_permitted, unsupported or system_error.
 Error system_failure(const char* call, int error, std::string_view what);
 
-// Who may write it.
+// Which side may write the memory.
 enum class SealedFor : unsigned char {
-    both,   // whoever has the descriptor
-    maker,  // the mapping that create() makes, and nobody else ever (F_SEAL_FUTURE_WRITE, Linux 5.1)
+    both,   // every holder of the descriptor
+    maker,  // only the mapping that create() makes (F_SEAL_FUTURE_WRITE, Linux 5.1)
 };
 
-// A mapped memfd with F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_SEAL: no access to it ends in SIGBUS because somebody made
-// it smaller. Its content is the other process's as much as ours, at any time: what is read is to be copied once and
-// then checked. Movable; unmaps and closes on destruction. `calls` must outlive it.
+// A mapped memfd with F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_SEAL: no access raises SIGBUS because the file was shrunk.
+// The other process may change the content at any time: copy each value once, then check the copy. Movable; unmaps and
+// closes on destruction. `calls` must outlive it.
 class SealedMemory {
 public:
-    // `bytes` of zeros; the size of the file is as asked, not rounded up. The kernel shows `name` in /proc. Errors:
+    // `bytes` of zeros; the file has exactly this size, not rounded up. The kernel shows `name` in /proc. Errors:
     // invalid_argument (0 bytes, more than an address space has), out_of_memory, system_limit, unsupported,
     // system_error.
     static Result<SealedMemory> create(std::size_t bytes, const char* name,
                                        const platform::os::ProcessCalls& calls = platform::os::ProcessCalls::real(),
                                        SealedFor writers = SealedFor::both);
-    // What another process sent: checks that it is a memfd of ordinary pages with those seals, open for reading and
-    // writing, of exactly `bytes`, and only then maps it; for reading only where the maker alone writes. The descriptor
-    // is closed on failure. Errors: peer_broke_rules (any of these is not so), out_of_memory, system_error.
+    // A received descriptor: checks that it is a memfd of ordinary pages with those seals, open for reading and
+    // writing, of exactly `bytes`, and only then maps it; read-only for SealedFor::maker. Takes the descriptor and
+    // closes it on failure. Errors: peer_broke_rules (a check failed), out_of_memory, system_error.
     static Result<SealedMemory> accept(FileDescriptor fd, std::size_t bytes,
                                        const platform::os::ProcessCalls& calls = platform::os::ProcessCalls::real(),
                                        SealedFor writers = SealedFor::both);
@@ -45,8 +45,8 @@ public:
 
     std::byte* data() const noexcept { return data_; }  // page-aligned; null: empty
     std::size_t bytes() const noexcept { return bytes_; }
-    int fd() const noexcept { return fd_.get(); }                 // to be sent; stays ours
-    FileDescriptor take_fd() noexcept { return std::move(fd_); }  // the mapping needs it no more
+    int fd() const noexcept { return fd_.get(); }                 // for sending; ownership stays here
+    FileDescriptor take_fd() noexcept { return std::move(fd_); }  // the mapping does not need it
 
 private:
     Result<void> map(FileDescriptor fd, std::size_t bytes, const platform::os::ProcessCalls& calls,

@@ -1,4 +1,5 @@
-// Exporting and importing events: the driver's handle, whose it is, and an event whose last record may be anybody's.
+// Exporting and importing events: the driver's handle, its device, and an event that either process may have recorded
+// last.
 #include <isthmus/shared_event.hpp>
 
 #include <isthmus/device.hpp>

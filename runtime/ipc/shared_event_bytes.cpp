@@ -1,4 +1,4 @@
-// A handle of the driver's and whose it is: everything else about an event is the driver's.
+// Encodes the driver's handle and its device; the driver knows everything else about an event.
 #include "shared_event_bytes.hpp"
 
 #include "ipc_errors.hpp"

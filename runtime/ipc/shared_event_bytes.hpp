@@ -10,7 +10,7 @@
 
 namespace isthmus::rules {
 
-using EventHandleBytes = std::array<unsigned char, 64>;  // the driver's, never all zero
+using EventHandleBytes = std::array<unsigned char, 64>;  // made by the driver; never all zero
 
 SharedEventDescriptor::Bytes encode_shared_event(const SharedEventFacts& facts, const EventHandleBytes& handle);
 
@@ -18,8 +18,7 @@ struct DecodedEvent {
     SharedEventFacts facts;
     EventHandleBytes handle{};
 };
-// Every byte may be anything. What is accepted is the same bytes when it is said again.
-// Errors: invalid_argument (names the field).
+// Accepts any input; accepted bytes encode again to the same bytes. Errors: invalid_argument (names the field).
 Result<DecodedEvent> decode_shared_event(std::span<const std::byte> bytes);
 
 }  // namespace isthmus::rules

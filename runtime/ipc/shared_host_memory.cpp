@@ -1,5 +1,5 @@
-// Host memory of several processes: its file is sealed and checked by SealedMemory, and what the device makes of its
-// mapping is decided where all foreign memory is, by adopting it.
+// Host memory shared between processes. SealedMemory seals and checks its file; adoption decides how the device uses
+// the mapping, as for all foreign memory.
 #include "shared_host_memory.hpp"
 
 #include <isthmus/detail/own_mapping.hpp>
@@ -27,13 +27,13 @@ namespace {
 
 using platform::os::ProcessCalls;
 
-// The exporter's: keeps the file open, so that further importers can have it, until nobody here uses the memory.
+// The exporter's piece: keeps the file open for further importers until the memory is no longer used here.
 class SharedHostPiece final : public SharedPiece {
 public:
     SharedHostPiece(std::shared_ptr<DeviceState> owner, const SharedMemoryFacts& told, FileDescriptor file) noexcept
         : SharedPiece(told), device_(std::move(owner)), file_(std::move(file)) {}
 
-    // Another thread may be describing it.
+    // Another thread may be in describe().
     void end() noexcept {
         const std::lock_guard lock(mutex_);
         file_.close();

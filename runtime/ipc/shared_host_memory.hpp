@@ -1,5 +1,5 @@
-// The rung on which CPUs look on, too: one sealed file of host memory, mapped in every process, and adopted by a device
-// of each.
+// The share method that CPUs can read too: one sealed file of host memory, mapped in every process and adopted by a
+// device of each.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -17,7 +17,7 @@ struct DeviceState;
 // Whole pages of zeros. Errors: those of SealedMemory::create() and of Device::adopt().
 Result<MadeExportable> make_shared_host(const std::shared_ptr<DeviceState>& owner, std::size_t bytes,
                                         std::uint32_t element_bytes, const SharedUse& use);
-// The descriptor was judged by rules::may_import(). Errors: those of SealedMemory::accept() and of Device::adopt().
+// `descriptor` has passed rules::may_import(). Errors: those of SealedMemory::accept() and of Device::adopt().
 Result<std::shared_ptr<BufferState>> import_shared_host(const std::shared_ptr<DeviceState>& owner,
                                                         SharedMemoryDescriptor descriptor, const SharedUse& use);
 

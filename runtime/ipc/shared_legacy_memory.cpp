@@ -1,5 +1,5 @@
-// Device memory of several processes the older way. The driver's handle names the whole piece that an allocation was
-// cut out of, so that only whole granules are shared; and it opens the same memory at the same address, however often.
+// Device memory shared by cuIpcMemHandle. The handle names the whole block that an allocation was cut from, so only
+// whole granules are shared. Opening it again yields the same memory at the same address.
 #include "shared_legacy_memory.hpp"
 
 #include "allocation.hpp"
@@ -32,7 +32,7 @@ Result<SharedMemoryDescriptor> describe_at(DeviceState& device, std::uint64_t ad
     return SharedMemoryAccess::make(rules::encode_shared_memory(facts, handle), facts, FileDescriptor());
 }
 
-// Its ExportableBuffer sees to it that the memory is still there.
+// Its ExportableBuffer keeps the memory alive.
 class LegacyPiece final : public SharedPiece {
 public:
     LegacyPiece(std::shared_ptr<DeviceState> owner, const SharedMemoryFacts& told, std::uint64_t address) noexcept
@@ -44,7 +44,7 @@ private:
     const std::uint64_t address_;
 };
 
-// What was opened, closed again unless it is kept.
+// An opened handle, closed again unless it is kept.
 struct Opened {
     explicit Opened(DeviceState& owner) : device(owner) {}
     Opened(const Opened&) = delete;
@@ -56,7 +56,7 @@ struct Opened {
     Piece piece;
 };
 
-// The driver tells of an opened address what it tells of its own.
+// The driver reports the same facts about an opened address as about its own memory.
 Result<void> check_against(DeviceState& device, std::uint64_t address, const SharedMemoryFacts& facts) {
     platform::PointerFacts told;
     const platform::Status status = device.driver->memory().pointer_facts(address, told);
@@ -81,7 +81,7 @@ Result<MadeExportable> make_shared_legacy(const std::shared_ptr<DeviceState>& ow
                                  "made to be exported: device memory by an older handle", nullptr, true);
     if (!made) return std::move(made).error();
     const std::shared_ptr<BufferState> state = std::move(made).value();
-    // That the driver has the call promises nothing.
+    // The driver may export the function without supporting it, so one handle is tried.
     if (Result<SharedMemoryDescriptor> tried = describe_at(*owner, state->memory->device_address, *facts); !tried) {
         if (tried.code() != Code::unsupported) return std::move(tried).error();
         return make_error<errors::no_older_handles>(tried.error().message())

@@ -1,5 +1,5 @@
-// Exporting and importing memory: making it, handing it out, and taking in what somebody hands over. What was
-// done before a step that fails is undone by its objects, in their order.
+// Creating, exporting and importing shared memory. If a step fails, the objects made before undo their steps in reverse
+// order.
 #include <isthmus/shared_memory.hpp>
 
 #include <isthmus/device.hpp>
@@ -38,7 +38,7 @@ Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(std::span<const 
 
 namespace detail {
 
-// One piece of memory, mapped for one device as one buffer.
+// One physical allocation, mapped for one device as one buffer.
 class SharedMapping final : public BufferMemory, public SharedPiece {
 public:
     SharedMapping(std::shared_ptr<MappingState> mapped, const SharedMemoryFacts& told, std::string_view why)
@@ -48,7 +48,8 @@ public:
     }
     ~SharedMapping() override { end(); }
 
-    // Unmapped, released, its addresses freed, by the mapping's own end; beside a service behind that.
+    // Dropping the mapping unmaps it, releases the memory and frees the addresses; while a service runs, after the
+    // service.
     void end() override {
         mapping_.reset();
         ended = true;
@@ -73,7 +74,7 @@ namespace {
 constexpr std::string_view making = "making a buffer to be exported";
 constexpr std::string_view importing = "importing memory";
 
-// Addresses of its own, mapped, and the device let in: three driver calls.
+// Reserves addresses, maps the memory and grants the device access: three driver calls.
 Result<std::shared_ptr<MappingState>> map_for(const std::shared_ptr<DeviceState>& device,
                                               std::shared_ptr<PhysicalState> memory, std::size_t granularity,
                                               MemoryKind kind) {
@@ -88,7 +89,7 @@ Result<std::shared_ptr<MappingState>> map_for(const std::shared_ptr<DeviceState>
     return mapping;
 }
 
-// Of a fabric the attribute alone is asked here: fabric_handle() tries.
+// For a fabric only the attribute is checked; fabric_handle() tries the export.
 Result<SharingRung> rung_for(const DeviceState& device, const ExportableOptions& options) {
     rules::SharingEnd end = rules::sharing_end(device.capabilities);
     const bool mapped = device.driver->virtual_memory() != nullptr;
@@ -101,7 +102,7 @@ Result<SharingRung> rung_for(const DeviceState& device, const ExportableOptions&
     return make_error<errors::no_way_to_other_gpus>(answer.reason);
 }
 
-// There and back: the attribute promises nothing.
+// `and_back` imports the handle again: the attribute alone guarantees nothing.
 Result<platform::FabricHandle> fabric_handle(PhysicalState& memory, bool and_back) {
     DeviceState& device = *memory.device;
     platform::VirtualMemory& driver = *device.driver->virtual_memory();
@@ -112,7 +113,8 @@ Result<platform::FabricHandle> fabric_handle(PhysicalState& memory, bool and_bac
     platform::PhysicalHandle again = platform::PhysicalHandle::none;
     status = driver.import_fabric(handle, again);
     if (!status.ok()) return device.failure(status, "trying a fabric handle");
-    (void)PhysicalState::take_over(memory.device, memory.options, memory.bytes, again);  // releases it
+    // dropping the result releases the handle
+    (void)PhysicalState::take_over(memory.device, memory.options, memory.bytes, again);
     return handle;
 }
 
@@ -125,7 +127,7 @@ std::shared_ptr<BufferState> shared_buffer(const std::shared_ptr<DeviceState>& o
     return buffer.make();
 }
 
-// All of what others will see, up to the granularity.
+// Everything that importers will see, up to the granularity.
 Result<void> fill_with_zeros(Device& device, const std::shared_ptr<BufferState>& state, std::size_t all_bytes) {
     const std::size_t asked = state->memory->bytes;
     state->memory.change_size(all_bytes);
@@ -146,7 +148,7 @@ Result<MadeExportable> make_zeroed_legacy(Device& device, std::size_t bytes, std
     return made;
 }
 
-// The handle behind the descriptor; the driver's answer to a wrong one is nothing but "unknown" (999).
+// Opens the descriptor's handle. The driver's answer to a wrong one is only "unknown" (999).
 Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemoryDescriptor& descriptor) {
     platform::VirtualMemory& driver = *device.driver->virtual_memory();
     platform::PhysicalHandle handle = platform::PhysicalHandle::none;
@@ -166,7 +168,7 @@ Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemory
                : refused_handle<errors::imported_file_unknown, errors::imported_file_unknown>(std::move(why));
 }
 
-// A handle tells whose memory it is, whatever was said beside it.
+// The handle's own properties decide, whatever the descriptor claims.
 Result<void> check_owner(PhysicalState& memory, SharingRung rung) {
     DeviceState& device = *memory.device;
     platform::PhysicalFacts told;
@@ -277,7 +279,7 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedM
         map_for(owner, std::move(memory), static_cast<std::size_t>(end.granularity_bytes), MemoryKind::imported);
     if (!mapping) {
         if (mapping.error().code() != Code::unsupported) return std::move(mapping).error();
-        // Nothing tells an imported handle's size, but that another one cannot be mapped (801).
+        // An imported handle's size cannot be queried; mapping another size fails with 801.
         return make_error<errors::imported_memory_of_another_size>(facts.mapped_bytes)
             .from_call(mapping.error().call(), mapping.error().driver_code());
     }
@@ -301,7 +303,7 @@ Result<void> flush_shared(const BufferBase& buffer, Wait wait) {
     const std::shared_ptr<detail::BufferState>& state = buffer.state();
     if (Result<void> fine = detail::refuse_private(state.get(), "flushing shared memory"); !fine) return fine;
     if (state->memory->host == nullptr) return state->wait_for_uses(ArgumentUse::read, wait);
-    // Waits for what writes it on a device, and brings what a copied buffer has there to the shared memory.
+    // Waits for device writes, and copies a staged buffer's device contents to the shared memory.
     Result<detail::ViewScope> settled = detail::open_scope(*state, ArgumentUse::read, wait);
     return settled ? Result<void>() : std::move(settled).error();
 }

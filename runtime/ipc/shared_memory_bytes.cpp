@@ -1,4 +1,4 @@
-// Sizes follow from three numbers; a descriptor says all of them, and has to say the same.
+// Three numbers determine all sizes; the descriptor states every size and must agree.
 #include "shared_memory_bytes.hpp"
 
 #include "ipc_errors.hpp"
@@ -91,7 +91,7 @@ Result<DecodedMemory> decode_shared_memory(std::span<const std::byte> bytes) {
     if (has_handle == has_file(facts->rung)) {
         return damaged(has_handle ? "it has a handle, which its rung does not need" : "it has no handle");
     }
-    // What no field says is zero: said again, it is the same bytes.
+    // Undefined bytes are zero: encoding again must give the same bytes.
     const SharedMemoryDescriptor::Bytes again = encode_shared_memory(decoded.facts, decoded.handle);
     if (!std::equal(again.begin(), again.end(), bytes.begin())) return damaged("what has to be zero is not");
     return decoded;
@@ -104,7 +104,7 @@ Result<void> elements_fit(const SharedMemoryFacts& facts, const ImportingEnd& en
     return make_error<errors::import_of_other_elements>(facts.element_bytes, end.element_bytes);
 }
 
-// Any device will do. Its pages are this process's to pay for, too.
+// Any device may import it. The pages count against this process too.
 Result<void> may_import_host(const SharedMemoryFacts& facts, const ImportingEnd& end) {
     if (facts.mapped_bytes > end.most_host_bytes) {
         return make_error<errors::import_of_too_much_host_memory>(facts.mapped_bytes, end.most_host_bytes);
@@ -126,7 +126,7 @@ Result<void> may_import(const SharedMemoryFacts& facts, const ImportingEnd& end)
     if (facts.rung == SharingRung::host_memory) return may_import_host(facts, end);
     if (end.is_cpu) return make_error<errors::import_of_gpu_memory_on_cpu>();
     if (!end.imports) return make_error<errors::import_unsupported>(not_imported(facts.rung));
-    // Across a fabric it is another machine's device.
+    // Over a fabric, the device is one of another machine.
     if (facts.rung != SharingRung::fabric && !(facts.device == end.device)) {
         return make_error<errors::import_of_another_devices_memory>(facts.device.text(), end.device.text());
     }

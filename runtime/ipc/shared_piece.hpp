@@ -1,5 +1,4 @@
-// SharedPiece: memory that an ExportableBuffer stands on, by whichever rung, and the descriptor that it is handed out
-// with.
+// SharedPiece: the memory behind an ExportableBuffer, for any share method, and its descriptor.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -19,7 +18,7 @@ struct SharedMemoryAccess {
 
 namespace detail {
 
-// Held by its ExportableBuffer, and by the buffer's memory until that is given back.
+// Held by its ExportableBuffer, and by the buffer's memory until that is released.
 class SharedPiece {
 public:
     explicit SharedPiece(const SharedMemoryFacts& told) noexcept : facts_(told) {}
@@ -27,7 +26,8 @@ public:
     SharedPiece& operator=(const SharedPiece&) = delete;
     virtual ~SharedPiece() = default;
     const SharedMemoryFacts& facts() const noexcept { return facts_; }
-    // For one more importer. Errors: invalid_handle (the memory was given back), and those of export_memory().
+    // A descriptor for one more importer. Errors: invalid_handle (the memory was released), and those of
+    // export_memory().
     virtual Result<SharedMemoryDescriptor> describe() const = 0;
 
 private:

@@ -1,5 +1,5 @@
-// The producer's half: who reads along, who stands in the way, and for how long. Of what readers write, only cursors
-// count, each copied once and judged; everything else is the producer's own.
+// The producer's half: its readers, which of them block it, and for how long. Of what readers write, only cursors are
+// used, each copied once and checked; all other state is the producer's own.
 #include <isthmus/shared_frame_ring.hpp>
 
 #include "buffer_state.hpp"
@@ -30,9 +30,9 @@ struct Reader {
     SharedReaderInfo info{0, ReaderState::gone, {}};
     SealedMemory page;
     FileDescriptor line;
-    std::uint64_t cursor = 0;  // as it was judged last
+    std::uint64_t cursor = 0;  // last accepted value
     bool in_the_way = false;
-    Time since{};  // that it stands there, without moving
+    Time since{};  // when it began to block without moving
     bool live() const noexcept { return info.state == ReaderState::live; }
 };
 
@@ -46,7 +46,7 @@ Result<void> check_options(const SharedRingOptions& options) {
     return {};
 }
 
-// Which rung it is to be; the one that stands on shared memory of the host is what a ring can be.
+// Rings require the host-memory share method.
 Result<void> check_rung(const Device& device, SeenBy seen) {
     const rules::SharingEnd end = rules::sharing_end(device.capabilities());
     const rules::RungAnswer answer = rules::choose_rung(seen, end, end, true);
@@ -75,7 +75,7 @@ struct RingProducerCore::Parts {
           readers(asked.most_readers) {}
     const std::shared_ptr<DeviceState> device;
     const std::shared_ptr<RingFiles> files;
-    const FileDescriptor frames_fd;  // to be sent
+    const FileDescriptor frames_fd;  // for sending
     const SharedRingOptions options;
     const std::chrono::nanoseconds wait_timeout;
     const ProcessCalls& calls;
@@ -93,7 +93,7 @@ struct RingProducerCore::Parts {
         reader.info.state = state;
         reader.info.why = std::move(why);
         reader.page = SealedMemory();
-        // A forked child may hold a copy, and closing alone would be no end then.
+        // shutdown, because a forked child may hold a copy that close() alone would leave open
         calls.shutdown(reader.line.get(), SHUT_RDWR);
         reader.line.close();
     }
@@ -110,8 +110,8 @@ struct RingProducerCore::Parts {
             drop(reader, ReaderState::gone, "its end of the line is closed");
         }
     }
-    // Where does this reader stand? false: it has to be waited for. The word is asked for only where what it said last
-    // does not suffice, and looked at once.
+    // false: the ring waits for this reader. Its cursor is loaded only if the last accepted value does not suffice; a
+    // loaded value is checked at once.
     bool out_of_the_way(Reader& reader) {
         const std::uint32_t slots = files->shape().slots;
         if (!reader.live() || protocol::has_room(published, reader.cursor, slots)) return true;
@@ -143,7 +143,7 @@ struct RingProducerCore::Parts {
         }
         return free;
     }
-    // Gives up who has stood in the way for too long. Answers how long the next one has left.
+    // Drops readers that have blocked for too long. Returns the time that the next one has left.
     std::chrono::nanoseconds give_up_slow_readers() {
         std::chrono::nanoseconds soonest = std::chrono::nanoseconds::max();
         const Time now = std::chrono::steady_clock::now();
@@ -158,7 +158,7 @@ struct RingProducerCore::Parts {
         }
         return soonest;
     }
-    // Until one of those in the way moves, ends, or `most` has passed.
+    // Sleeps until a blocking reader moves or ends, or `most` has passed.
     void sleep(std::chrono::nanoseconds most) {
         std::vector<pollfd>& waits = polled;
         waits.clear();
@@ -179,7 +179,7 @@ struct RingProducerCore::Parts {
         bool fenced = false;
         for (Reader& reader : readers) {
             if (!reader.live()) continue;
-            // One fence for all of them, behind the publication.
+            // One fence for all readers, after the publication.
             const std::uint32_t* const asleep = RingFiles::asleep(reader.page);
             const bool sleeps = fenced ? atomics.load_relaxed(const_cast<std::uint32_t*>(asleep)) != 0
                                        : protocol::sleeper_to_wake(atomics, const_cast<std::uint32_t*>(asleep));
@@ -285,7 +285,7 @@ Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
         const std::chrono::nanoseconds slow = parts.give_up_slow_readers();
         if (deadline.left() == std::chrono::nanoseconds(0)) {
             if (last_look) return make_error<errors::ring_readers_too_slow>();
-            last_look = true;  // however short the wait was: a dead reader is told from a slow one
+            last_look = true;  // even after a short wait: tells a dead reader from a slow one
             for (Reader& reader : parts.readers) parts.note_end(reader);
             continue;
         }
@@ -307,12 +307,12 @@ Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
 Result<void> RingProducerCore::publish(BufferState& buffer, Wait wait) {
     Parts& parts = *parts_;
     {
-        // Waits for what writes it on a device, and brings what a copied buffer has there to the shared memory.
+        // Waits for device writes, and copies a staged buffer's device contents to the shared memory.
         Result<ViewScope> settled = open_scope(buffer, ArgumentUse::read, wait);
         if (!settled) return std::move(settled).error();
     }
     parts.filling = false;
-    if (parts.closed) return {};  // a frame that nobody gets
+    if (parts.closed) return {};  // a frame that no reader gets
     parts.stamper.publish(parts.files->stamp(parts.published), parts.published);
     ++parts.published;
     parts.wake_readers(false);
@@ -323,7 +323,7 @@ Error RingProducerCore::published_before() {
     return make_error<errors::ring_frame_published_before>();
 }
 
-// The slot stays marked as being written, which it was; the next frame goes there.
+// The slot stays marked as being written, which is true; the next frame goes there.
 void RingProducerCore::abandon() noexcept {
     parts_->filling = false;
 }
@@ -339,7 +339,8 @@ void RingProducerCore::close() noexcept {
 std::vector<SharedReaderInfo> RingProducerCore::readers() {
     std::vector<SharedReaderInfo> all;
     for (Reader& reader : parts_->readers) {
-        if (!parts_->device->config->forked()) parts_->note_end(reader);  // the line is the parent's to read
+        // a forked child must not read the parent's line
+        if (!parts_->device->config->forked()) parts_->note_end(reader);
         if (reader.live() || !reader.info.why.empty()) all.push_back(reader.info);
     }
     return all;

@@ -1,5 +1,5 @@
-// A reader's half. Sizes come from the descriptor, which was checked against the files once; of what the producer
-// writes, one count and one stamp are copied at a time and judged against what this side knows.
+// A reader's half. Sizes come from the descriptor, checked once against the files. Of what the producer writes, one
+// count and one stamp at a time are copied and checked against this side's state.
 #include <isthmus/shared_frame_ring.hpp>
 
 #include "buffer_state.hpp"
@@ -22,7 +22,7 @@ using protocol::PublishedVerdict;
 using protocol::StampVerdict;
 using Follower = protocol::FrameFollower<ProcessAtomics>;
 
-// A line is a socket between two processes of this machine, and nothing that reading from would block.
+// A line must be a stream socket between processes of this machine: nothing on which reading could block.
 Result<void> check_line(const ProcessCalls& calls, int line) {
     int domain = 0, type = 0;
     socklen_t bytes = sizeof domain;
@@ -51,7 +51,7 @@ struct RingReaderCore::Parts {
     }
     Parts(const Parts&) = delete;
     Parts& operator=(const Parts&) = delete;
-    // The end, for the producer, even where a forked child holds a copy of the line.
+    // Signals the end to the producer even if a forked child holds a copy of the line.
     ~Parts() {
         if (!device->config->forked()) calls.shutdown(line.get(), SHUT_RDWR);
     }
@@ -64,20 +64,20 @@ struct RingReaderCore::Parts {
     const ProcessCalls& calls;
     const ProcessAtomics atomics{};
     const Follower follower;
-    std::uint64_t next;               // the frame that comes next
-    std::uint64_t seen = 0;           // the producer's count, as it was judged last
-    std::uint64_t missed = 0;         // since the last frame that was given out
+    std::uint64_t next;               // next frame to take
+    std::uint64_t seen = 0;           // last accepted count of the producer
+    std::uint64_t missed = 0;         // since the last frame taken
     std::vector<std::uint64_t> held;  // taken and not finished, in order
-    // A frame that was let go of while it could not be finished: a view of it was open, or device work went on.
+    // A frame given back before it could be finished: a view of it was open, or device work continued.
     struct GivenBack {
         std::uint64_t frame = 0;
         std::weak_ptr<BufferState> buffer;
     };
     std::vector<GivenBack> given_back;
-    bool doubtful = false;       // a frame was overwritten that this reader held
-    bool producer_gone = false;  // or has given this reader up
+    bool doubtful = false;       // a held frame was overwritten
+    bool producer_gone = false;  // or has given up this reader
     std::optional<LineWord> farewell;
-    std::optional<Error> broken;  // for good
+    std::optional<Error> broken;  // permanent
 
     Error broke(Error error) {
         broken = std::move(error);
@@ -96,8 +96,8 @@ struct RingReaderCore::Parts {
         if (state.last && *state.last != LineWord::wake) farewell = state.last;
         producer_gone = state.ended || farewell.has_value();
     }
-    // Under RingPolicy::wait nothing is overwritten before a live reader. Who misses something was given up before it,
-    // and is to be told so though frames go on.
+    // Under RingPolicy::wait no frame of a live reader is overwritten. A reader that misses one was given up before; it
+    // must report that even while frames go on.
     bool was_given_up(const Taken& taken) {
         if (files->shape().policy != RingPolicy::wait || (taken.missed == 0 && !doubtful)) return false;
         doubtful = false;
@@ -112,11 +112,11 @@ struct RingReaderCore::Parts {
         };
         given_back.erase(std::remove_if(given_back.begin(), given_back.end(), done), given_back.end());
     }
-    // Is the frame no longer held, whatever became of it?
+    // Is the frame no longer held, whatever the outcome?
     static bool finished(const Result<void>& answer) noexcept {
         return answer || answer.code() == Code::overtaken || answer.code() == Code::peer_broke_rules;
     }
-    // One look for a frame. Nothing: there is none; `over`: there will be none.
+    // Polls for a frame. Empty: none yet; `over`: no more will come.
     Result<std::optional<Taken>> look(bool& over);
     Error lost() const {
         if (farewell == LineWord::too_slow) return make_error<errors::ring_reader_too_slow>();
@@ -125,7 +125,7 @@ struct RingReaderCore::Parts {
     }
     void sleep(std::chrono::nanoseconds most) {
         protocol::announce_sleep(atomics, RingFiles::asleep(page));
-        // Any change of the word is worth a look; whether it is a lie is judged there.
+        // Any change of the word needs a look; look() checks its validity.
         if (follower.published() == seen) {
             pollfd wait{line.get(), POLLIN, 0};
             const timespec time = ring_timespec(most);
@@ -197,7 +197,8 @@ OwnMapping RingReaderCore::mapping() const noexcept {
 
 Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& over) {
     const rules::RingShape& shape = files->shape();
-    // Each frame that was overtaken lets the next look begin further on; a liar's count would do so for ever.
+    // After each overtaken frame the search restarts further on; bounded, because a false count could continue it for
+    // ever.
     for (std::uint32_t round = 0; round < 2 * shape.slots; ++round) {
         const std::uint64_t word = follower.published();
         const PublishedLook found = protocol::judge_published(word, seen, next, shape.kept());
@@ -244,7 +245,7 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
     bool last_look = false;
     for (std::uint32_t looks = 0;; ++looks) {
         bool over = false;
-        const bool gone = parts.producer_gone;  // before the look: what it published before its end counts
+        const bool gone = parts.producer_gone;  // read before look(): frames published before the producer's end count
         Result<std::optional<Taken>> found = parts.look(over);
         if (!found) return std::move(found).error();
         if (*found && parts.was_given_up(**found)) {
@@ -263,14 +264,14 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
         parts.finish_given_back();  // the producer may wait for one of them
         const std::chrono::nanoseconds passed = deadline.passed();
         if (deadline.left() == std::chrono::nanoseconds(0)) {
-            // However short the wait was: a dead producer is told from a slow one.
+            // Even after a short wait: tells a dead producer from a slow one.
             if (last_look) return make_error<errors::ring_frame_timed_out>();
             last_look = true;
             parts.look_at_line();
             continue;
         }
         if (passed >= spins) {
-            // Nobody wakes this thread where device work with a frame ends.
+            // The end of device work on a frame does not wake this thread.
             const std::chrono::nanoseconds longest = parts.given_back.empty() ? ring_longest_sleep : ring_line_look;
             parts.sleep(std::min(deadline.left(), longest));
             continue;
@@ -283,9 +284,9 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
     }
 }
 
-// Another process wrote it: what the device has of the frame before is of no use.
+// Another process wrote the frame: the device's copy of the previous one is stale.
 void RingReaderCore::arrived(BufferState& buffer) noexcept {
-    if (buffer.views.seen().at_rest()) return;  // it is used in place, and all that is below is so
+    if (buffer.views.seen().at_rest()) return;  // used in place: the state set below holds already
     const std::lock_guard lock(buffer.views);
     buffer.sides.host_writes();
     buffer.views.note_host_touched();
@@ -306,7 +307,7 @@ Error RingReaderCore::finished_before() {
 void RingReaderCore::give_back(std::uint64_t frame, const std::shared_ptr<BufferState>& buffer) noexcept {
     Parts& parts = *parts_;
     if (parts.device->config->forked() || Parts::finished(finish(frame, *buffer, {}))) return;
-    parts.given_back.push_back({frame, buffer});  // has room for as many as there are slots
+    parts.given_back.push_back({frame, buffer});  // capacity: one entry per slot
 }
 
 Result<void> RingReaderCore::Parts::finish(std::uint64_t frame, BufferState& buffer, Wait wait) {

@@ -1,4 +1,4 @@
-// A ring's shape follows from five numbers; a descriptor says all of them, and has to say the same.
+// Five numbers determine a ring's shape; the descriptor states every value and must agree.
 #include "shared_ring_shape.hpp"
 
 #include <isthmus/protocol/frame_stamps.hpp>
@@ -120,7 +120,7 @@ Result<DecodedRing> decode_ring(std::span<const std::byte> bytes, std::uint64_t 
     (void)behind.number(4);
     decoded.place.first = behind.number(8);
     if (decoded.place.first > protocol::most_frames) return damaged("the first frame is beyond all frames");
-    // What no field says is zero: said again, it is the same bytes.
+    // Undefined bytes are zero: encoding again must give the same bytes.
     const RingDescriptorBytes again = encode_ring(decoded.shape, decoded.place);
     if (!std::equal(again.begin(), again.end(), bytes.begin())) return damaged("what has to be zero is not");
     return decoded;

@@ -1,4 +1,4 @@
-// GrowableBuffer: making, growing, trimming.
+// GrowableBuffer: creation, growth, trimming.
 #include <isthmus/growable_buffer.hpp>
 
 #include <isthmus/device.hpp>
@@ -15,14 +15,14 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-constexpr std::size_t most_growable_bytes = std::size_t{1} << 46;  // no machine has more
+constexpr std::size_t most_growable_bytes = std::size_t{1} << 46;  // more than any machine has
 
-// A buffer that was released, or moved from, has no memory that could grow.
+// False for a buffer that was released or moved from: its memory cannot grow.
 bool belongs(const std::shared_ptr<BufferState>& state, const GrowableMemory* memory) {
     return state && memory != nullptr && !memory->ended && memory->buffer.lock() == state;
 }
 
-// Asked in front, so that nothing is created for nothing; the calls themselves ask again.
+// Early check, so that nothing is created in vain; the calls themselves check again.
 Result<void> refuse_beside_services(const GrowableMemory& memory, std::string_view what) {
     for (const std::shared_ptr<DeviceState>& each : memory.users) {
         if (each->synchronous || !each->services.any()) continue;
@@ -31,7 +31,7 @@ Result<void> refuse_beside_services(const GrowableMemory& memory, std::string_vi
     return {};
 }
 
-// What must hold before the driver maps, or the system gives, another piece. Without users it is the host's.
+// Preconditions of mapping or obtaining another piece. Without users the memory is the host's.
 Result<void> may_grow(DeviceState& device, const GrowableMemory& memory) {
     constexpr std::string_view what = "growing a buffer";
     const bool of_host = memory.users.empty();

@@ -1,4 +1,4 @@
-// The two ways to grow in place: memory that the driver maps, and pages at reserved host addresses.
+// The two ways to grow in place: mapped device memory, and pages at reserved host addresses.
 #include "growable_memory.hpp"
 
 #include <isthmus/device.hpp>
@@ -18,7 +18,7 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// Ordinary host memory grows by pieces of this size at least: the system's huge pages mostly have it.
+// Minimum growth step of ordinary host memory: the usual size of the system's huge pages.
 constexpr std::size_t host_granularity = std::size_t{2} << 20;
 
 class MappedGrowable final : public GrowableMemory {
@@ -36,8 +36,8 @@ public:
     }
     ~MappedGrowable() override { end(); }
 
-    // Of each handle it is created and mapped; one call lets all in. What a step that fails has mapped goes back at
-    // once, also beside captures: nobody knows the address, and the next attempt needs it.
+    // Creates and maps each handle; one call grants access to all. What a failed step has mapped is undone at once,
+    // even while captures are open: its addresses are not in use, and the next attempt needs them.
     Result<void> extend(std::size_t bytes) override {
         Memories step;
         for (const std::size_t part : rules::handles_of_step(bytes, granularity, owners_.size())) {
@@ -49,7 +49,7 @@ public:
             }
             step.push_back(std::move(memory).value());
         }
-        // Not before: making room for the memory may run users' code.
+        // Entered only now: making room for the memory may run user code.
         Result<std::vector<CallInFlight>> calls = enter_all(devices_, "growing a buffer");
         if (!calls) {
             release_now(step);
@@ -70,7 +70,7 @@ public:
 
     MemoryPlace place(std::size_t handle) const noexcept override { return mappings_[handle]->memory->place; }
 
-    // Each mapping by its own end, which tries again what failed, and beside a service is put off behind that.
+    // Each mapping ends itself: it retries a failed undo and defers it behind a running service.
     void end() override {
         while (!mappings_.empty()) mappings_.pop_back();
         handles.clear();
@@ -100,7 +100,7 @@ private:
         for (const std::shared_ptr<PhysicalState>& each : memories) each->release_now();
     }
 
-    // Expects that the devices' calls were entered.
+    // Requires that the devices' calls were entered.
     Result<void> put_behind(const Memories& memories) {
         std::vector<std::shared_ptr<MappingState>> added;
         Result<void> open;
@@ -129,8 +129,8 @@ private:
 
     std::shared_ptr<ReservationState> reservation_;
     const PhysicalOptions options_;
-    const DeviceStates owners_;                            // of the handles, in turn
-    const DeviceStates devices_;                           // let in
+    const DeviceStates owners_;                            // of the handles, round-robin
+    const DeviceStates devices_;                           // with access
     std::vector<std::shared_ptr<MappingState>> mappings_;  // oldest first
 };
 
@@ -159,7 +159,7 @@ public:
         return made;
     }
 
-    // It is unknown before it is gone.
+    // Shortens the known range before the pages are released.
     Result<void> give_back_last() override {
         const std::size_t bytes = handles.back();
         const std::size_t kept = mapped_bytes() - bytes;
@@ -190,7 +190,7 @@ public:
     }
 
 private:
-    // Addresses lead to what is there, not to what may come. On an error nothing has changed.
+    // The ledger and address map cover only the memory present. On an error nothing has changed.
     Result<void> known_as(std::size_t bytes) {
         Ledger& ledger = device_->books->ledger;
         if (bytes == 0) {
@@ -220,7 +220,7 @@ PhysicalOptions physical_options(const GrowableOptions& options) {
     return physical;
 }
 
-// Addresses whose granularity suits the memory of every owner.
+// Reserves addresses whose granularity suits every owner's memory.
 Result<std::shared_ptr<ReservationState>> addresses_for(const std::shared_ptr<DeviceState>& device, std::size_t bytes,
                                                         const DeviceStates& owners, const PhysicalOptions& physical) {
     std::size_t unit = 1;
@@ -248,7 +248,7 @@ Result<std::shared_ptr<GrowableMemory>> reserve_mapped(const std::shared_ptr<Dev
         std::move(where).value(), physical, std::move(owners), std::move(let_in).value()));
 }
 
-// What it stands on: mapped memory, where it is to lie over named devices.
+// The base of the buffer; mapped memory if devices are named for it.
 Result<rules::GrowableAnswer> base_for(const DeviceState& device, const GrowableOptions& options) {
     const rules::CreationWish wish = creation_wish(physical_options(options));
     if (options.stripe.empty()) return rules::growable_base(device.capabilities, creation_facts(device), wish);

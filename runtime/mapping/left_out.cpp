@@ -1,4 +1,4 @@
-// The public calls of this room where libisthmus is built without it: each refuses before it looks at anything.
+// Public calls of this room in a build without it: each refuses before any other check.
 #include <isthmus/growable_buffer.hpp>
 #include <isthmus/mirrored_ring.hpp>
 #include <isthmus/multicast.hpp>

@@ -1,4 +1,4 @@
-// The errors of virtual memory, growable buffers, mirrored rings and multicast objects, as data.
+// Error entries: virtual memory, growable buffers, mirrored rings and multicast objects.
 #pragma once
 
 #include "error_entry.hpp"
@@ -58,7 +58,7 @@ inline constexpr auto mirrored_ring_not_available =
     error_entry("V013", Code::unsupported,
                 "a mirrored ring cannot be had on this device: {reason}",
                 "{remedy}");
-// The code is the rule's, as reason and remedy are.
+// Code, reason and remedy are the rule's.
 inline constexpr auto mapping_refused =
     error_entry("V014", Code::ok,
                 "{what} was refused: {reason}",

@@ -1,4 +1,4 @@
-// MirroredRing: one piece of memory at two addresses in a row.
+// MirroredRing: one physical allocation mapped at two consecutive address ranges.
 #include <isthmus/mirrored_ring.hpp>
 
 #include <isthmus/device.hpp>
@@ -41,7 +41,7 @@ public:
         return {};
     }
 
-    // Each mapping by its own end, which tries again what failed, and beside a service is put off behind that.
+    // Each mapping ends itself: it retries a failed undo and defers it behind a running service.
     void end() override {
         for (std::shared_ptr<MappingState>& mapping : mappings_) mapping.reset();
         reservation_.reset();
@@ -99,7 +99,7 @@ private:
     std::uint64_t id_ = 0;
 };
 
-// A whole number of granules, and of elements.
+// Rounded up to whole granules and whole elements.
 Result<std::size_t> ring_bytes(std::size_t least, std::size_t element_bytes, std::size_t granularity) {
     const std::optional<std::size_t> rounded = rules::round_up(least, std::lcm(granularity, element_bytes));
     if (rounded && *rounded <= most_ring_bytes) return *rounded;

@@ -1,4 +1,4 @@
-// MulticastGroup and MulticastObject: validated here, in the order that the driver wants.
+// MulticastGroup and MulticastObject: validation, in the order that the driver requires.
 #include <isthmus/multicast.hpp>
 
 #include <isthmus/device.hpp>
@@ -43,7 +43,7 @@ std::size_t joining_here(const DeviceState& device) {
     return device.books->launches.devices.count([](const DeviceState& each) { return bool(may_join(each)); });
 }
 
-// Every step that no driver is needed for, in front.
+// All checks that need no driver call.
 Result<void> may_make(const DeviceState& device, const rules::TeamWish& wish) {
     if (Result<void> now = detail::may_change_memory(device, making); !now) return now;
     rules::MappingAnswer answer = may_join(device);
@@ -61,7 +61,7 @@ Result<platform::Granularity> ask_granularity(DeviceState& device, const platfor
     return make_error<errors::driver_tells_no_multicast_granularity>();
 }
 
-// Its granularity, and its size rounded up to that.
+// The granularity, and the size rounded up to it.
 struct Measure {
     platform::TeamRequest request;
     platform::Granularity granularity;
@@ -80,7 +80,7 @@ Result<Measure> measure(DeviceState& device, const rules::TeamWish& wish) {
     return found;
 }
 
-// Takes over a handle, which the state releases.
+// Takes over the handle; the state releases it.
 std::shared_ptr<PhysicalState> team_of(const std::shared_ptr<DeviceState>& device, const Measure& measured,
                                        std::size_t asked, ExportKinds exports, bool shared,
                                        platform::PhysicalHandle handle) {
@@ -107,7 +107,7 @@ AccessAnswer can_multimem(const Device& device) {
 Result<MemoryGranularity> multicast_granularity(const Device& device, std::size_t devices,
                                                 const MulticastOptions& options) {
     DeviceState& state = *device.state();
-    // Of which size does not matter.
+    // The size does not matter here.
     if (Result<void> can = may_make(state, {devices, 1, options.exports}); !can) return std::move(can).error();
     const Result<platform::Granularity> found = ask_granularity(state, {devices, 1, options.exports});
     if (!found) return found.error();
@@ -219,7 +219,7 @@ Result<void> MulticastObject::bind(std::size_t offset, const PhysicalMemory& mem
     const std::shared_ptr<PhysicalState>& bound = memory.state();
     if (!bound) return make_error<errors::physical_memory_moved_from>();
     if (Result<void> now = detail::may_change_memory(*state_->device, what); !now) return now;
-    // The driver may wait for devices.
+    // The driver may wait for the devices.
     Result<std::vector<detail::CallInFlight>> calls = detail::enter_all(state_->team->joined_now(), what);
     if (!calls) return std::move(calls).error();
     Team& team = *state_->team;

@@ -1,4 +1,4 @@
-// AddressReservation, PhysicalMemory and Mapping as users see them: validated here, carried out by their states.
+// The public AddressReservation, PhysicalMemory and Mapping: validation here, execution in their states.
 #include <isthmus/virtual_memory.hpp>
 
 #include <isthmus/device.hpp>
@@ -14,7 +14,7 @@ namespace {
 
 using detail::DeviceState;
 
-// Every step that no driver is needed for, in front.
+// All checks that need no driver call.
 Result<void> may_create(const DeviceState& device, const PhysicalOptions& options, std::string_view what) {
     if (Result<void> now = detail::may_change_memory(device, what); !now) return now;
     const rules::MappingAnswer answer =
@@ -43,7 +43,7 @@ Result<void> may_import(DeviceState& device, ExportKinds kind, std::size_t bytes
     return make_error<errors::imported_size_off_granularity>(bytes, granularity->minimum_bytes);
 }
 
-// Asks whose memory it is: the handle tells, whatever was said beside it.
+// Asks the driver for the owner: the handle's properties decide, whatever the caller claims.
 Result<PhysicalMemory> taken_in(const std::shared_ptr<DeviceState>& device, std::size_t bytes,
                                 platform::PhysicalHandle handle, bool own) {
     platform::PhysicalFacts told;
@@ -54,7 +54,7 @@ Result<PhysicalMemory> taken_in(const std::shared_ptr<DeviceState>& device, std:
     options.exports = told.exports;
     options.compressible = told.compressible;
     options.gpudirect_rdma = told.gpudirect_rdma;
-    // Let go of with any error.
+    // Released on any error.
     std::shared_ptr<detail::PhysicalState> memory = detail::PhysicalState::take_over(device, options, bytes, handle);
     if (!status.ok()) return device->failure(status, "asking what was imported");
     if (own && !told.place.on_host() && told.place.id != device->driver->facts().ordinal) {

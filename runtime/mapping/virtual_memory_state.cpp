@@ -1,4 +1,4 @@
-// The three resources: made, undone in their order, and put off where they may not be undone now.
+// The three resources: creation, undo in order, and deferral while an undo is not allowed.
 #include "virtual_memory_state.hpp"
 
 #include "composed.hpp"
@@ -19,14 +19,15 @@ namespace {
 constexpr int compression_supported = 107;  // CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED
 constexpr int compute_major = 75;           // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 constexpr int rdma_supported = 110;         // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
-constexpr int tries = 3;                    // nobody can be asked to try again in a destructor
+constexpr int tries = 3;                    // a destructor cannot ask its caller to retry
 
-// After a fault every call answers with it, and nothing is left to undo; a context that died leaves this memory (K11).
+// After a fault every call returns it, and there is nothing to undo; but this memory survives the death of a context
+// (K11).
 bool nothing_to_undo(DeviceState& device) {
     return device.config->forked() || (device.is_lost() && !device.driver->context_died());
 }
 
-// An undo that has to work: a failure that may pass is tried again.
+// An undo that must succeed: a transient failure is retried.
 template <class Undo>
 bool insist(DeviceState& device, std::string_view what, Undo undo) {
     platform::Status status;
@@ -40,7 +41,7 @@ bool insist(DeviceState& device, std::string_view what, Undo undo) {
     return false;
 }
 
-// Whom the driver may wait for at the end of a state.
+// The devices that the driver may wait for at the end of a state.
 template <class State>
 DeviceStates users_of(const State& state) {
     return {state.device};
@@ -83,11 +84,11 @@ void end_when_allowed(State* state) {
         if (process::in_host_function) return books.after_host_functions.put_off(again);
         if (books.captures.any()) return books.captures.when_none_is_open(again);
     }
-    DeviceStates users;  // outlive what is entered
+    DeviceStates users;  // outlives `calls`
     if (!device.config->forked() && !device.is_lost()) users = users_of(*state);
     Result<std::vector<CallInFlight>> calls = enter_all(users, "the end of mapped memory");
     while (!calls) {
-        // Behind the services of one that hinders: all are asked once more then.
+        // Deferred behind the services of a blocking device, then everything is checked again.
         for (const std::shared_ptr<DeviceState>& each : users) {
             if (!each->synchronous && each->services.put_off(rules::DriverUse::change_mapping, again)) return;
         }
@@ -197,7 +198,7 @@ Result<void> ReservationState::free() {
     if (const rules::MappingAnswer answer = rules::may_free(mapped.size()); !answer) {
         return refusal(answer, "freeing reserved addresses");
     }
-    // The driver may hand the addresses to another thread at once: they leave the map first.
+    // The driver may give the addresses to another thread at once: erase them from the map first.
     (void)device->books->addresses.erase(base, id);
     const platform::Status status = device->driver->virtual_memory()->free_address(base, bytes);
     if (!status.ok()) {
@@ -255,7 +256,7 @@ MappingState::~MappingState() {
     });
     const std::lock_guard lock(reservation->mutex);
     if (!undone) {
-        // It is mapped still, and the driver keeps the memory for as long: the addresses go to nobody else.
+        // Still mapped, and the driver keeps the memory as long: the addresses must not be reused.
         reservation->stuck = true;
         return;
     }
@@ -281,7 +282,7 @@ Result<void> MappingState::unmap() {
         Result<std::vector<CallInFlight>> calls = enter_all(entered, "unmapping memory");
         if (!calls) return std::move(calls).error();
         const std::lock_guard lock(reservation->mutex);
-        if (users_now() != entered) continue;  // another thread let somebody in
+        if (users_now() != entered) continue;  // another thread granted access meanwhile
         return undo();
     }
 }
@@ -348,7 +349,7 @@ Result<platform::PhysicalHandle> import_fd(DeviceState& device, const FileDescri
     return handle;
 }
 
-// Of a wrong handle the driver says nothing but "unknown" (999).
+// For a wrong handle the driver answers only "unknown" (999).
 Error not_imported(DeviceState& device, const platform::Status& status, std::string_view what) {
     Error why = device.failure(status, what);
     if (why.code() != Code::driver_error && why.code() != Code::invalid_argument) return why;
@@ -365,7 +366,7 @@ Result<void> MappingState::set_access(const DeviceStates& devices, RangeAccess a
         Result<std::vector<CallInFlight>> calls = enter_all(entered, "letting devices into mapped memory");
         if (!calls) return std::move(calls).error();
         const std::lock_guard lock(reservation->mutex);
-        if (users_now() != known) continue;  // another thread let somebody in
+        if (users_now() != known) continue;  // another thread granted access meanwhile
         Result<void> open = open_to(devices, access, memory->bytes);
         if (open) now_open_to(devices, access);
         return open;
@@ -378,7 +379,7 @@ Result<void> MappingState::set_access_entered(const std::vector<std::shared_ptr<
     std::size_t bytes = 0;
     for (const std::shared_ptr<MappingState>& each : neighbours) {
         bytes += each->memory->bytes;
-        for (const std::shared_ptr<DeviceState>& who : devices) add_once(each->let_in_, who);  // also if it fails
+        for (const std::shared_ptr<DeviceState>& who : devices) add_once(each->let_in_, who);  // also if the call fails
     }
     Result<void> open = neighbours.front()->open_to(devices, access, bytes);
     if (!open) return open;
@@ -390,7 +391,7 @@ Result<void> MappingState::open_to(const DeviceStates& devices, RangeAccess acce
     if (!live()) return make_error<errors::letting_devices_into_unmapped_memory>();
     std::vector<platform::AccessGrant> grants;
     for (const std::shared_ptr<DeviceState>& who : devices) {
-        // The host is let in as the place of its memory.
+        // The host gets access by the place of its memory.
         const MemoryPlace place =
             who->synchronous ? memory->place : MemoryPlace{MemoryPlace::Where::device, who->driver->facts().ordinal};
         grants.push_back({place, access});

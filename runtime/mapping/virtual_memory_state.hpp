@@ -1,4 +1,4 @@
-// What stands behind AddressReservation, PhysicalMemory and Mapping: one resource of the driver each, with its undo.
+// The states of AddressReservation, PhysicalMemory and Mapping: one driver resource each, with its undo.
 #pragma once
 
 #include <isthmus/virtual_memory.hpp>
@@ -23,24 +23,26 @@ namespace isthmus::inline v0::detail {
 Error refusal(const rules::MappingAnswer& answer, std::string_view what);
 rules::CreationFacts creation_facts(const DeviceState& device);
 rules::CreationWish creation_wish(const PhysicalOptions& options);
-// Device usable, no capture open on this thread.
+// An error unless the device is usable and no capture is open on this thread.
 Result<void> may_change_memory(const DeviceState& device, std::string_view what);
-// What the driver is asked for. Where no node was named, the device's closest.
+// The request to the driver. Without a named node: the device's closest.
 platform::PhysicalRequest request_of(const DeviceState& device, std::size_t bytes, const PhysicalOptions& options);
 Result<platform::Granularity> ask_granularity(DeviceState& device, const PhysicalOptions& options);
 
 using DeviceStates = std::vector<std::shared_ptr<DeviceState>>;
 void add_once(DeviceStates& devices, const std::shared_ptr<DeviceState>& device);
-constexpr std::size_t most_physical_bytes = std::size_t{1} << 46;  // no machine has more
-// The handle behind a descriptor, which stays its owner's; whoever asked releases it. The error says what it may be.
+constexpr std::size_t most_physical_bytes = std::size_t{1} << 46;  // more than any machine has
+// Imports a descriptor's handle; the descriptor stays its owner's, the caller releases the handle. The error states
+// likely causes.
 Result<platform::PhysicalHandle> import_fd(DeviceState& device, const FileDescriptor& fd, std::string_view what);
 Error not_imported(DeviceState& device, const platform::Status& status, std::string_view what);
 
-// Into calls that may wait for these devices: no service of theirs starts until the answer ends. in_use: one runs.
+// Enters calls that may wait for these devices: none of their services starts while the result lives. in_use: a service
+// runs.
 Result<std::vector<CallInFlight>> enter_all(const DeviceStates& devices, std::string_view what);
 
-// The end of one of the states below: not in a host function, while a capture is open, or while a service runs on a
-// device that the driver may wait for, but behind them. In a forked child nothing is touched.
+// Ends one of the states below; deferred in a host function, while a capture is open, or while a service runs on a
+// device that the driver may wait for. A forked child leaves the driver's resource alone.
 template <class State>
 void end_when_allowed(State* state);
 
@@ -54,16 +56,16 @@ struct PhysicalState {
     ~PhysicalState();
     PhysicalState(const PhysicalState&) = delete;
     PhysicalState& operator=(const PhysicalState&) = delete;
-    // `bytes` is a multiple of the granularity. One driver call where nothing fails.
+    // `bytes` is a multiple of the granularity. One driver call if nothing fails.
     static Result<std::shared_ptr<PhysicalState>> create(const std::shared_ptr<DeviceState>& device, std::size_t asked,
                                                          std::size_t bytes, const PhysicalOptions& options);
-    // What was imported, of so many bytes. No driver call.
+    // An imported handle of `bytes`. No driver call.
     static std::shared_ptr<PhysicalState> take_over(const std::shared_ptr<DeviceState>& device,
                                                     const PhysicalOptions& options, std::size_t bytes,
                                                     platform::PhysicalHandle handle);
-    // At once, whatever is open: nobody has its address. Its end tries again what fails.
+    // Releases at once, whatever is open: its address is unknown to other code. If that fails, the destructor retries.
     void release_now() noexcept;
-    // Of a multicast object: what is bound to it, newest first, as far as the driver does.
+    // For a multicast object: unbinds its ranges, newest first, until the driver refuses.
     void unbind_all() noexcept;
 
     const std::shared_ptr<DeviceState> device;
@@ -91,15 +93,15 @@ struct ReservationState : std::enable_shared_from_this<ReservationState> {
     ~ReservationState();
     ReservationState(const ReservationState&) = delete;
     ReservationState& operator=(const ReservationState&) = delete;
-    // One driver call. The address map knows the whole range as memory of the device, of this kind: vmm, or imported
-    // where another process's memory is to be mapped there.
+    // One driver call. The address map records the whole range as memory of the device and of `kind`: vmm, or imported
+    // if another process's memory is to be mapped there.
     static Result<std::shared_ptr<ReservationState>> reserve(const std::shared_ptr<DeviceState>& device,
                                                              std::size_t asked, std::size_t alignment,
                                                              std::size_t granularity,
                                                              MemoryKind kind = MemoryKind::vmm);
     // One driver call.
     Result<std::shared_ptr<MappingState>> map(std::size_t offset, std::shared_ptr<PhysicalState> memory);
-    // Tries once; on an error the addresses are still reserved. Nothing is mapped.
+    // Nothing may be mapped. Tries once; on an error the addresses stay reserved.
     Result<void> free();
     provenance::Record record() const noexcept;
 
@@ -111,9 +113,9 @@ struct ReservationState : std::enable_shared_from_this<ReservationState> {
     const std::uint64_t id;
     const MemoryKind kind;
 
-    std::mutex mutex;  // guards what follows
+    std::mutex mutex;  // guards the members below
     bool freed = false;
-    bool stuck = false;  // a mapping could not be undone: the addresses stay taken until the process ends
+    bool stuck = false;  // a mapping could not be undone: the addresses stay reserved until the process ends
     std::vector<rules::MappedSpan> mapped;
 };
 
@@ -123,17 +125,17 @@ struct MappingState {
     MappingState(const MappingState&) = delete;
     MappingState& operator=(const MappingState&) = delete;
     std::uint64_t address() const noexcept { return reservation->base + offset; }
-    // One driver call for all of them, whom may_let_in() let in.
+    // One driver call for all devices, each accepted by may_let_in().
     Result<void> set_access(const DeviceStates& devices, RangeAccess access);
     // One driver call; on an error it is still mapped.
     Result<void> unmap();
-    // As these, for who has entered the devices' calls, and whom nobody else knows the mappings of: one driver call for
-    // several that follow each other in one reservation.
+    // Same, for callers that have entered the devices' calls and alone know the mappings. set_access_entered() makes
+    // one driver call for several adjacent mappings of one reservation.
     static Result<void> set_access_entered(const std::vector<std::shared_ptr<MappingState>>& neighbours,
                                            const DeviceStates& devices, RangeAccess access);
     Result<void> unmap_entered();
-    // Whose work the driver may wait for when this changes: the reservation's device, the memory's, a multicast
-    // object's, and all that were ever let in.
+    // Devices whose work the driver may wait for when this changes: the reservation's, the memory's, a multicast
+    // object's, and all that ever had access.
     DeviceStates users() const;
     bool live() const noexcept { return mapped.load(std::memory_order_acquire); }
 
@@ -145,21 +147,21 @@ struct MappingState {
     std::atomic<bool> mapped{true};
 
 private:
-    // These expect the reservation's mutex to be held.
+    // These require the reservation's mutex.
     DeviceStates users_now() const;
-    // `bytes`: of this mapping and of those behind it that are opened with it.
+    // `bytes`: of this mapping and of those after it that are opened with it.
     Result<void> open_to(const DeviceStates& devices, RangeAccess access, std::size_t bytes);
     void now_open_to(const DeviceStates& devices, RangeAccess access);
     Result<void> undo();
-    // With the last of its mappings, when nobody holds a multicast object, what is bound to it goes first.
+    // With the last mapping of a multicast object that has no other holder, unbinds its ranges first.
     void unbind_if_last() noexcept;
-    DeviceStates let_in_;  // guarded by the reservation's mutex; grows only
+    DeviceStates let_in_;  // guarded by the reservation's mutex; only grows
 };
 
-// May these be let into memory that lies there? Asks the driver which devices reach each other.
+// May `who` access memory of `owner` at `place`? Asks the driver which devices reach each other.
 Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace& place, RangeAccess access);
 
-// … into a multicast object's mapping: its own devices, for multimem instructions. No driver call.
+// May `who` access the object's mapping? Only its own devices may, for multimem instructions. No driver call.
 Result<void> may_let_into_team(const DeviceState& who, const PhysicalState& object);
 
 }  // namespace isthmus::inline v0::detail

@@ -1,5 +1,5 @@
-// Adopting foreign memory: asking driver and system about it, registering, its sides, its fence, the books. A step that
-// fails leaves the memory with its owner, who is not told.
+// Adopting foreign memory: query driver and system, register, add the device's copy and the fence, enter the ledger. If
+// a step fails, the owner keeps the memory and its release callback is not called.
 #include <isthmus/detail/own_mapping.hpp>
 #include <isthmus/device.hpp>
 
@@ -24,7 +24,8 @@ namespace isthmus::inline v0 {
 namespace detail {
 namespace {
 
-// What was taken so far; what is not kept was never taken.
+// What an adoption has taken so far. If keep() is not reached, the destructor undoes it without calling the owner's
+// release.
 struct Taking {
     Taking(DeviceState& owner, void* pointer, std::size_t bytes, AdoptOptions& options) : device(owner) {
         piece.adopted = std::make_unique<AdoptedPart>(pointer, bytes, std::move(options.release), options.c_release);
@@ -34,11 +35,11 @@ struct Taking {
     ~Taking() {
         if (!piece.adopted) return;
         piece.adopted->forget();
-        free_or_keep(device, std::move(piece), "whose adoption failed");  // a service keeps it registered until its end
+        free_or_keep(device, std::move(piece), "whose adoption failed");  // registered until a running service ends
     }
     DeviceState& device;
     Piece piece;
-    std::uint64_t address = 0;  // where the device finds it, if it does
+    std::uint64_t address = 0;  // device address, once known
 };
 
 Result<void> check_pointer(std::uintptr_t address, std::size_t bytes, std::size_t alignment) {
@@ -49,25 +50,25 @@ Result<void> check_pointer(std::uintptr_t address, std::size_t bytes, std::size_
     return make_error<errors::adoption_of_unaligned_pointer>(alignment);
 }
 
-// Of ordinary memory the driver knows nothing, and the system tells what it is.
+// For pageable memory the driver states nothing; the system's mapping facts are used.
 Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t address, std::size_t bytes,
                                       platform::PointerFacts& known) {
     rules::ForeignMemory memory;
     const platform::Status asked = device.driver->memory().pointer_facts(address, known);
     if (!asked.ok()) return device.failure(asked, "asking what the adopted memory is");
-    // Its registration is a lost device's: by now it is whatever lies there.
+    // A lost device left this registration behind: the address may hold other memory by now.
     if (device.books->ledger.left_registered(address, bytes)) known = {};
     memory.kind = known.kind;
     memory.own_device = known.ordinal == device.driver->facts().ordinal;
     if (known.kind != MemoryKind::unknown) {
         const std::uint64_t offset = address - known.base;
         if (known.base == 0 || (offset <= known.bytes && bytes <= known.bytes - offset)) {
-            // Other code may have registered a mapping for reading, or a device's. What the driver allocated is its own
-            // mapping and looks the same to it, so that without pages it is a device's only where a file says so.
+            // Other code may have registered a read-only mapping or device memory. The driver's own pinned allocations
+            // also have no pages, so only the mapping's file tells them from device memory.
             if (memory.kind != MemoryKind::pinned && memory.kind != MemoryKind::write_combined) return memory;
             const platform::os::MappingFacts mapping =
                 platform::os::mapping_facts(reinterpret_cast<const void*>(address), bytes);
-            // Where the system does not say, it might be a device's: used, but relied upon by nobody.
+            // Unknown to the system: possibly device memory. It can be used, but is treated as IOMEMORY.
             memory.io_memory = !mapping.known || !mapping.mapped;
             if (!mapping.known || !mapping.mapped) return memory;
             memory.readable = mapping.readable;
@@ -79,7 +80,7 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
     }
     const platform::os::MappingFacts mapping =
         platform::os::mapping_facts(reinterpret_cast<const void*>(address), bytes);
-    // It might have no pages, or not be there: whoever touched it would fault.
+    // Without mapping facts the range may have no pages or not be mapped: an access would fault.
     if (!mapping.known) return make_error<errors::adoption_of_unknown_mapping>();
     if (!mapping.mapped) return make_error<errors::adoption_of_unmapped_memory>();
     memory.readable = mapping.readable;
@@ -88,13 +89,13 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
     return memory;
 }
 
-// False: a service runs, for whose end the call would wait, or the driver did not do it.
+// False: the driver call failed, or a running service would make it wait.
 bool unregister_beside_services(DeviceState& device, void* pointer) {
     const std::optional<CallInFlight> call = device.services.try_enter(rules::DriverUse::unregister_host);
     return call && device.driver->memory().unregister_host(pointer).ok();
 }
 
-// What is used in the end: as registered memory where that worked.
+// The adoption that results: registered memory if registration succeeded, else the plan's fallback.
 Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan) {
     if (!plan.registers) return plan.otherwise;
     AdoptedPart& part = *taking.piece.adopted;
@@ -113,13 +114,13 @@ Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan)
         return plan.registered;
     }
     part.registered = address == 0 && !unregister_beside_services(taking.device, part.pointer);
-    // Pages that cannot be pinned, or that somebody registered already; anything that lasts comes up again.
+    // Pages that cannot be pinned or are registered already. A lasting failure is reported again by the next call.
     Error why = taking.device.failure(status, "registering the adopted memory");
     if (plan.insists || taking.device.is_lost()) return why;
     return plan.otherwise;
 }
 
-// The device's side of what is staged, and pinned memory between the two where the driver cannot be given the host's.
+// The device's copy of staged memory; plus a pinned bounce buffer if the driver cannot use the host's memory.
 Result<void> make_sides(NewBuffer& buffer) {
     AllocationRequest request;
     request.bytes = buffer.facts.bytes;
@@ -137,13 +138,13 @@ Result<void> make_sides(NewBuffer& buffer) {
 }
 
 struct Fence {
-    std::shared_ptr<StreamState> stream;  // nullptr: nothing is left to wait for
+    std::shared_ptr<StreamState> stream;  // nullptr: nothing to wait for
     std::uint64_t position = 0;
 };
-// A stream of its own waits, and the buffer counts as used there.
+// The wait runs on a separate stream; the buffer counts as used there.
 Result<Fence> make_fence(const std::shared_ptr<DeviceState>& device, AdoptOptions& options, bool at_once) {
     if (!options.after_event && !options.after_function) return Fence{};
-    if (at_once) {  // the CPU itself is the first to read it
+    if (at_once) {  // the CPU reads first
         if (options.after_event) {
             if (Result<void> waited = options.after_event->synchronize(); !waited) return std::move(waited).error();
         }
@@ -173,7 +174,7 @@ Result<void> keep(Taking& taking, NewBuffer& buffer, const rules::ForeignMemory&
     block.kind = buffer.facts.kind;
     if (buffer.facts.staged()) {
         block.kind = buffer.facts.host_kind;
-        if (memory.driver_mapping) block.kind = MemoryKind::unknown;  // by its address alone nothing is promised
+        if (memory.driver_mapping) block.kind = MemoryKind::unknown;  // the address alone guarantees nothing
     } else if (!rules::host_finds(buffer.facts.kind)) {
         block.host = nullptr;
     }
@@ -196,7 +197,7 @@ Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, 
     return_unreturned(*device);
     if (Result<void> free = device->books->ledger.refuse_overlap(range); !free) return std::move(free).error();
     platform::PointerFacts known;
-    rules::ForeignMemory ordinary;  // and of the runtime's own nobody has to be asked
+    rules::ForeignMemory ordinary;  // the runtime's own memory needs no query
     ordinary.writable = own == nullptr || own->writable;
     Result<rules::ForeignMemory> memory = own != nullptr ? ordinary : facts_of(*device, address, bytes, known);
     if (!memory) return std::move(memory).error();

@@ -1,4 +1,4 @@
-// Making buffers. A step that fails leaves nothing behind: NewBuffer gives back what was obtained so far.
+// Creates buffers. If a step fails, NewBuffer returns what was obtained so far.
 #include "allocation.hpp"
 
 #include "access_rules.hpp"
@@ -19,8 +19,8 @@ namespace isthmus::inline v0::detail {
 namespace {
 
 constexpr std::size_t most_alignment = 256;               // what cuMemAlloc guarantees; pages are coarser
-constexpr std::size_t most_bytes = std::size_t{1} << 46;  // no machine has more
-// StorageFacts::recorded_in of memory whose capture another thread ended meanwhile: of no recording.
+constexpr std::size_t most_bytes = std::size_t{1} << 46;  // more than any machine has
+// StorageFacts::recorded_in if another thread has ended the capture meanwhile: matches no capture.
 constexpr std::uint64_t over_already = std::numeric_limits<std::uint64_t>::max();
 
 void begin(NewBuffer& buffer, std::size_t bytes, MemoryKind kind, std::string_view reason) {
@@ -29,7 +29,7 @@ void begin(NewBuffer& buffer, std::size_t bytes, MemoryKind kind, std::string_vi
     buffer.be_of_kind(buffer.device()->synchronous ? MemoryKind::host : kind);
 }
 
-// A user's allocator may answer anything.
+// A user's allocator may return any block.
 Result<void> check_block(const MemoryBlock& block, const NewBuffer& buffer, const Ledger::Origin& origin) {
     const std::size_t bytes = buffer.facts.bytes;
     if (!block) return make_error<errors::allocator_answered_nothing>(bytes);
@@ -48,7 +48,7 @@ Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, Stream* st
     Ledger& ledger = buffer.device()->books->ledger;
     Ledger::Origin origin = ledger.origin(made->id);
     if (Result<void> fine = check_block(*made, buffer, origin); !fine) {
-        (void)allocator.release(*made, stream);  // behind its allocation
+        (void)allocator.release(*made, stream);  // ordered after its allocation
         return fine;
     }
     const MemoryBlock& block = *made;
@@ -66,13 +66,13 @@ Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, Stream* st
     return {};
 }
 
-// Pool memory is there behind its allocation on the stream.
+// Pool memory is usable after its allocation on the stream.
 void order_on(BufferState& buffer, const Stream& stream) {
     StreamState& order = *stream.state();
     std::uint64_t position = 0;
     {
         const std::lock_guard lock(order.mutex);
-        position = order.issued;  // of the allocation, or behind it
+        position = order.issued;  // at or after the allocation
     }
     buffer.order_on(order, position);
 }
@@ -97,7 +97,7 @@ Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocato
     NewBuffer buffer(device);
     begin(buffer, *bytes, allocator.kind(), reason);
     buffer.facts.shared = shared;
-    if (*bytes == 0) return buffer.make();  // keeps its kind (K3); drivers disagree about zero bytes, so none is asked
+    if (*bytes == 0) return buffer.make();  // keeps its kind (K3); drivers differ on zero bytes, so none is called
     if (Result<void> made = fill_from(buffer, allocator, stream); !made) return std::move(made).error();
     const bool ordered = stream != nullptr && rules::is_pooled(buffer.blocks.block.kind);
     std::shared_ptr<BufferState> made = buffer.make();

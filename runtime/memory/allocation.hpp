@@ -1,4 +1,4 @@
-// Making buffers: validation, the plan, and memory from an allocator.
+// Creates buffers: validation, plan, memory from an allocator.
 #pragma once
 
 #include <isthmus/allocator.hpp>
@@ -28,18 +28,19 @@ struct Amount {
     std::size_t alignment = 0;
 };
 
-// invalid_argument: more than any machine has, or an alignment that no allocation keeps.
+// Size in bytes. invalid_argument: larger than any machine's memory, or an alignment that no allocation guarantees.
 Result<std::size_t> bytes_of(const Amount& amount);
 
-// With `stream`, pool memory is there at once for that stream, and other streams wait for it before their first use;
-// without, it is there for everybody at return. `reason` has static storage. `shared`: the buffer has a descriptor.
+// With `stream`, pool memory is usable at once on that stream; other streams wait for it before their first use.
+// Without `stream` it is usable everywhere at return. `reason` has static storage. `shared`: the buffer has a
+// descriptor.
 Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
                       std::string_view reason, Stream* stream = nullptr, bool shared = false);
 Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount);
 Untyped allocate_host(const std::shared_ptr<DeviceState>& device, Amount amount, const HostPlacement& placement);
 Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amount, const SharedUse& use,
                         bool is_signed = false);
-// As adopt_mapping(), and the buffer has a descriptor (shared_memory.hpp).
+// Like adopt_mapping(), for a buffer with a descriptor (shared_memory.hpp).
 Untyped adopt_shared(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes, const SharedUse& use,
                      const OwnMapping& mapping, std::function<void()> ended);
 

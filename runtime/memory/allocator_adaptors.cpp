@@ -13,7 +13,7 @@ namespace isthmus::inline v0 {
 struct StatisticsState {
     Allocator upstream;
     std::mutex mutex;
-    std::vector<AllocationCounters> scopes{1};  // the last one is the innermost
+    std::vector<AllocationCounters> scopes{1};  // innermost last
 };
 
 StatisticsAllocator::StatisticsAllocator(Allocator upstream) : state_(std::make_shared<StatisticsState>()) {
@@ -28,11 +28,11 @@ Result<MemoryBlock> StatisticsAllocator::allocate(const AllocationRequest& reque
         ++now.failures;
         return made;
     }
-    now.current_bytes += made->bytes;  // what a release takes off again; an allocator may round up
+    now.current_bytes += made->bytes;  // a release subtracts the same; an allocator may round up
     now.total_bytes += made->bytes;
     now.current_blocks += 1;
     now.total_blocks += 1;
-    // A scope that has released more than it allocated stands below zero: that is no peak.
+    // After more releases than allocations a scope is below zero: not a peak.
     now.peak_bytes = std::max<std::uint64_t>(now.peak_bytes,
                                              std::max<std::int64_t>(0, static_cast<std::int64_t>(now.current_bytes)));
     now.peak_blocks = std::max<std::uint64_t>(now.peak_blocks,
@@ -87,7 +87,7 @@ LimitAllocator::LimitAllocator(Allocator upstream, std::uint64_t limit_bytes) : 
 
 Result<MemoryBlock> LimitAllocator::allocate(const AllocationRequest& request) {
     LimitState& state = *state_;
-    // Taken before the upstream is asked, so that threads together cannot pass the limit.
+    // Reserved before the upstream call, so that concurrent threads cannot pass the limit together.
     std::uint64_t used = state.used.load(std::memory_order_relaxed);
     do {
         if (request.bytes > state.limit - std::min(used, state.limit)) {
@@ -95,7 +95,7 @@ Result<MemoryBlock> LimitAllocator::allocate(const AllocationRequest& request) {
         }
     } while (!state.used.compare_exchange_weak(used, used + request.bytes, std::memory_order_relaxed));
     Result<MemoryBlock> made = state.upstream.allocate(request);
-    // What the block is a release takes off again: where the upstream rounds up, that counts.
+    // Count the block's size, which the upstream may have rounded up: a release subtracts that.
     const std::uint64_t counts = made ? made->bytes : 0;
     state.used.fetch_add(counts - request.bytes, std::memory_order_relaxed);
     return made;

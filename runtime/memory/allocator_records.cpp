@@ -1,4 +1,4 @@
-// Logging and tracking: what passed an allocator, and what is still out.
+// Logging and tracking: calls that passed an allocator, and blocks not yet released.
 #include <isthmus/allocator_adaptors.hpp>
 #include <isthmus/stream.hpp>
 
@@ -48,13 +48,13 @@ LoggingAllocator::LoggingAllocator(Allocator upstream, Sink sink) : state_(std::
 
 namespace {
 
-// A file written a line at a time, so that what happened last is in it, however the process ends.
+// Written line by line, so that the last event is in the file however the process ends.
 struct LogFile {
     explicit LogFile(int opened) : descriptor(opened) {}
     LogFile(const LogFile&) = delete;
     LogFile& operator=(const LogFile&) = delete;
     ~LogFile() { ::close(descriptor); }
-    // A line that the system does not take (a full disk) is lost: allocating goes on.
+    // If the system refuses a line (a full disk), the line is lost and allocation continues.
     void write(std::string_view line) const {
         while (!line.empty()) {
             const ssize_t written = ::write(descriptor, line.data(), line.size());
@@ -93,7 +93,7 @@ Result<void> LoggingAllocator::release(const MemoryBlock& block, Stream* after) 
     return done;
 }
 
-// Releases that are remembered to tell a double free from an unknown address; a program may run for years.
+// Releases remembered to tell a double free from an unknown address; bounded, because a program may run for years.
 constexpr std::size_t most_remembered = 65536;
 
 struct TrackingState {
@@ -101,12 +101,12 @@ struct TrackingState {
     mutable std::mutex mutex;
     std::uint64_t made = 0;
     std::map<std::uint64_t, TrackingAllocator::Outstanding> out;  // by address
-    std::map<std::uint64_t, std::uint64_t> released;              // address → identity that stood there last
+    std::map<std::uint64_t, std::uint64_t> released;              // address → identity released there last
 
     static std::uint64_t address(const MemoryBlock& block) {
         return block.host ? reinterpret_cast<std::uintptr_t>(block.host) : block.device;
     }
-    // Expects the lock.
+    // Requires the lock.
     Result<void> refuse_unknown(const MemoryBlock& block) const {
         const std::uint64_t wanted = address(block);
         const auto known = out.find(wanted);
@@ -139,7 +139,7 @@ Result<void> TrackingAllocator::release(const MemoryBlock& block, Stream* after)
     const std::uint64_t address = TrackingState::address(block);
     Outstanding taken;
     {
-        // Out of the list before the upstream has it: another thread may be handed the same address at once.
+        // Remove before the upstream's release: another thread may get the same address at once.
         const std::lock_guard lock(state_->mutex);
         if (Result<void> refused = state_->refuse_unknown(block); !refused) return refused;
         taken = state_->out[address];

@@ -62,17 +62,18 @@ void BufferBase::size_changed() noexcept {
 namespace detail {
 namespace {
 
-// What releasing asks of the driver, side by side.
+// The driver calls that a release needs: [0] the device side, [1] the host side.
 std::array<rules::DriverUse, 2> uses_of_release(const BufferState& buffer) {
     constexpr rules::DriverUse none = rules::DriverUse::free_host;
     const auto own = [](MemoryKind kind) { return kind == MemoryKind::unknown ? none : rules::freeing(kind); };
     if (!buffer.memory->adopted) return {own(buffer.memory->kind), own(buffer.memory->host_kind)};
-    // Memory of somebody else is not freed.
+    // Foreign memory is not freed.
     return {buffer.staged() ? own(buffer.memory->kind) : none,
             buffer.memory->registered_here ? rules::DriverUse::unregister_host : none};
 }
 
-// true: not now, but behind the captures that are open (K10). Looked at when nobody can begin to use the buffer.
+// true: defer the release until the open captures have ended (K10). Called after begin_release(), when no new use can
+// begin.
 Result<bool> may_be_put_off(const BufferState& buffer) {
     if (buffer.uses.in_graphs()) return make_error<errors::releasing_buffer_of_graph>();
     for (const rules::DriverUse use : uses_of_release(buffer)) {
@@ -95,7 +96,7 @@ Result<void> BufferBase::release(Wait wait) {
     Result<std::shared_ptr<detail::StreamState>> after = std::shared_ptr<detail::StreamState>();
     if (put_off && !*put_off && buffer.device->usable()) {
         after = buffer.part_with_uses(wait);
-        if (!after && !buffer.device->is_lost()) put_off = after.error();  // still ours: try again
+        if (!after && !buffer.device->is_lost()) put_off = after.error();  // the caller keeps the buffer and may retry
     }
     if (!put_off || *put_off) {
         buffer.views.release_failed();
@@ -107,7 +108,7 @@ Result<void> BufferBase::release(Wait wait) {
     if (freed) {
         state_.reset();
     } else {
-        buffer.views.release_failed();  // still ours: try again
+        buffer.views.release_failed();  // the caller keeps the buffer and may retry
     }
     return freed;
 }

@@ -1,4 +1,4 @@
-// A block with an end of its own behind an Allocator.
+// One block with its own release, as an Allocator.
 #include "buffer_memory.hpp"
 
 #include "buffer_state.hpp"

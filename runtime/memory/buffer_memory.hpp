@@ -1,4 +1,4 @@
-// BufferMemory: memory that was put together for one buffer, as the allocator of its one block.
+// BufferMemory: memory assembled for one buffer, exposed as the allocator of its one block.
 #pragma once
 
 #include <isthmus/allocator.hpp>
@@ -12,28 +12,28 @@ namespace isthmus::inline v0::detail {
 
 class NewBuffer;
 
-// Its end gives everything back.
+// Owns the memory; its end releases everything.
 class BufferMemory {
 public:
     virtual ~BufferMemory() = default;
     BufferMemory(const BufferMemory&) = delete;
     BufferMemory& operator=(const BufferMemory&) = delete;
 
-    // Gives everything back, which nobody uses any more. What fails is tried again and logged by what holds it.
+    // Releases everything; the memory is no longer in use. The holder retries and logs what fails.
     virtual void end() = 0;
-    virtual MemoryBlock block() const = 0;  // all of the addresses
+    virtual MemoryBlock block() const = 0;  // the whole address range
 
     MemoryKind kind = MemoryKind::unknown;
     std::string_view reason;
-    bool in_several = false;  // it lies on other devices than its buffer's, too
+    bool in_several = false;  // also lies on other devices than the buffer's
     bool ended = false;
 
 protected:
     BufferMemory() = default;
 };
 
-// Makes it a new buffer's memory, of no size yet. What ends buffers ends the memory, too. Given up with its buffer (a
-// kernel may still write to it), it is kept until the process ends.
+// Makes `memory` the memory of a new buffer of zero bytes. Releasing the buffer ends the memory. If the buffer is given
+// up (a kernel may still write to it), the memory is kept until process exit.
 void lay_over(NewBuffer& buffer, std::shared_ptr<BufferMemory> memory);
 
 }  // namespace isthmus::inline v0::detail

@@ -1,4 +1,4 @@
-// BufferPart: which parts there are, and opening them for the host.
+// BufferPart: bounds checks, and opening parts for the host.
 #include <isthmus/buffer_part.hpp>
 
 #include "buffer_state.hpp"
@@ -33,7 +33,7 @@ Result<void> may_open(const BufferState& buffer, std::size_t first_byte, std::si
     return make_error<errors::part_beyond_smaller_buffer>(what, BufferState::part_beyond, BufferState::part_again);
 }
 
-// Of no bytes, nowhere, where the host may not look.
+// nullptr, for an empty view, if the host cannot access the memory.
 std::byte* first_of(const BufferState& buffer, std::size_t first_byte) {
     return buffer.memory->host == nullptr ? nullptr : static_cast<std::byte*>(buffer.memory->host) + first_byte;
 }

@@ -1,4 +1,4 @@
-// A user's allocator behind C callbacks: translation, and distrust of what it hands out.
+// A user's allocator behind C callbacks: translation, and checks of the blocks that it returns.
 #include <isthmus/callback_allocator.hpp>
 #include <isthmus/stream.hpp>
 
@@ -27,7 +27,7 @@ struct Callbacks {
     }
     const isthmus_allocator_callbacks functions;
     std::mutex mutex;
-    std::map<std::uint64_t, std::uint64_t> tags;  // address → tag, for as long as the block is out
+    std::map<std::uint64_t, std::uint64_t> tags;  // address → tag, until the block is released
 };
 
 std::uint64_t address_of(const MemoryBlock& block) {
@@ -73,7 +73,7 @@ public:
         const int code = user.release(user.context, &given, after ? after->id() : 0);
         if (code == 0) return {};
         const std::lock_guard lock(callbacks_->mutex);
-        callbacks_->tags.emplace(address_of(block), given.tag);  // not given back: it may be tried again
+        callbacks_->tags.emplace(address_of(block), given.tag);  // not released: may be retried
         return answered("release", code);
     }
 

@@ -72,7 +72,7 @@ Result<void> Device::synchronize(Wait wait) {
     constexpr rules::PublicCall call = rules::PublicCall::synchronize_device;
     const rules::Bar bar = state_->bar(call);
     if (bar != rules::Bar::none && bar != rules::Bar::service) return state_->refusal(call);
-    // Streams are polled, with no call held that a starting service would wait for: users' code, which ends here, may
+    // Polls streams without holding a driver call that a starting service would wait for: user code that ends here may
     // start one.
     Result<void> waited;
     if (bar == rules::Bar::service) {

@@ -1,4 +1,4 @@
-// Device: who may touch what, and switching access between devices.
+// Device: access queries, and switching peer access.
 #include <isthmus/device.hpp>
 
 #include "access_rules.hpp"
@@ -22,7 +22,7 @@ Error not_switched(const Device& device, const Device& owner) {
     return make_error<Entry>(named(*device.state()), named(*owner.state()));
 }
 
-// Why two devices have nothing to switch between them; decided without a driver call.
+// Refuses device pairs without switchable peer access; makes no driver call.
 Result<void> switchable(const Device& device, const Device& owner) {
     if (device.state()->books != owner.state()->books) {
         return not_switched<errors::peer_access_between_runtimes>(device, owner);
@@ -72,7 +72,8 @@ Result<void> Device::switch_peer(const Device& owner, bool allowed) {
     detail::Books& books = *state_->books;
     const auto is_so = [&] { return books.peers.state(index(), owner.index()).peer_access == allowed; };
     if (is_so()) return {};
-    // No service starts on either. Before the lock: what waited for an ended one may switch access, too.
+    // Keeps services from starting on either device. Before the lock: code that waited for an ended service may switch
+    // access too.
     const Result<std::vector<detail::CallInFlight>> calls =
         detail::enter_all({&state_->services, &owner.state_->services}, rules::DriverUse::switch_peer_access,
                           "switching access between devices");

@@ -1,4 +1,4 @@
-// Allocators of a device and its streams: by kind, the current one of a thread, and allocation through them.
+// Allocators of a device and its streams: per kind, per thread, and allocation through them.
 #include "device_allocators.hpp"
 
 #include "allocation.hpp"
@@ -17,12 +17,12 @@ namespace isthmus::inline v0 {
 namespace {
 
 struct AllocatorScope {
-    // Its block of memory stays as long as somebody knows it, so that no later device has the same address.
+    // A weak_ptr keeps the state's storage, so that no later device gets the same address.
     std::weak_ptr<const detail::DeviceState> known;
     const detail::DeviceState* device;
     Allocator allocator;
 };
-// The ends of static objects may come here once the thread's own objects have gone: then there is no list any more.
+// Destructors of static objects may run after the thread's own objects are destroyed: the list is gone then.
 constinit thread_local bool gone = false;
 
 struct OpenScopes {
@@ -33,7 +33,7 @@ struct OpenScopes {
     ~OpenScopes() { gone = true; }
 };
 
-// Of this thread, the innermost last; nullptr: gone. Devices are compared and never looked into.
+// This thread's scopes, innermost last; nullptr once destroyed. Device pointers are compared, never dereferenced.
 std::vector<AllocatorScope>* scopes() {
     if (gone) return nullptr;
     thread_local OpenScopes of_thread;
@@ -82,7 +82,8 @@ ScopedAllocator::ScopedAllocator(const Device& device, Allocator allocator) {
 ScopedAllocator::~ScopedAllocator() {
     std::vector<AllocatorScope>* const open = scopes();
     if (open == nullptr || open->empty()) return;
-    const AllocatorScope ended = std::move(open->back());  // destroyed last: an allocator's end may run users' code
+    // destroyed last: an allocator's destructor may run user code
+    const AllocatorScope ended = std::move(open->back());
     open->pop_back();
 }
 

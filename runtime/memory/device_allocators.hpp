@@ -1,5 +1,5 @@
-// DeviceAllocators: the allocators that a Device hands out, and the one that it uses itself. They keep the device, so
-// the Device holds them and not its state.
+// DeviceAllocators: the allocators that a Device hands out, and its current one. They hold the device state, so Device
+// owns them, not the state.
 #pragma once
 
 #include <isthmus/allocator.hpp>
@@ -17,11 +17,11 @@ class DeviceAllocators {
 public:
     explicit DeviceAllocators(const std::shared_ptr<DeviceState>& device);
 
-    // Always the same one for a kind; unknown kinds answer as MemoryKind::unknown.
+    // One fixed allocator per kind; an unknown kind gives that of MemoryKind::unknown.
     const Allocator& of(MemoryKind kind) const noexcept;
-    // The innermost scope of this thread, else what was set, else device memory.
+    // This thread's innermost scope, else the one set, else device memory.
     Allocator current() const;
-    void set(Allocator allocator);  // empty: device memory again
+    void set(Allocator allocator);  // empty: back to device memory
 
 private:
     const DeviceState* const device_;

@@ -1,4 +1,4 @@
-// The errors of allocating, adopting and giving back, and of allocators, as data.
+// Error entries: allocating, adopting and releasing memory, and allocators.
 #pragma once
 
 #include "error_entry.hpp"
@@ -126,7 +126,7 @@ inline constexpr auto tracked_block_unknown =
     error_entry("M029", Code::unknown_pointer,
                 "this allocator did not hand the block out",
                 "give it back to the allocator that did");
-// The code is the callback's number where that is one of Code, else driver_error.
+// The callback's number if it is a value of Code, else driver_error.
 inline constexpr auto allocator_callback_failed =
     error_entry("M030", Code::ok,
                 "the user's {callback} callback answered {code:number}",

@@ -1,4 +1,4 @@
-// MemoryPool: its figures, its limits, and whom it lets in.
+// MemoryPool: statistics, limits and peer access.
 #include <isthmus/device.hpp>
 #include <isthmus/memory_pool.hpp>
 
@@ -12,7 +12,7 @@
 namespace isthmus::inline v0 {
 namespace {
 
-// Asks the pools of a usable device.
+// Calls the pool interface of a usable device.
 template <class Ask>
 Result<void> ask(detail::DeviceState& device, std::string_view what, Ask ask_pools) {
     if (device.bars(rules::PublicCall::use_pool)) return device.refusal(rules::PublicCall::use_pool, what);

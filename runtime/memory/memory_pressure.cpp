@@ -1,4 +1,4 @@
-// The ladder and the budget.
+// The retry ladder and the memory budget.
 #include "memory_pressure.hpp"
 
 #include <platform/os.hpp>
@@ -15,15 +15,15 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// Work that stream-ordered frees wait for. A stream that does not end in time is passed over: the driver's answer to
-// the next attempt tells.
+// Waits for the work that stream-ordered frees are behind. A stream that does not finish in time is skipped: the next
+// attempt's result decides.
 void wait_for_pending_frees(DeviceState& device) {
     for (const std::shared_ptr<StreamState>& stream : device.live_streams()) {
         (void)stream->wait_until(stream->issued, Wait{});
     }
 }
 
-// `asked`: what the driver said, where it was asked.
+// `asked`: the driver's status, if it was asked.
 rules::MemoryNow memory_now(DeviceState& device, bool ask_driver, platform::Status& asked) {
     rules::MemoryNow now;
     const platform::os::HostMemory host = platform::os::host_memory();
@@ -37,10 +37,10 @@ rules::MemoryNow memory_now(DeviceState& device, bool ask_driver, platform::Stat
 Error out_of_memory(DeviceState& device, MemoryKind kind, std::size_t bytes, const Error& last) {
     const bool shared = device.capabilities.memory == MemoryModel::shared_dram;
     const DevicePools::Amounts amounts = device.usable() ? device.pools.amounts(device) : DevicePools::Amounts{};
-    platform::Status asked;  // unanswered, it is 0
+    platform::Status asked;  // if not asked, the driver's code is 0
     const rules::MemoryNow now = memory_now(device, !shared && device.usable(), asked);
     const std::uint64_t put_off = device.put_off_bytes.load(std::memory_order_relaxed) + device.unreturned.bytes();
-    // A refusal by the budget, which calls no driver, knows what works better.
+    // A refusal by the budget makes no driver call and carries its own remedy.
     const bool advised = last.call().empty() && !last.remedy().empty();
     const std::string_view remedy = advised ? last.remedy() : "release memory, ask for less";
     return make_error<errors::memory_exhausted>(bytes, name(kind), shared ? now.host_available : now.device_free,
@@ -55,7 +55,7 @@ Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t byt
     const bool shared = device.capabilities.memory == MemoryModel::shared_dram;
     const bool managed = kind == MemoryKind::managed || kind == MemoryKind::managed_pool;
     if (device.synchronous || (!shared && !managed)) return {};
-    // Asking costs more than many an allocation: once asked, a sixteenth of what was free is handed out without.
+    // A query costs more than many allocations: after one, a sixteenth of the free memory is granted without asking.
     std::atomic<std::uint64_t>& credit = device.budget_credit_bytes;
     std::uint64_t left = credit.load(std::memory_order_relaxed);
     while (shared && bytes <= left) {
@@ -80,8 +80,9 @@ Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t byt
 Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, Result<void> made,
                        const Attempt& attempt) {
     const auto short_of_memory = [&] { return made.code() == Code::out_of_memory; };
-    if (device.books->captures.here()) return made;  // every further call could end it
-    // Freeing slabs and pieces waits for a service in the driver: there the pools and the user alone can make room.
+    if (device.books->captures.here()) return made;  // any further call could end the capture
+    // While a service runs, freeing slabs and pieces would wait for it: only the pools and the user's handler can make
+    // room.
     std::optional<CallInFlight> freeing = device.services.enter(rules::DriverUse::free_pinned);
     if (!freeing) {
         const bool may_trim = device.services.allow(rules::DriverUse::trim_pool, "making room").ok();
@@ -90,7 +91,7 @@ Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, 
         return short_of_memory() ? out_of_memory(device, kind, bytes, made.error()) : made;
     }
     const bool slabs = device.slabs.trim() > 0;
-    const bool pieces = device.copies.bounce.trim(device);  // pinned, for copies of pageable memory
+    const bool pieces = device.copies.bounce.trim(device);  // pinned bounce buffers for copies of pageable memory
     freeing->leave();
     if (slabs || pieces) made = attempt();
     if (short_of_memory() && device.usable() && device.pools.trim(device)) {

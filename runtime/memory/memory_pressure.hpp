@@ -1,4 +1,4 @@
-// Running short of memory: the budget before a call, and what is tried when the driver has none left.
+// Memory shortage: the budget check before a call, and the retries after the driver reports none left.
 #pragma once
 
 #include <isthmus/memory_kind.hpp>
@@ -12,13 +12,13 @@ namespace isthmus::inline v0::detail {
 
 struct DeviceState;
 
-// Refuses what would swap, stall or kill instead of failing (K20): managed memory beyond what the device has free, and
-// on machines with one DRAM every kind beyond what the system has available.
+// Refuses what would swap, stall or be killed instead of failing (K20): managed memory beyond the device's free memory;
+// on machines with one DRAM, every kind beyond the system's available memory.
 Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes);
 
 using Attempt = std::function<Result<void>()>;
-// Tries again after each rung of the ladder (K19): caches of slabs and pools, frees that wait for work, the user's
-// handler. Then the error says how much there is, cached and pending.
+// Retries after each rung of the ladder (K19): caches of slabs and pools, frees that wait for work, the user's handler.
+// The final error states the amounts available, cached and pending.
 Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, Result<void> first,
                        const Attempt& attempt);
 

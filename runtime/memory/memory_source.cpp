@@ -1,4 +1,4 @@
-// MemorySource: allocating, entering the books, and giving back.
+// MemorySource: allocate, enter into the ledger, release.
 #include "memory_source.hpp"
 
 #include "access_rules.hpp"
@@ -23,7 +23,7 @@ namespace isthmus::inline v0::detail {
 namespace {
 
 constexpr std::size_t most_alignment = 256;  // what cuMemAlloc guarantees; pages are coarser
-// No machine has more: the driver's own answer would be "out of memory" after a long search.
+// More than any machine has: the driver would search for long before it answers "out of memory".
 constexpr std::size_t most_bytes = std::size_t{1} << 46;
 
 bool is_system(MemoryKind kind) noexcept {
@@ -34,8 +34,8 @@ std::string allocating(std::size_t bytes, MemoryKind kind) {
     return composed("allocating {} bytes of {} memory", bytes, name(kind));
 }
 
-// Whether the request's external stream is in a capture that other code began. An error where the driver does not say:
-// memory that would become a captured graph's must not pass for the stream's own.
+// Whether the request's external stream is in a capture begun by other code. An error if the driver does not say:
+// memory that becomes a captured graph's must not be taken for the stream's own.
 Result<bool> captured_elsewhere(const AllocationRequest& request) {
     if (request.stream == nullptr || !request.stream->state()->external) return false;
     StreamState& stream = *request.stream->state();
@@ -48,7 +48,7 @@ Result<bool> captured_elsewhere(const AllocationRequest& request) {
 
 }  // namespace
 
-// The feature without which a kind cannot be had on a GPU (K7).
+// The feature that a kind needs on a GPU (K7).
 Result<void> offers(const DeviceState& device, MemoryKind kind) {
     const auto needs = [&](Feature feature) -> Result<void> {
         const Capability& capability = device.capabilities.feature(feature);
@@ -96,7 +96,7 @@ Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     }
     if (is_system(kind_)) {
         if (device.bars(rules::PublicCall::allocate_host)) return device.refusal(rules::PublicCall::allocate_host);
-        return {};  // no driver: on a lost device, and inside a capture
+        return {};  // no driver involved: allowed on a lost device and inside a capture
     }
     if (device.bars(rules::PublicCall::allocate)) return device.refusal(rules::PublicCall::allocate);
     if (Result<void> offered = offers(device, asked_); !offered) return offered;
@@ -123,7 +123,7 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     block.bytes = request.bytes;
     block.kind = kind_;
     Piece piece;
-    // The budget is the first to say that memory is short, and what is cached counts against it: room helps there too.
+    // Around the budget too: cached memory counts against it, so making room helps.
     Result<void> made = with_room(*device_, kind_, request.bytes, [&] {
         Result<void> within = within_budget(*device_, kind_, request.bytes);
         return within ? obtain(request, block, piece) : within;
@@ -145,7 +145,7 @@ Result<void> MemorySource::obtain(const AllocationRequest& request, MemoryBlock&
     if (!made) return made;
     block.device = piece.allocation.device;
     if (rules::host_finds(kind_)) block.host = piece.allocation.host;
-    if (piece.allocation.kind == MemoryKind::graph) {  // the graph gives it back, nobody else
+    if (piece.allocation.kind == MemoryKind::graph) {  // only the graph frees it
         block.kind = MemoryKind::graph;
         block.host = nullptr;
         piece = {};
@@ -161,7 +161,7 @@ Result<void> MemorySource::from_driver(std::size_t bytes, Piece& piece) {
         device.driver->memory().allocate(asked_, bytes, attachment, platform::StreamHandle::none, piece.allocation);
     if (status.ok()) return {};
     Error why = device.failure(status, allocating(bytes, asked_));
-    if (piece.allocation.bytes != 0) {  // of two steps the second one failed: undone now, or when no service runs
+    if (piece.allocation.bytes != 0) {  // the second of two steps failed: undone now, or when no service runs
         device.unreturned.add(std::exchange(piece, {}));
         return_unreturned(device);
     }
@@ -186,7 +186,7 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
         if (Result<void> opened = stream.open_handle(); !opened) return opened;
         Result<HeldCapture> captured = stream.capture();
         if (!captured) return std::move(captured).error();
-        std::uint64_t elsewhere = 0;  // the capture of other code that the allocation becomes part of
+        std::uint64_t elsewhere = 0;  // capture of other code that the allocation becomes part of
         if (stream.external && !*captured) {
             Result<std::uint64_t> foreign = stream.foreign_capture();
             if (!foreign) return std::move(foreign).error();
@@ -222,7 +222,7 @@ Result<void> MemorySource::from_pool(const AllocationRequest& request, Piece& pi
     pool->live_bytes.fetch_add(piece.allocation.bytes, std::memory_order_relaxed);
     piece.pool = std::move(pool);
     if (request.stream != nullptr) return {};
-    // Usable everywhere at return. What the pool reuses may have to wait for the work that it was freed behind.
+    // Usable everywhere at return. Reused pool memory may have to wait for the work that its free was ordered behind.
     Result<void> settled = piece.pool->settle(device);
     if (!settled) free_or_keep(device, std::exchange(piece, {}), "after an allocation that failed");
     return settled;
@@ -281,7 +281,7 @@ Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
     return_unreturned(device);
     Result<Piece> piece = device.books->ledger.take(block, device.index);
     if (!piece) return std::move(piece).error();
-    // The state itself: what a user of an external stream holds would keep that in use.
+    // Uses the state directly: a StreamUser of an external stream would keep the stream in use.
     Result<void> freed = free_piece(device, *piece, after != nullptr ? after->state()->shared_from_this() : nullptr);
     if (!freed) device.books->ledger.put_back(device.index, *piece);
     return freed;

@@ -1,4 +1,4 @@
-// MemorySource: what stands behind Device::allocator(): one kind of memory of one device, as an allocator.
+// MemorySource: the allocator behind Device::allocator(), for one kind of memory of one device.
 #pragma once
 
 #include <isthmus/allocator.hpp>
@@ -17,19 +17,19 @@ struct DeviceState;
 struct PoolState;
 struct StreamState;
 
-// Steps of an allocation: what no machine accepts → what this device lacks → an open capture → the budget and the call,
-// with the ladder of memory_pressure.hpp below both → the books. A step that fails leaves nothing behind, and the first
-// three call no driver. Thread-safe.
+// Order of checks: limits of any machine → this device's features → an open capture → the budget and the driver call,
+// both retried by memory_pressure.hpp → the ledger. A failed step leaves nothing behind; the first three call no
+// driver. Thread-safe.
 class MemorySource {
 public:
-    // `placement` is for kinds that are the system's memory (host, host_numa, registered).
+    // `placement` is for kinds of system memory (host, host_numa, registered).
     MemorySource(std::shared_ptr<DeviceState> device, MemoryKind kind, HostPlacement placement = {});
-    // Memory of this pool.
+    // Allocates from this pool.
     MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<PoolState> pool);
 
-    MemoryKind kind() const noexcept { return kind_; }  // of the blocks
+    MemoryKind kind() const noexcept { return kind_; }  // kind of the blocks
     Result<MemoryBlock> allocate(const AllocationRequest& request);
-    // Any block of this device, whichever of its sources handed it out (K9).
+    // Releases any block of this device, from whichever source (K9).
     Result<void> release(const MemoryBlock& block, Stream* after);
 
 private:
@@ -41,13 +41,13 @@ private:
     Result<void> from_system(std::size_t bytes, MemoryBlock& block, Piece& piece);
 
     std::shared_ptr<DeviceState> device_;
-    MemoryKind asked_;  // what the driver is asked for
-    MemoryKind kind_;   // the CPU device has host memory only
+    MemoryKind asked_;  // kind asked of the driver
+    MemoryKind kind_;   // kind obtained: the CPU device has host memory only
     HostPlacement placement_;
-    std::shared_ptr<PoolState> pool_;  // nullptr: the device's own, where the kind is one of a pool
+    std::shared_ptr<PoolState> pool_;  // nullptr: the device's own pool, for pool kinds
 };
 
-// The feature without which a kind cannot be had on a GPU (K7).
+// An error if the device lacks the feature that the kind needs (K7).
 Result<void> offers(const DeviceState& device, MemoryKind kind);
 
 }  // namespace isthmus::inline v0::detail
