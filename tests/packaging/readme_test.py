@@ -2,8 +2,8 @@
 """The programs that README.md and docs/ show are built and tested; what the pages link to exists; decisions are numbered;
 the files that checklists name exist; the pages name the version that is built.
 
-A block of C++ behind `<!-- PATH -->` is that whole file, behind `<!-- PATH: NAME -->` the lines between `// show: NAME`
-and `// end` in it, moved to the left.
+A block of C++ behind `<!-- PATH -->` is that whole file without its licence line, behind `<!-- PATH: NAME -->` the lines
+between `// show: NAME` and `// end` in it, moved to the left.
 
 usage: readme_test.py SOURCE_ROOT
 """
@@ -22,6 +22,10 @@ def read(path):
         return file.read()
 
 
+def program(path):
+    return re.sub(r'\A// SPDX-[^\n]*\n', '', read(path))
+
+
 def excerpt(source, name):
     found = re.findall(rf'^ *// show: {re.escape(name)}\n(.*?)^ *// end\n', source, flags=re.S | re.M)
     return textwrap.dedent(found[0]) if len(found) == 1 else None
@@ -35,7 +39,7 @@ def headings(text):
 
 def wrong_programs(page, text):
     for path, name, code in re.findall(r'<!-- (\S+?)(?:: (\S+))? -->\n```cpp\n(.*?)```', text, flags=re.S):
-        source = read(path)
+        source = program(path)
         if (excerpt(source, name) if name else source) != code:
             yield f'{page} shows another {path} {name} than the one that is built'
 
