@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The programs that README.md and docs/ show are built and tested; what the pages link to exists; decisions are numbered.
+"""The programs that README.md and docs/ show are built and tested; what the pages link to exists; decisions are numbered;
+the files that checklists name exist; the pages name the version that is built.
 
-A block of C++ behind `<!-- PATH -->` is that whole file, behind `<!-- PATH: NAME -->` the lines between `// show: NAME`
-and `// end` in it, moved to the left.
+A block of C++ behind `<!-- PATH -->` is that whole file without its licence line, behind `<!-- PATH: NAME -->` the lines
+between `// show: NAME` and `// end` in it, moved to the left.
 
 usage: readme_test.py SOURCE_ROOT
 """
@@ -13,12 +14,16 @@ import textwrap
 
 root = sys.argv[1]
 # The pages and what is installed with them, in the same arrangement.
-INSTALLED = ('README.md', 'CHANGELOG.md', 'LICENSE', 'docs/', 'examples/')
+INSTALLED = ('README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'LICENSE', 'docs/', 'examples/')
 
 
 def read(path):
     with open(os.path.join(root, path), encoding='utf-8') as file:
         return file.read()
+
+
+def program(path):
+    return re.sub(r'\A// SPDX-[^\n]*\n', '', read(path))
 
 
 def excerpt(source, name):
@@ -34,7 +39,7 @@ def headings(text):
 
 def wrong_programs(page, text):
     for path, name, code in re.findall(r'<!-- (\S+?)(?:: (\S+))? -->\n```cpp\n(.*?)```', text, flags=re.S):
-        source = read(path)
+        source = program(path)
         if (excerpt(source, name) if name else source) != code:
             yield f'{page} shows another {path} {name} than the one that is built'
 
@@ -68,11 +73,34 @@ def wrong_decisions():
             yield f'docs/adr/README.md does not list {number}. {title[2]}'
 
 
+def wrong_files(page, text):
+    """Files of the tree that a page names as `folder/file`. Capital words stand for any name: `tests/unit/ROOM`."""
+    tops = set(os.listdir(root))
+    for path in re.findall(r'`(\.?[\w-]+(?:/[\w.-]+)+)`', text):
+        parts = path.split('/')
+        known = next((at for at, part in enumerate(parts) if re.search('[A-Z]{4}', part)), len(parts))
+        if parts[0] in tops and not os.path.exists(os.path.join(root, *parts[:known])):
+            yield f'{page} names {path}, which does not exist'
+
+
+def wrong_versions():
+    """The version of meson.build is that of the changes on top, and the one that the page on building asks for."""
+    version = re.search(r"^ *version: '(\d+\.\d+)\.\d+',", read('meson.build'), flags=re.M)
+    full = version[0].split("'")[1]
+    if not re.search(rf'\A# Changes\n(?:(?!## ).*\n)*## {re.escape(full)}, ', read('CHANGELOG.md')):
+        yield f'CHANGELOG.md does not begin with the changes of {full}'
+    for asked in re.findall(r'find_package\(isthmus (\S+) REQUIRED\)', read('docs/building.md')):
+        if asked != version[1]:
+            yield f'docs/building.md asks for version {asked}; meson.build has {full}'
+
+
 readme = read('README.md')
-pages = ['README.md', 'CHANGELOG.md']
+pages = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md']
 for folder, _, names in os.walk(os.path.join(root, 'docs')):
     pages += [os.path.relpath(os.path.join(folder, name), root) for name in sorted(names) if name.endswith('.md')]
-problems = list(wrong_decisions())
+problems = [*wrong_decisions(), *wrong_versions()]
+for page in ('CONTRIBUTING.md', 'docs/releasing.md'):
+    problems += wrong_files(page, read(page))
 for page in pages:
     text = read(page)
     problems += [*wrong_programs(page, text), *wrong_links(page, text)]
