@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The programs that README.md and docs/ show are built and tested; what the pages link to exists; decisions are numbered;
-the files that checklists name exist; the pages name the version that is built.
+"""The programs that README.md and docs/ show are built and tested; what the pages link to exists; docs/README.md lists
+every page; decisions are numbered; the files that checklists name exist; the pages name the version that is built.
 
 A block of C++ behind `<!-- PATH -->` is that whole file without its licence line, behind `<!-- PATH: NAME -->` the lines
-between `// show: NAME` and `// end` in it, moved to the left.
+between `// show: NAME` and `// end` in it, moved to the left. In the pages COMPILED every block of C++ is such a one, or
+stands behind `<!-- not compiled: REASON -->`.
 
 usage: readme_test.py SOURCE_ROOT
 """
@@ -13,6 +14,7 @@ import sys
 import textwrap
 
 root = sys.argv[1]
+COMPILED = ('docs/tutorial.md', 'docs/how-to.md')
 # The pages and what is installed with them, in the same arrangement.
 INSTALLED = ('README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'LICENSE', 'docs/', 'examples/')
 
@@ -42,6 +44,28 @@ def wrong_programs(page, text):
         source = program(path)
         if (excerpt(source, name) if name else source) != code:
             yield f'{page} shows another {path} {name} than the one that is built'
+
+
+def loose_programs(page, text):
+    """Programs of pages that newcomers copy from: each is a built file's, or says why it is not compiled."""
+    if page not in COMPILED:
+        return
+    for line in re.findall(r'(?:^|\n)([^\n]*)\n```cpp\n', text):
+        shown = re.fullmatch(r'<!-- (\S+?)(?:: \S+)? -->', line)
+        if shown is None and not re.fullmatch(r'<!-- not compiled: .+ -->', line):
+            yield f'{page} shows a program that no file of examples/ is, below "{line}"'
+        elif shown and not shown[1].startswith('examples/'):
+            yield f'{page} shows {shown[1]}, which is not in examples/'
+        elif shown and shown[1].endswith('.cpp') and shown[1].split('/')[-1][:-4] not in read('examples/meson.build'):
+            yield f'{page} shows {shown[1]}, which examples/meson.build does not build'
+
+
+def unlisted_pages(pages):
+    """docs/README.md links to every page beside it, and so puts it into its group."""
+    index = read('docs/README.md')
+    for page in pages:
+        if os.path.dirname(page) == 'docs' and page != 'docs/README.md' and f']({os.path.basename(page)})' not in index:
+            yield f'docs/README.md does not list {page}'
 
 
 def wrong_links(page, text):
@@ -98,12 +122,12 @@ readme = read('README.md')
 pages = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md']
 for folder, _, names in os.walk(os.path.join(root, 'docs')):
     pages += [os.path.relpath(os.path.join(folder, name), root) for name in sorted(names) if name.endswith('.md')]
-problems = [*wrong_decisions(), *wrong_versions()]
+problems = [*wrong_decisions(), *wrong_versions(), *unlisted_pages(pages)]
 for page in ('CONTRIBUTING.md', 'docs/releasing.md'):
     problems += wrong_files(page, read(page))
 for page in pages:
     text = read(page)
-    problems += [*wrong_programs(page, text), *wrong_links(page, text)]
+    problems += [*wrong_programs(page, text), *loose_programs(page, text), *wrong_links(page, text)]
 if len(re.findall(r'^<!-- \S+ -->\n```cpp', readme, flags=re.M)) < 2:
     problems.append('README.md shows no program')
 for path in re.findall(r'^\./(\S+)', readme, flags=re.M):
