@@ -15,7 +15,7 @@ inline constexpr auto word_not_changed_in_time =
                 "the word did not change in time",
                 "see whether what should change it runs, and waits for nothing that this thread does");
 inline constexpr auto frame_ring_is_closed =
-    error_entry("Q003", Code::invalid_handle,
+    error_entry("Q003", Code::ended,
                 "the ring of frames is closed",
                 "open another one for further frames");
 inline constexpr auto frame_ring_not_ready =

@@ -15,6 +15,10 @@ inline constexpr auto no_device_of_this_uuid =
                 "no device of this process is {uuid}",
                 "ask each device's facts()"
                 "; CUDA_VISIBLE_DEVICES, or the container, may hide it");
+inline constexpr auto runtime_moved_from =
+    error_entry("R003", Code::invalid_handle,
+                "{call} was called on a Runtime that was moved from",
+                "call it on the Runtime that it was moved to");
 // clang-format on
 
 }  // namespace isthmus::inline v0::errors

@@ -12,6 +12,8 @@
 #include "process.hpp"
 #include "wait_pause.hpp"
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -97,8 +99,21 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     return Runtime(std::move(state));
 }
 
+namespace {
+
+// For calls that return a reference: there is nothing that it could refer to.
+detail::RuntimeState& state_of(const std::shared_ptr<detail::RuntimeState>& state, const char* call) noexcept {
+    if (!state) {
+        std::fprintf(stderr, "isthmus: %s\n", make_error<errors::runtime_moved_from>(call).text().c_str());
+        std::abort();
+    }
+    return *state;
+}
+
+}  // namespace
+
 Device& Runtime::default_device() noexcept {
-    for (const std::unique_ptr<Device>& device : state_->devices) {
+    for (const std::unique_ptr<Device>& device : state_of(state_, "Runtime::default_device").devices) {
         if (device->healthy()) return *device;
     }
     return cpu();
@@ -106,7 +121,7 @@ Device& Runtime::default_device() noexcept {
 
 Device& Runtime::current_device() noexcept {
     for (const detail::DeviceState* const scoped : detail::scoped_devices()) {
-        for (const std::unique_ptr<Device>& device : state_->devices) {
+        for (const std::unique_ptr<Device>& device : state_of(state_, "Runtime::current_device").devices) {
             if (device->state().get() == scoped) return *device;
         }
     }
@@ -114,18 +129,20 @@ Device& Runtime::current_device() noexcept {
 }
 
 Device& Runtime::cpu() noexcept {
-    return *state_->devices.back();
+    return *state_of(state_, "Runtime::cpu").devices.back();
 }
 std::size_t Runtime::device_count() const noexcept {
-    return state_->devices.size();
+    return state_ ? state_->devices.size() : 0;
 }
 
 Result<Device*> Runtime::device(std::size_t index) noexcept {
+    if (!state_) return make_error<errors::runtime_moved_from>("Runtime::device");
     if (index < state_->devices.size()) return state_->devices[index].get();
     return make_error<errors::no_device_of_this_index>(index, state_->devices.size());
 }
 
 Result<Device*> Runtime::device(const Uuid& uuid) {
+    if (!state_) return make_error<errors::runtime_moved_from>("Runtime::device");
     if (uuid) {  // the CPU device has none
         for (const std::unique_ptr<Device>& device : state_->devices) {
             if (device->state()->driver->facts().uuid == uuid) return device.get();
@@ -135,6 +152,7 @@ Result<Device*> Runtime::device(const Uuid& uuid) {
 }
 
 Result<void> Runtime::synchronize(Wait wait) {
+    if (!state_) return make_error<errors::runtime_moved_from>("Runtime::synchronize");
     const detail::Deadline deadline(wait, state_->config->wait_timeout);
     Result<void> all;
     for (const std::unique_ptr<Device>& device : state_->devices) {
@@ -145,13 +163,14 @@ Result<void> Runtime::synchronize(Wait wait) {
 }
 
 const MachineFacts& Runtime::machine() const noexcept {
-    return state_->config->machine;
+    return state_of(state_, "Runtime::machine").config->machine;
 }
 const std::optional<Error>& Runtime::cuda_absence() const noexcept {
-    return state_->cuda_absence;
+    return state_of(state_, "Runtime::cuda_absence").cuda_absence;
 }
 
 RuntimeStatistics Runtime::statistics() const noexcept {
+    if (!state_) return {};
     const detail::LaunchBooks& books = state_->books->launches;
     const auto read = [](const std::atomic<std::uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
     return {read(books.unverified_arguments), read(books.warnings_given),

@@ -268,7 +268,7 @@ inline constexpr auto ring_descriptor_damaged =
 
 // Shared frame rings: the producer.
 inline constexpr auto shared_ring_closed =
-    error_entry("I058", Code::invalid_handle,
+    error_entry("I058", Code::ended,
                 "the shared frame ring is closed",
                 "open another one for further frames");
 inline constexpr auto ring_has_all_its_readers =
@@ -318,7 +318,7 @@ inline constexpr auto ring_producer_gone =
                 "the producer of a shared frame ring is gone without closing it",
                 "connect to another one; frames that were taken stay valid");
 inline constexpr auto ring_closed_and_empty =
-    error_entry("I070", Code::invalid_handle,
+    error_entry("I070", Code::ended,
                 "the shared frame ring is closed, and no frame is left",
                 "connect to another one for further frames");
 inline constexpr auto ring_frame_not_ready =

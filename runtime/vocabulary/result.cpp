@@ -226,6 +226,7 @@ std::string_view name(Code code) noexcept {
         case Code::peer_lost: return "peer_lost";
         case Code::peer_broke_rules: return "peer_broke_rules";
         case Code::overtaken: return "overtaken";
+        case Code::ended: return "ended";
     }
     return "unknown";
 }

@@ -113,10 +113,10 @@ TEST(FrameRing, AClosedRingGivesWhatItHasAndThenSaysSo) {
         produce(ring, 1);
         ring.close();
         EXPECT_FALSE(ring.ended());
-        EXPECT_TRUE(refused_as(ring.begin_frame(), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(ring.begin_frame(), Code::ended));
         EXPECT_TRUE(holds_frame(ring.next_frame().value().buffer(), 0));
         EXPECT_TRUE(holds_frame(ring.next_frame().value().buffer(), 1));
-        EXPECT_TRUE(refused_as(ring.next_frame(), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(ring.next_frame(), Code::ended));
         EXPECT_TRUE(ring.ended());
     });
 }
@@ -163,7 +163,7 @@ void run_chain(Device& device, WhenFull when_full) {
         for (;;) {
             auto frame = camera.next_frame();
             if (!frame) {
-                EXPECT_TRUE(refused_as(frame, Code::invalid_handle));
+                EXPECT_TRUE(refused_as(frame, Code::ended));
                 break;
             }
             EXPECT_GE(frame->number(), next) << "in order";

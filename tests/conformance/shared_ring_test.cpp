@@ -199,14 +199,14 @@ TEST(SharedFrameRing, AClosedRingGivesWhatItHasAndThenSaysSo) {  // keeps I6
         produce(*ring, 0);
         produce(*ring, 1);
         ring->close();
-        EXPECT_TRUE(refused_as(ring->begin_frame(), Code::invalid_handle));
-        EXPECT_TRUE(refused_as(ring->admit(), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(ring->begin_frame(), Code::ended));
+        EXPECT_TRUE(refused_as(ring->admit(), Code::ended));
         ring.reset();
         for (std::int32_t number = 0; number < 2; ++number) {
             auto frame = reader.next_frame(soon).value();
             EXPECT_TRUE(holds_frame(frame.buffer(), number)) << "the memory stays with who has it mapped";
         }
-        EXPECT_TRUE(refused_as(reader.next_frame(soon), Code::invalid_handle));
+        EXPECT_TRUE(refused_as(reader.next_frame(soon), Code::ended));
     });
 }
 
@@ -338,7 +338,7 @@ TEST(SharedFrameRing, ThreadsAtFullSpeedNeverAcceptATornFrame) {  // keeps I1
                 for (;;) {
                     auto frame = readers[at].next_frame();
                     if (!frame) {
-                        EXPECT_TRUE(refused_as(frame, Code::invalid_handle));
+                        EXPECT_TRUE(refused_as(frame, Code::ended));
                         break;
                     }
                     lost[at] += frame->missed();

@@ -4,10 +4,12 @@
 #include <isthmus/export.hpp>
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -45,6 +47,7 @@ enum class Code : int {
     peer_lost = 27,         // the other process is gone, or gave this one up
     peer_broke_rules = 28,  // data from the other process that no correct peer sends; none of it is used
     overtaken = 29,         // the data was overwritten while it was read; results made from it are invalid
+    ended = 30,             // the ring of frames is closed: nothing further comes; no mistake
 };
 
 // "out_of_memory" for Code::out_of_memory. Static storage; "unknown" for a value outside the enumeration.
@@ -115,6 +118,13 @@ ISTHMUS_API void watch_errors(void (*watcher)(std::string_view id)) noexcept;
 [[noreturn]] ISTHMUS_API void raise(const Error& error);
 }  // namespace detail
 
+template <class T>
+class Result;
+namespace detail {
+template <class F, class... Values>
+auto result_of(F&& next, Values&&... values) -> Result<std::invoke_result_t<F, Values...>>;
+}
+
 // A value or an Error. value() asserts success; test it with ok() or operator bool, or branch on code().
 template <class T>
 class [[nodiscard]] Result {
@@ -141,6 +151,38 @@ public:
     const Error& error() const& noexcept { return *std::get_if<1>(&state_); }
     Error&& error() && noexcept { return std::move(*std::get_if<1>(&state_)); }
 
+    // The value, or `other` on failure.
+    template <class U>
+    T value_or(U&& other) const& {
+        return ok() ? *std::get_if<0>(&state_) : static_cast<T>(std::forward<U>(other));
+    }
+    template <class U>
+    T value_or(U&& other) && {
+        return ok() ? std::move(*std::get_if<0>(&state_)) : static_cast<T>(std::forward<U>(other));
+    }
+    // next(value), which returns a Result; on failure the same error, and `next` is not called.
+    template <class F>
+    auto and_then(F&& next) && -> std::invoke_result_t<F, T> {
+        if (!ok()) return std::move(*this).error();
+        return std::invoke(std::forward<F>(next), std::move(*std::get_if<0>(&state_)));
+    }
+    template <class F>
+    auto and_then(F&& next) const& -> std::invoke_result_t<F, const T&> {
+        if (!ok()) return error();
+        return std::invoke(std::forward<F>(next), *std::get_if<0>(&state_));
+    }
+    // A Result of what next(value) returns; on failure the same error, and `next` is not called.
+    template <class F>
+    auto transform(F&& next) && -> Result<std::invoke_result_t<F, T>> {
+        if (!ok()) return std::move(*this).error();
+        return detail::result_of(std::forward<F>(next), std::move(*std::get_if<0>(&state_)));
+    }
+    template <class F>
+    auto transform(F&& next) const& -> Result<std::invoke_result_t<F, const T&>> {
+        if (!ok()) return error();
+        return detail::result_of(std::forward<F>(next), *std::get_if<0>(&state_));
+    }
+
 private:
     void require() const {
         if (!ok()) detail::raise(error());
@@ -164,8 +206,54 @@ public:
     const Error& error() const& noexcept { return *error_; }
     Error&& error() && noexcept { return std::move(*error_); }
 
+    // next(), which returns a Result; on failure the same error, and `next` is not called.
+    template <class F>
+    auto and_then(F&& next) const -> std::invoke_result_t<F> {
+        if (!ok()) return error();
+        return std::invoke(std::forward<F>(next));
+    }
+    // A Result of what next() returns; on failure the same error, and `next` is not called.
+    template <class F>
+    auto transform(F&& next) const -> Result<std::invoke_result_t<F>> {
+        if (!ok()) return error();
+        return detail::result_of(std::forward<F>(next));
+    }
+
 private:
     std::optional<Error> error_;
 };
 
+namespace detail {
+template <class F, class... Values>
+auto result_of(F&& next, Values&&... values) -> Result<std::invoke_result_t<F, Values...>> {
+    if constexpr (std::is_void_v<std::invoke_result_t<F, Values...>>) {
+        std::invoke(std::forward<F>(next), std::forward<Values>(values)...);
+        return {};
+    } else {
+        return std::invoke(std::forward<F>(next), std::forward<Values>(values)...);
+    }
+}
+}  // namespace detail
+
 }  // namespace isthmus::inline v0
+
+// Leaves the enclosing function with the error where a call fails; the function returns an Error or a Result.
+//
+//     ISTHMUS_TRY(auto frame, device.allocate_shared<float>(n, use));   // frame: what the Result held
+//     ISTHMUS_TRY(stream.launch(scale, n, frame));                      // a Result without a name
+//
+// Two statements in the first form: put it into braces under an if. The call is evaluated once.
+#define ISTHMUS_TRY(first, ...)                                                                   \
+    ISTHMUS_DETAIL_PICK(__VA_OPT__(~, ISTHMUS_DETAIL_TRY_NAMED, ) ~, ISTHMUS_DETAIL_TRY_PLAIN, ~) \
+    (ISTHMUS_DETAIL_JOIN(isthmus_result_of_line_, __LINE__), first __VA_OPT__(, ) __VA_ARGS__)
+#define ISTHMUS_DETAIL_PICK(ignored, picked, ...) picked
+#define ISTHMUS_DETAIL_JOIN(left, right) ISTHMUS_DETAIL_JOIN_NOW(left, right)
+#define ISTHMUS_DETAIL_JOIN_NOW(left, right) left##right
+#define ISTHMUS_DETAIL_TRY_PLAIN(result, call)                               \
+    do {                                                                     \
+        if (auto result = (call); !result) return std::move(result).error(); \
+    } while (false)
+#define ISTHMUS_DETAIL_TRY_NAMED(result, declaration, ...) \
+    auto result = (__VA_ARGS__);                           \
+    if (!result) return std::move(result).error();         \
+    declaration = std::move(result).value()

@@ -71,7 +71,7 @@ void play(WhenFull when_full, std::size_t slots, std::uint64_t frames) {
     for (;;) {
         const Result<RingCore::Taken> taken = ring.take({});
         if (!taken) {
-            EXPECT_EQ(taken.code(), Code::invalid_handle);
+            EXPECT_EQ(taken.code(), Code::ended);
             break;
         }
         const Slot& slot = memory[taken->slot];
@@ -105,12 +105,12 @@ TEST(FrameRing, AWaiterIsWokenByTheOtherSideAndByTheEnd) {
     RingCore ring(2, WhenFull::wait, 30s);
     std::thread consumer([&] {
         for (int frame = 0; frame < 3; ++frame) ring.give_back(ring.take({}).value());
-        EXPECT_EQ(ring.take({}).code(), Code::invalid_handle);
+        EXPECT_EQ(ring.take({}).code(), Code::ended);
     });
     for (int frame = 0; frame < 3; ++frame) ring.publish(ring.begin({}).value());
     ring.close();
     consumer.join();
-    EXPECT_EQ(ring.begin({}).code(), Code::invalid_handle);
+    EXPECT_EQ(ring.begin({}).code(), Code::ended);
 }
 
 TEST(FrameRing, WhatIsAbandonedWasNoFrame) {
@@ -161,7 +161,7 @@ TEST(FrameRing, WhatIsPublishedBehindTheCloseIsDropped) {
     EXPECT_EQ(ring.counts().dropped, 1u);
     ring.give_back(ring.take({}).value());
     EXPECT_TRUE(ring.ended());
-    EXPECT_EQ(ring.take({}).code(), Code::invalid_handle);
+    EXPECT_EQ(ring.take({}).code(), Code::ended);
     EXPECT_EQ(ring.counts().consumed, 1u);
 }
 

@@ -1,9 +1,12 @@
 // Error and Result: values that explain, with and without exceptions.
+#include <isthmus/memory_kind.hpp>
+#include <isthmus/print.hpp>
 #include <isthmus/result.hpp>
 
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <sstream>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -77,6 +80,67 @@ TEST(Results, ThrowWhenAFailureIsAssertedToBeAValue) {
     EXPECT_THROW(Result<void>(refused()).value(), BadResult);
 #else
     EXPECT_DEATH((void)Result<int>(refused()).value(), "");
+#endif
+}
+
+// keeps R1
+TEST(Results, GoOnWithTheValueOrWithTheSameError) {
+    const Result<int> good = 4;
+    const Result<int> bad = refused();
+    EXPECT_EQ(good.value_or(7), 4);
+    EXPECT_EQ(bad.value_or(7), 7);
+    EXPECT_EQ(*Result<std::unique_ptr<int>>(std::make_unique<int>(3)).value_or(nullptr), 3);
+    EXPECT_EQ(Result<std::unique_ptr<int>>(refused()).value_or(nullptr), nullptr);
+
+    int calls = 0;
+    const auto half = [&](int value) -> Result<double> {
+        ++calls;
+        if (value == 0) return Error(Code::invalid_argument, "nothing to halve");
+        return value / 2.0;
+    };
+    EXPECT_EQ(good.and_then(half).value(), 2.0);
+    EXPECT_EQ(Result<int>(0).and_then(half).code(), Code::invalid_argument);
+    EXPECT_EQ(calls, 2);
+    EXPECT_EQ(bad.and_then(half).error().text(), refused().text());
+    EXPECT_EQ(calls, 2) << "not called on failure";
+
+    EXPECT_EQ(good.transform([](int value) { return std::to_string(value); }).value(), "4");
+    EXPECT_EQ(bad.transform([](int value) { return value; }).code(), Code::out_of_memory);
+    EXPECT_TRUE(good.transform([&](int) { ++calls; }).ok());
+    EXPECT_EQ(calls, 3);
+    auto moved = Result<std::unique_ptr<int>>(std::make_unique<int>(5)).transform([](std::unique_ptr<int> value) {
+        return value;
+    });
+    EXPECT_EQ(**moved, 5);
+
+    EXPECT_EQ(Result<void>().and_then([] { return Result<int>(1); }).value(), 1);
+    EXPECT_EQ(Result<void>(refused()).and_then([] { return Result<int>(1); }).code(), Code::out_of_memory);
+    EXPECT_EQ(Result<void>().transform([] { return 2; }).value(), 2);
+    EXPECT_EQ(Result<void>(refused()).transform([] { return 2; }).code(), Code::out_of_memory);
+}
+
+Result<int> sum_of(const Result<std::pair<int, int>>& numbers, const Result<void>& allowed) {
+    ISTHMUS_TRY(allowed);
+    if (numbers) ISTHMUS_TRY(Result<void>());
+    ISTHMUS_TRY(const auto [left, right], numbers);
+    ISTHMUS_TRY(auto more, Result<std::pair<int, int>>(std::pair<int, int>{left, right}));
+    return more.first + more.second;
+}
+
+// keeps R1
+TEST(Results, LeaveAFunctionWithTheirError) {
+    EXPECT_EQ(sum_of(std::pair{2, 3}, {}).value(), 5);
+    EXPECT_EQ(sum_of(std::pair{2, 3}, refused()).error().text(), refused().text());
+    EXPECT_EQ(sum_of(refused(), {}).error().text(), refused().text());
+}
+
+TEST(Printing, NamesErrorsAndUuids) {
+    std::ostringstream out;
+    out << Code::out_of_memory << ' ' << isthmus::MemoryKind::pinned << ' ' << refused() << ' ' << isthmus::Uuid();
+    EXPECT_EQ(out.str(), "out_of_memory pinned " + refused().text() + ' ' + isthmus::Uuid().text());
+#if defined(__cpp_lib_format)
+    EXPECT_EQ(std::format("{} {:>8} {}", Code::ended, isthmus::MemoryKind::pinned, refused()),
+              "ended   pinned " + refused().text());
 #endif
 }
 

@@ -108,7 +108,7 @@ std::optional<Failure> CameraRun::submit(CornerFinder& finder, bool& ended) {
     Result<ReadyFrame<std::uint8_t>> frame =
         finder.frames().next_frame(finder.in_flight() > 0 ? Wait::never() : Wait{});
     if (!frame) {
-        ended = frame.code() == Code::invalid_handle;
+        ended = frame.code() == Code::ended;
         return std::nullopt;  // a camera may take its time
     }
     const StageTimer timer(submit_);

@@ -125,7 +125,7 @@ Result<void> take_all(Reader& reader, std::optional<Corners>& corners, const Vie
             return {};
         }
         Result<SharedFrame<std::uint8_t>> frame = reader.next_frame(Wait::at_most(std::chrono::milliseconds(100)));
-        if (!frame && frame.code() == Code::invalid_handle) {
+        if (!frame && frame.code() == Code::ended) {
             viewed.end = "closed";
             return {};
         }

@@ -18,11 +18,31 @@ enum class WaitPolicy : std::uint8_t {
 // running. Runtime::synchronize and Device::synchronize take at most one timeout in all. A host view or a release
 // that waits for several streams may take one timeout for each.
 struct Wait {
-    std::optional<std::chrono::nanoseconds> timeout{};  // empty: the runtime's default
-    bool refuse = false;                                // do not wait: answer Code::not_ready instead
+    std::optional<std::chrono::nanoseconds> timeout{};  // nothing: the runtime's default
+    bool refuse = false;                                // do not wait: Code::not_ready instead
 
-    static Wait at_most(std::chrono::nanoseconds timeout) { return Wait{timeout, false}; }
-    static Wait never() { return Wait{std::nullopt, true}; }
+    Wait() = default;
+    // At most so long: `stream.synchronize(5ms)`. Longer than nanoseconds can count (292 years): as long as they can.
+    template <class Number, class Period>
+    Wait(std::chrono::duration<Number, Period> at_most)  // NOLINT(google-explicit-constructor)
+        : timeout(nanoseconds_of(at_most)) {}
+
+    static Wait at_most(std::chrono::nanoseconds timeout) { return timeout; }
+    static Wait never() {
+        Wait wait;
+        wait.refuse = true;
+        return wait;
+    }
+
+private:
+    template <class Number, class Period>
+    static constexpr std::chrono::nanoseconds nanoseconds_of(std::chrono::duration<Number, Period> length) noexcept {
+        using std::chrono::nanoseconds;
+        using Seconds = std::chrono::duration<double>;
+        if (Seconds(length) >= Seconds(nanoseconds::max())) return nanoseconds::max();
+        if (Seconds(length) <= Seconds(nanoseconds::min())) return nanoseconds::min();
+        return std::chrono::duration_cast<nanoseconds>(length);
+    }
 };
 
 }  // namespace isthmus::inline v0

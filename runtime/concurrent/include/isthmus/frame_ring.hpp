@@ -179,14 +179,14 @@ public:
             std::make_shared<detail::RingState<T>>(std::move(buffers), when_full, detail::wait_timeout_of(device)));
     }
 
-    // A buffer to fill. Errors: timed_out; not_ready (Wait::never(), drop_newest); invalid_handle (the ring is closed).
+    // A buffer to fill. Errors: timed_out; not_ready (Wait::never(), drop_newest); ended (the ring is closed).
     Result<FrameToFill<T>> begin_frame(Wait wait = {}) {
         Result<detail::RingCore::Taken> taken = state_->core.begin(wait);
         if (!taken) return std::move(taken).error();
         return FrameToFill<T>(state_, *taken);
     }
-    // The oldest frame that was published. Errors: timed_out, not_ready (Wait::never()), invalid_handle (the ring is
-    // closed, and no frame is left).
+    // The oldest frame that was published. Errors: timed_out, not_ready (Wait::never()), ended (the ring is closed,
+    // and no frame is left).
     Result<ReadyFrame<T>> next_frame(Wait wait = {}) {
         Result<detail::RingCore::Taken> taken = state_->core.take(wait);
         if (!taken) return std::move(taken).error();

@@ -44,6 +44,8 @@ struct StreamOptions {
 class ISTHMUS_API Device {
 public:
     explicit Device(std::shared_ptr<detail::DeviceState> state);
+    Device(const Device&) = delete;  // it belongs to its Runtime
+    Device& operator=(const Device&) = delete;
 
     std::size_t index() const noexcept;  // within the runtime
     bool is_cpu() const noexcept;

@@ -1,6 +1,10 @@
 // All of isthmus.
 #pragma once
 
+#if defined(__CUDACC__)
+#error "isthmus.hpp is for programs, which the host's compiler reads. nvcc reads kernel sources alone: put the kernels into a file of their own, include <isthmus/kernel.hpp> there, and add it with isthmus_add_kernels() (CMake) or the kernel recipe (Meson); docs/kernels.md"
+#endif
+
 #include <isthmus/access.hpp>
 #include <isthmus/adopt.hpp>
 #include <isthmus/alias_fence.hpp>
@@ -40,6 +44,7 @@
 #include <isthmus/multicast.hpp>
 #include <isthmus/order_check.hpp>
 #include <isthmus/placement.hpp>
+#include <isthmus/print.hpp>
 #include <isthmus/read_back.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/runtime.hpp>

@@ -61,7 +61,8 @@ struct RuntimeStatistics {
     std::uint64_t order_violations = 0;      // arguments used on a stream before they were ordered there (OrderCheck)
 };
 
-// Movable; thread-safe. Buffers, streams and events keep alive what they need and may outlive it.
+// Movable; thread-safe. Moved from, calls that return a Result answer invalid_handle; those that return a reference end
+// the program with a message; device_count() and statistics() are zero. Buffers, streams and events keep alive what they need and may outlive it.
 class ISTHMUS_API Runtime {
 public:
     // Opens CUDA where present. The CPU device always exists, so a machine without a driver is no error: cuda_absence()

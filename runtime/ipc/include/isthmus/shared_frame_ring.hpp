@@ -214,17 +214,17 @@ public:
     }
 
     // Admits one more reader process, which reads from the next published frame on. Authorise before sending the
-    // descriptor: the right cannot be revoked (I3). Errors: in_use (most_readers are admitted), invalid_handle (the
-    // ring is closed), system_limit, out_of_memory, system_error.
+    // descriptor: the right cannot be revoked (I3). Errors: in_use (most_readers are admitted), ended (the ring is
+    // closed), system_limit, out_of_memory, system_error.
     Result<SharedRingDescriptor> admit() { return state_->core->admit(); }
-    // A frame to fill; one at a time. Errors: timed_out, not_ready (Wait::never()), invalid_handle (the ring is
+    // A frame to fill; one at a time. Errors: timed_out, not_ready (Wait::never()), ended (the ring is
     // closed), in_use (the last frame is neither published nor abandoned).
     Result<SharedFrameToFill<T>> begin_frame(Wait wait = {}) {
         Result<std::uint64_t> number = state_->core->begin(wait);
         if (!number) return std::move(number).error();
         return SharedFrameToFill<T>(state_, *number);
     }
-    // No more frames come: readers get the remaining frames, and then Code::invalid_handle. Destroying the ring and all
+    // No more frames come: readers get the remaining frames, and then Code::ended. Destroying the ring and all
     // its frames does the same.
     void close() noexcept { state_->core->close(); }
     std::uint64_t published() const noexcept { return state_->core->published(); }
@@ -305,7 +305,7 @@ public:
     }
 
     // The next frame; under RingPolicy::drop the oldest one still there. Several may be held, up to the number of
-    // slots. Errors: timed_out, not_ready (Wait::never()), invalid_handle (the ring was closed, and no frame is left),
+    // slots. Errors: timed_out, not_ready (Wait::never()), ended (the ring was closed, and no frame is left),
     // peer_lost (the producer is gone, and no frame is left; or it gave this reader up, and no frame is left that
     // follows without a gap), peer_broke_rules (names the word), in_use (the slot's frame is still held).
     Result<SharedFrame<T>> next_frame(Wait wait = {}) {
