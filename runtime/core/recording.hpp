@@ -45,8 +45,8 @@ struct RecordedOperation {
     std::vector<RecordedUse> uses;                           // by argument; without memory that the graph owns
     platform::NodeHandle node = platform::NodeHandle::none;  // the driver's, if it was asked for
     std::shared_ptr<void> closure;                           // of a host function: each launch calls it
-    bool failed =
-        false;  // the driver refused it, perhaps after recording some of its nodes: the graph holds what they use
+    // The driver refused it, perhaps after recording some of its nodes: the graph holds what they use.
+    bool failed = false;
 };
 
 // A stream that takes part in a capture.

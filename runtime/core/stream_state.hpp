@@ -68,8 +68,8 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     std::atomic<bool> handed_out{false};
     bool others() const noexcept { return external || handed_out.load(std::memory_order_acquire); }
     std::atomic<LaunchMode> mode;
-    std::atomic<long> standing{
-        0};  // the number of buffers whose uses name this stream; if nothing else holds it, no more work can come
+    // The number of buffers whose uses name this stream; if nothing else holds it, no more work can come.
+    std::atomic<long> standing{0};
 
     HostCalls host_calls;  // thread-safe
     // The stream runs a service. Its kernel ends when the service is stopped, and only that waits for it.
