@@ -1,5 +1,5 @@
-// Books: what one runtime knows about memory, and what changes while it runs. Shared by its devices and by every
-// buffer, because memory may outlive the Runtime object.
+// Books: what one runtime records about memory, and the state that changes while it runs. Shared by its devices and by
+// every buffer, because memory may outlive the Runtime object.
 #pragma once
 
 #include "address_map.hpp"
@@ -18,8 +18,8 @@
 namespace isthmus::inline v0::detail {
 
 struct Books {
-    provenance::AddressMap addresses;  // live allocations by address, foreign ones once they were asked about
-    MappedRanges mapped;               // of reserved addresses: where memory is, and who was let in
+    provenance::AddressMap addresses;  // live allocations by address; foreign ones once they were asked about
+    MappedRanges mapped;               // of reserved addresses: where memory is mapped, and which devices have access
     OpenCaptures captures;
     AfterHostFunctions after_host_functions;
     PeerTable peers;
@@ -28,9 +28,9 @@ struct Books {
 
     std::unique_ptr<OrderChecker> order;  // nullptr: nothing is checked
 
-    Ledger ledger{addresses};  // what was handed out, and what gives it back
+    Ledger ledger{addresses};  // what was handed out, and how it is given back
 
-    // Identities are never reused in a process, so that a stale handle of another runtime is recognised too.
+    // Ids are never reused in a process, so that a stale handle of another runtime is recognised, too.
     static std::uint64_t next_id() noexcept { return reserve_ids(1); }
 };
 

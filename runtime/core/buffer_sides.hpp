@@ -1,4 +1,4 @@
-// BufferSides: which side of a copied buffer is newer, and which stream brought the memory to the side where it is.
+// BufferSides: which side of a copied buffer is newer, and which stream brought the memory to its current side.
 #pragma once
 
 #include <isthmus/kernel_info.hpp>
@@ -15,12 +15,12 @@ namespace isthmus::inline v0::detail {
 
 struct StreamState;
 
-// Expects the buffer's lock, where nothing else is said. At most one side is newer than the other, but between a claim
-// and its operation's end.
+// Expects the buffer's lock unless stated otherwise. At most one side is newer than the other, except between a claim
+// and the end of its operation.
 class BufferSides {
 public:
     BufferSides() = default;
-    // `staged`: a first launch is to find on the device what the host sees. `relayed`: copies go from and to a relay.
+    // `staged`: the first launch must find on the device what the host sees. `relayed`: copies go from and to a relay.
     BufferSides(bool staged, bool relayed) noexcept : host_newer_(staged), relayed_(relayed), relay_stale_(relayed) {}
     BufferSides(const BufferSides&) = delete;
     BufferSides& operator=(const BufferSides&) = delete;
@@ -28,24 +28,24 @@ public:
     bool host_newer() const noexcept { return host_newer_; }      // the device's side is stale
     bool device_newer() const noexcept { return device_newer_; }  // the host's side is stale
 
-    // The host, or another process, writes its side.
+    // The host, or another process, writes the host's side.
     void host_writes() noexcept {
         device_newer_ = false;
         host_newer_ = true;
         relay_stale_ = relayed_;
     }
-    // The device's side was copied to the host's.
+    // Called after the device's side was copied to the host's.
     void copied_to_host() noexcept { device_newer_ = false; }
-    // Must the relay be filled before a copy from it? It counts as filled from here on.
+    // Whether the relay must be filled before a copy from it. It counts as filled from here on.
     bool take_stale_relay() noexcept { return std::exchange(relay_stale_, false); }
 
-    // What an operation found before it claimed the buffer.
+    // The sides as an operation found them before it claimed the buffer.
     struct Claim {
         bool host_newer = false;
         bool device_newer = false;
         std::uint64_t number = 0;
     };
-    // An operation uses the device's side. true in `uploads`: the host's side is to be copied there first.
+    // Claims the device's side for an operation. `uploads`: the host's side must be copied there first.
     struct Claimed {
         Claim before;
         bool uploads = false;
@@ -56,15 +56,16 @@ public:
         if (rules::writes(use)) device_newer_ = true;
         return claimed;
     }
-    // … and did not happen: it changed neither side. Nothing, where another operation has claimed the buffer since.
+    // Undoes the claim of an operation that did not happen: it changed neither side. Does nothing if another operation
+    // has claimed the buffer since.
     void restore(const Claim& before) noexcept {
         if (claims_ != before.number) return;
         host_newer_ = before.host_newer;
         device_newer_ = before.device_newer;
     }
 
-    // Where the last upload, or the last return of managed memory, was queued, and its position. The stream stands in
-    // the buffer's uses.
+    // The stream of the last upload, or of the last return of managed memory, and its position there. The buffer's uses
+    // name the stream.
     const StreamState* brought_by() const noexcept { return brought_by_; }
     std::uint64_t brought_at() const noexcept { return brought_at_; }
     void brought(const StreamState& stream, std::uint64_t position) noexcept {
@@ -75,7 +76,7 @@ public:
         return brought_by_ != nullptr && brought_by_ != &stream;
     }
 
-    // Managed memory that belongs to one side at a time: the stream that has it; nullptr: the host has.
+    // For managed memory that belongs to one side at a time: the stream that has it; nullptr: the host has it.
     const StreamState* attached_to() const noexcept { return attached_to_; }
     void attach(const StreamState& stream) noexcept { attached_to_ = &stream; }
     void detach() noexcept { attached_to_ = nullptr; }

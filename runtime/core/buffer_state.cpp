@@ -22,14 +22,14 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// Static objects may end behind the driver, which then answers every call with this one code.
+// Static objects may be destroyed after the driver has ended, which then answers every call with this code.
 bool driver_ended(const DeviceState& device) {
     constexpr int deinitialized = 4;  // CUDA_ERROR_DEINITIALIZED
     return device.lost_code() == deinitialized;
 }
 
-// A service that uses the buffer ends when it is stopped, which whoever let go of the buffer may do later: the buffer
-// ends then. Pool memory is freed in the order of the service's stream, and waits for nobody.
+// Defers the end of a buffer that a service uses: the service ends only when it is stopped, which may be after the
+// buffer was let go. Pool memory is freed in the order of the service's stream, without a wait.
 bool put_off_behind_service(BufferState* buffer) {
     if (buffer->freed_in_order()) return false;
     for (const BufferState::Use& use : buffer->uses) {
@@ -52,13 +52,13 @@ void end_now(BufferState* buffer) {
 }  // namespace
 
 void end_buffer(BufferState* buffer) {
-    if (process::in_host_function && !buffer->device->config->forked()) {  // what it needs, the driver refuses there
-        // All of it is put off: a capture may be open by then.
+    if (process::in_host_function && !buffer->device->config->forked()) {  // the driver refuses there what this needs
+        // All of it is deferred: a capture may be open by then.
         buffer->device->books->after_host_functions.put_off([buffer] { end_buffer(buffer); });
         return;
     }
     OpenCaptures& captures = buffer->device->books->captures;
-    // In a forked child nothing is put off: the end of a buffer does nothing there, and waits for no lock.
+    // In a forked child nothing is deferred: there the end of a buffer does nothing, and takes no lock.
     if (!captures.any() || buffer->device->config->forked()) {
         end_now(buffer);
     } else {
@@ -69,7 +69,7 @@ void end_buffer(BufferState* buffer) {
 void NewBuffer::be_of_kind(MemoryKind kind) noexcept {
     facts.kind = kind;
     facts.host_kind = rules::host_finds(kind) ? kind : MemoryKind::unknown;
-    // One memory: what the rule would stage needs a second side, which only a staged plan makes.
+    // This buffer has one memory. Staging needs a second side, which only a staged plan makes.
     const LaunchPath path = device()->paths[static_cast<std::size_t>(kind)].path;
     facts.path = path == LaunchPath::stage ? LaunchPath::refuse : path;
 }
@@ -86,9 +86,9 @@ std::shared_ptr<BufferState> NewBuffer::make() {
 }
 
 std::vector<std::shared_ptr<StreamState>> BufferState::end() {
-    const bool released = !held.any();  // before, and maybe behind work that still runs
-    // A failure that may pass (no event to be had, a call that was interrupted) is tried again here, because no caller
-    // can; a deadline is not. A lost device runs nothing any more.
+    const bool released = !held.any();  // before, and perhaps behind work that still runs
+    // A failure that may pass (no event available, an interrupted call) is tried again here, because no caller can; a
+    // timeout is not. A lost device runs nothing any more.
     constexpr int tries = 3;
     Result<std::shared_ptr<StreamState>> after = std::shared_ptr<StreamState>();
     for (int attempt = 0; !released && attempt < tries && device->usable(); ++attempt) {
@@ -97,13 +97,13 @@ std::vector<std::shared_ptr<StreamState>> BufferState::end() {
     }
     if (!after && after.code() != Code::timed_out && device->is_lost()) after = std::shared_ptr<StreamState>();
     std::vector<std::shared_ptr<StreamState>> standing;
-    for (const Use& use : uses.take_all()) {  // a stream that keeps this is not kept by it
+    for (const Use& use : uses.take_all()) {  // a stream that keeps this buffer must not be kept by it
         if (!use.stream->forget(this, use.last)) standing.push_back(use.stream);
     }
     if (released) return standing;
     if (!after) {
-        // The device may still write: giving the memory back would hand it to somebody else (R5). The books keep it
-        // until the device closes.
+        // The device may still write: memory that is given back could be handed out again (R5). The books keep it until
+        // the device closes.
         device->config->say(Severity::error, composed("memory was given up: {}", after.error().text()));
     } else if (Result<void> freed = give_back(*after); !freed) {
         device->config->say(Severity::warning, composed("releasing a buffer: {}", freed.error().text()));
@@ -123,8 +123,8 @@ Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
     return std::shared_ptr<StreamState>();
 }
 
-// One stream of this device behind which nothing uses the memory: a stream that still does, waiting for the others.
-// nullptr: there is none.
+// A stream of this device behind which nothing uses the memory: one that still uses it, made to wait for the others.
+// nullptr: none.
 Result<std::shared_ptr<StreamState>> BufferState::gather_uses(const Deadline& deadline) {
     const std::vector<Use> running = conflicting(ArgumentUse::write);
     std::shared_ptr<StreamState> last;
@@ -147,7 +147,7 @@ Result<std::shared_ptr<StreamState>> BufferState::gather_uses(const Deadline& de
         if (!ordered) return std::move(ordered).error();
     }
     if (!last) return last;
-    // The release will be given to it: not where another thread stands.
+    // The release will be given to this stream: not while another thread is blocked in the driver with it.
     Wait wait = deadline.left();
     const Result<std::unique_lock<std::mutex>> lock = last->lock_within(wait, "releasing a buffer");
     return lock ? Result<std::shared_ptr<StreamState>>(last) : lock.error();
@@ -210,7 +210,7 @@ void BufferState::touch(StreamState& stream, std::uint64_t position, ArgumentUse
         use = &uses.add(stream);
     }
     use->raise(position, how);
-    // A stream that the book of parts names stands in `uses`, and so is there.
+    // Streams in the book of parts are also in `uses`, and so are alive.
     views.touch(&stream, position, how, span,
                 [](const void* one, std::uint64_t end) { return static_cast<const StreamState*>(one)->reached(end); });
 }
@@ -235,7 +235,7 @@ Result<void> BufferState::touch_parted(StreamState& stream, std::uint64_t positi
     const std::lock_guard lock(views);
     if (views.released()) return refuse_released("using it on a device");
     touch(stream, position, ArgumentUse::write);
-    if (!memory->in_several) first_use.begin(stream, position);  // launches of all of it may be simple ones
+    if (!memory->in_several) first_use.begin(stream, position);  // lets launches of the whole buffer take the fast path
     return {};
 }
 
@@ -323,7 +323,7 @@ Result<void> BufferState::wait_for_uses(const std::vector<Use>& found, ArgumentU
 Result<void> BufferState::download(Wait whole) {
     const Deadline deadline(whole, device->config->wait_timeout);
     Wait wait = whole;
-    // A second view waits for the first one's copy, each for as long as it may.
+    // A second view waits for the first one's copy, within its own deadline.
     const std::unique_lock one_at_a_time =
         lock_within(sides.downloading, wait, device->config->wait_timeout, device->config->wait_policy);
     if (!one_at_a_time.owns_lock()) {
@@ -336,7 +336,7 @@ Result<void> BufferState::download(Wait whole) {
     if (wait.refuse) {
         return make_error<errors::content_on_device_side>();
     }
-    // All that wrote it, on whichever stream; then one copy, which therefore needs no order with them.
+    // First waits for all writers, on any stream; the one copy then needs no order with them.
     if (Result<void> written = wait_for_uses(ArgumentUse::read, wait); !written) return written;
     wait = deadline.left();
     const std::shared_ptr<StreamState> stream = device->download_stream();
@@ -349,8 +349,8 @@ Result<void> BufferState::download(Wait whole) {
         {
             const std::lock_guard lock(views);
             if (!sides.device_newer()) return {};
-            touch(*stream, stream->issued + 1,
-                  ArgumentUse::write);  // should its wait run out: later views and the release wait
+            // If its wait runs out, later views and the release wait for it.
+            touch(*stream, stream->issued + 1, ArgumentUse::write);
         }
         const auto host_address = reinterpret_cast<std::uintptr_t>(copied_side());
         stream->gives("the copy to the host's side");
@@ -370,7 +370,8 @@ Result<void> BufferState::download(Wait whole) {
 
 Result<void> BufferState::give_back(const std::shared_ptr<StreamState>& after) {
     if (device->bars(rules::PublicCall::end_buffer)) return device->refusal(rules::PublicCall::end_buffer);
-    // The process ends, and nobody says what still runs: a kernel might reach host memory that is unmapped here (R4).
+    // The process ends, and nothing tells what still runs: a kernel might access host memory that is unmapped here
+    // (R4).
     if (driver_ended(*device)) return {};
     std::optional<Stream> behind;
     if (after) behind.emplace(after);

@@ -17,14 +17,14 @@ namespace isthmus::inline v0::detail {
 struct PoolState;
 
 // What the maker of a buffer fills in. The order of the members keeps what a launch, a claim and a view read in two
-// cache lines of BufferState: the two members before `reason` in the first, those behind `relay` in the third.
+// cache lines of BufferState: the two members before `reason` in the first, those after `relay` in the third.
 struct StorageFacts {
     std::uint64_t device_address = 0;
     std::size_t bytes = 0;
 
-    std::string_view reason;                // why it is this kind; static storage
-    std::shared_ptr<const PoolState> pool;  // that the memory came from, if one: which devices may use it (A5)
-    std::vector<std::size_t> seams;         // of mapped memory of the host: the bytes where its handles meet, rising
+    std::string_view reason;                // why the memory is of this kind; static storage
+    std::shared_ptr<const PoolState> pool;  // the pool of the memory, if any: it records which devices have access (A5)
+    std::vector<std::size_t> seams;         // of mapped host memory: the bytes where its handles meet, ascending
     void* relay = nullptr;  // pinned memory that copies use in place of `host`; nullptr: they use `host`
 
     std::uint64_t recorded_in = 0;  // memory of a graph: the recording that allocated it
@@ -32,13 +32,13 @@ struct StorageFacts {
     MemoryKind kind = MemoryKind::unknown;
     MemoryKind host_kind = MemoryKind::unknown;
     LaunchPath path = LaunchPath::pass;
-    bool in_several = false;       // parts of it lie on other devices: what a kernel may do with it is judged each time
+    bool in_several = false;       // parts of it lie on other devices: kernel access is checked each time
     bool adopted = false;          // other code owns the memory (Device::adopt)
     bool registered_here = false;  // this runtime registered it, and unregisters it
     bool read_only = false;        // it may not be written
     bool io_memory = false;        // of an I/O device: no atomics, and no concurrent use
     bool shared = false;           // between processes, by a descriptor (shared_memory.hpp)
-    bool aliased = false;          // the same memory stands at two of its addresses: its parts are not apart
+    bool aliased = false;          // two of its addresses are the same memory: its parts cannot be used separately
 
     bool staged() const noexcept { return path == LaunchPath::stage; }
 };
@@ -52,17 +52,17 @@ public:
 
     const StorageFacts* operator->() const noexcept { return &facts_; }
 
-    // The one change: a growable buffer takes or gives back memory at its end, and exportable memory is zeroed up to
-    // its granularity before it has the size that was asked for. Expects the buffer's lock, and no other user.
+    // The only change: a growable buffer takes or returns memory at its end, and exportable memory is zeroed up to its
+    // granularity before it gets the requested size. Expects the buffer's lock, and no other user.
     void change_size(std::size_t bytes) noexcept { facts_.bytes = bytes; }
-    // … and the places where its handles meet. Expects the buffer's lock.
+    // The places where its handles meet change with it. Expects the buffer's lock.
     void add_seam(std::size_t byte) { facts_.seams.push_back(byte); }
     void drop_seams_from(std::size_t byte) noexcept {
         while (!facts_.seams.empty() && facts_.seams.back() >= byte) facts_.seams.pop_back();
     }
 
-    // Is it memory of a file? A mapping does not change while a buffer lies in it: ask() is called at most once by each
-    // thread that comes before the first answer.
+    // Whether it is memory of a file. A mapping does not change while a buffer lies in it: ask() is called at most once
+    // by each thread that comes before the first answer.
     template <class Ask>
     bool of_file(Ask ask) {
         signed char known = of_file_.load(std::memory_order_relaxed);
@@ -77,7 +77,7 @@ private:
     friend class NewBuffer;
 
     StorageFacts facts_;
-    std::atomic<signed char> of_file_{-1};  // -1: not asked so far
+    std::atomic<signed char> of_file_{-1};  // -1: not asked yet
 };
 
 }  // namespace isthmus::inline v0::detail

@@ -30,7 +30,7 @@ inline constexpr auto argument_open_on_host_in_part =
     error_entry("K006", Code::in_use,
                 "{argument} {deed} {buffer}, of which the host has {part} open for {purpose}",
                 "{remedy}");
-// The code is timed_out, or not_ready where no wait was allowed; so are those of the entries below without one.
+// The code is timed_out, or not_ready if no wait was allowed; the same for the entries below without a code.
 inline constexpr auto content_copied_for_another_view =
     error_entry("K007", Code::ok,
                 "the buffer's content is still being copied to the host's side for another view",
@@ -187,7 +187,7 @@ inline constexpr auto uses_ordered_too_early =
                 "let stream {later_stream:number} wait for stream {earlier_stream:number} in between: "
                 "later.wait_stream(earlier), or an event that the earlier stream records behind its use and the later "
                 "one waits for");
-// The code and the reason are the driver's.
+// The code and the reason come from the driver.
 inline constexpr auto adopted_memory_still_registered =
     error_entry("K041", Code::ok,
                 "{reason}; the driver still has the memory registered, and nothing has changed",

@@ -1,4 +1,4 @@
-// DeviceState: what outlives its stream, and the list of streams.
+// DeviceState: work that outlives its stream, and the list of streams.
 #include "device_state.hpp"
 
 #include "access_rules.hpp"
@@ -34,7 +34,7 @@ DeviceState::DeviceState(std::shared_ptr<const RuntimeConfig> shared, std::share
       atomics(capabilities) {}
 
 DeviceState::~DeviceState() {
-    if (config->forked()) {  // the child owns nothing of the driver's
+    if (config->forked()) {  // the child owns no objects of the driver
         process::keep_until_exit(driver);
         return;
     }
@@ -42,22 +42,22 @@ DeviceState::~DeviceState() {
         if (!is_lost()) {
             config->say(Severity::error, "a kernel still runs: its device is left open until the process ends");
         }
-        orphaned_calls_.drop_all();  // the driver may call them yet, and finds them empty
+        orphaned_calls_.drop_all();  // the driver may still call them, and finds them empty
         process::keep_until_exit(driver);
-        process::keep_until_exit(books);  // and with them the memory that the kernel may write
+        process::keep_until_exit(books);  // also the memory that the kernel may write
         while (std::optional<Piece> piece = unreturned.next()) {
             process::keep_until_exit(std::make_shared<Piece>(*std::move(piece)));
         }
         return;
     }
-    orphaned_calls_.drop_all();  // those that no fence could be recorded behind; all others have run
+    orphaned_calls_.drop_all();  // those without a fence behind them; all others have run
     copies.bounce.close(*this);
     free_leftovers();
     events.close(execution);
 }
 
-// What users never gave back, what was given up while a kernel hung that has ended since, and what the driver did not
-// take back so far.
+// What users never gave back, what was given up while a kernel hung that has ended since, and what the driver has not
+// taken back so far.
 void DeviceState::free_leftovers() {
     for (Piece& piece : books->ledger.take_all(index)) free_at_end(*this, std::move(piece));
     while (std::optional<Piece> piece = unreturned.next()) free_at_end(*this, *std::move(piece));
@@ -67,16 +67,17 @@ void DeviceState::set_out_of_memory_handler(OutOfMemoryHandler handler) {
     std::shared_ptr<const OutOfMemoryHandler> kept;
     if (handler) kept = std::make_shared<const OutOfMemoryHandler>(std::move(handler));
     const std::lock_guard lock(handler_mutex_);
-    out_of_memory_handler_.swap(kept);  // the one before ends without the lock: its end may run users' code
+    // The previous handler is destroyed without the lock: its destructor may run users' code.
+    out_of_memory_handler_.swap(kept);
 }
 
 bool DeviceState::make_room(std::size_t bytes) {
     std::shared_ptr<const OutOfMemoryHandler> handler;
     {
         const std::lock_guard lock(handler_mutex_);
-        handler = out_of_memory_handler_;  // called without the lock: it may set another one
+        handler = out_of_memory_handler_;  // called without the lock: it may set another handler
     }
-    // A handler that runs out of memory itself is not asked again for that: it would call itself without end.
+    // A handler that itself runs out of memory is not called for that: it would recurse without end.
     static thread_local bool asking = false;
     if (!handler || asking) return false;
     asking = true;
@@ -87,7 +88,7 @@ bool DeviceState::make_room(std::size_t bytes) {
 
 void DeviceState::outlive(FenceEvent* last_work) {
     const std::lock_guard lock(last_works_mutex_);
-    // Streams may come and go for as long as the process runs: what has ended meanwhile is not kept.
+    // Streams may come and go as long as the process runs: completed events are not kept.
     std::erase_if(last_works_, [&](FenceEvent* earlier) {
         const bool ended = driver->execution().query_event(earlier->handle).ok();
         if (ended) drop_event(earlier);
@@ -98,7 +99,7 @@ void DeviceState::outlive(FenceEvent* last_work) {
 
 Result<void> DeviceState::wait_for_ended_streams(Wait wait) {
     std::vector<FenceEvent*> works;
-    // Before the list is: what ends in between is not waited for.
+    // Read before the list: streams that end in between are not waited for.
     OrderClock ended;
     if (books->order != nullptr && !unfenced_.load(std::memory_order_relaxed)) ended = books->order->ended_on(index);
     {
@@ -133,8 +134,8 @@ void DeviceState::end_host_functions(HostCalls& calls) {
 }
 
 void DeviceState::settle_host_functions() {
-    services.forget_ended();  // what waits for a service that was given up holds the device
-    constexpr int tries = 3;  // a failed call may pass when it is made again; a deadline is not met twice
+    services.forget_ended();  // work deferred behind a service that was given up holds the device
+    constexpr int tries = 3;  // a failed call may succeed when repeated; a timeout is not retried
     const auto settle = [&](HostCalls& calls, const auto& wait) {
         for (int attempt = 0; attempt < tries && calls.any() && usable(); ++attempt) {
             const Result<void> waited = wait();
@@ -150,7 +151,7 @@ void DeviceState::settle_host_functions() {
 }
 
 void DeviceState::end_later(HostCalls& calls) {
-    if (calls.any()) orphaned_calls_.take(calls);  // and nothing is ended here, where a buffer's lock may be held
+    if (calls.any()) orphaned_calls_.take(calls);  // nothing is destroyed here, where a buffer's lock may be held
 }
 
 bool DeviceState::external_capture_open() {
@@ -158,7 +159,7 @@ bool DeviceState::external_capture_open() {
         if (!stream->external) continue;
         Wait wait = Wait::never();
         const Result<std::unique_lock<std::mutex>> lock = stream->lock_within(wait, "asking for captures");
-        if (!lock) return true;  // maybe: a thread stands in the driver with it
+        if (!lock) return true;  // perhaps: another thread is blocked in the driver with it
         if (stream->handle == platform::StreamHandle::none) continue;
         if (const Result<std::uint64_t> capture = stream->foreign_capture(); !capture || *capture != 0) return true;
     }
@@ -183,21 +184,21 @@ Result<void> DeviceState::wait_for_others(const Deadline& deadline) {
     if (!recorded && status.code == Code::unsupported) {
         status = wait.refuse ? platform::Status{} : execution.synchronize_context();
     }
-    call->leave();  // a service that starts now is behind the event
+    call->leave();  // a service that starts now comes after the event
     if (recorded) status = poll_event(*this, event->handle, wait.timeout.value_or(std::chrono::nanoseconds(0)));
     drop_event(event);
-    // A capture that another thread began meanwhile: as if it had been open before.
+    // A capture that another thread began meanwhile is treated as if it had been open before.
     if (status.ok() || (status.code == Code::capture_error && status.driver_code == 0)) return {};
     if (status.code != Code::timed_out) return failure(status, "waiting for a device");
     return make_error_as<errors::other_code_still_works>(wait.refuse ? Code::not_ready : Code::timed_out);
 }
 
 bool DeviceState::all_work_ended() {
-    // After a fault nothing runs any more. A driver that ended with the process says nothing of what still runs (R4).
+    // After a fault nothing runs any more. A driver that ended with the process does not tell what still runs (R4).
     constexpr int deinitialized = 4;  // CUDA_ERROR_DEINITIALIZED
     if (is_lost()) return lost_code() != deinitialized;
     if (unfenced_.load(std::memory_order_relaxed)) return context_gone();
-    constexpr int tries = 3;  // a failed call may pass when it is made again; a deadline is not met twice
+    constexpr int tries = 3;  // a failed call may succeed when repeated; a timeout is not retried
     for (const FenceEvent* last : last_works_) {
         platform::Status status{Code::not_ready, 0, ""};
         for (int attempt = 0; attempt < tries && !status.ok() && status.code != Code::timed_out; ++attempt) {

@@ -49,7 +49,7 @@ struct DeviceState : DeviceSession {
     const rules::GrantedAtomics atomics;
 
     bool reaches(MemoryKind kind) const noexcept { return (reachable >> static_cast<unsigned>(kind)) & 1u; }
-    std::weak_ptr<StreamState> first_stream;  // the Device's; set while that is made
+    std::weak_ptr<StreamState> first_stream;  // the Device's; set while that is created
     DevicePools pools;
     DeviceSlabs slabs;
     struct Copies {
@@ -59,35 +59,35 @@ struct DeviceState : DeviceSession {
     };
     Copies copies;
     UnreturnedPieces unreturned;
-    std::mutex wrapping;  // external streams, one after the other; taken before a stream's mutex
+    std::mutex wrapping;  // serialises the wrapping of external streams; taken before a stream's mutex
     std::atomic<std::uint64_t> put_off_bytes{0};        // released while a capture was open
-    std::atomic<std::uint64_t> budget_credit_bytes{0};  // may be allocated before the system is asked again
-    // Asked when nothing else made room (K19): true, try again.
+    std::atomic<std::uint64_t> budget_credit_bytes{0};  // may be allocated before the system is queried again
+    // Called when nothing else made room (K19); true: try again.
     using OutOfMemoryHandler = std::function<bool(std::size_t bytes)>;
     void set_out_of_memory_handler(OutOfMemoryHandler handler);
     bool make_room(std::size_t bytes);
 
-    // Takes over the reference to an event behind a destroyed stream's last work: the device does not close before
-    // it, because closing a driver waits for its kernels, and a hung one would never let go.
+    // Takes over the reference to an event behind a destroyed stream's last work. The device does not close before it,
+    // because closing a driver waits for its kernels, and for a hung one without end.
     void outlive(FenceEvent* last_work);
-    // … of a stream that ended before its work, and behind which no event could be recorded.
+    // The same for a stream that ended before its work, and behind which no event could be recorded.
     void leave_unfenced() noexcept { unfenced_.store(true, std::memory_order_relaxed); }
     // Waits for the last work of destroyed streams.
     Result<void> wait_for_ended_streams(Wait wait);
 
-    // Closures: ends those that ran, or, on a lost device, all; and what host functions left to be ended. Expects no
-    // lock: users' code may run.
+    // Destroys closures that have run, or, on a lost device, all; also what host functions left to be destroyed.
+    // Expects no lock: users' code may run.
     void end_host_functions(HostCalls& calls);
-    // At the end of the runtime: waits for them, because they may hold the streams and buffers that hold them, and
-    // nobody may wait after this.
+    // At the end of the runtime: waits for host functions, because they may hold the streams and buffers that hold
+    // them, and no other wait may follow.
     void settle_host_functions();
     // Takes over the closures of a stream that ends before them.
     void end_later(HostCalls& calls);
-    // Waits for what other code gave to the device's context, where that can be asked and no capture is open.
+    // Waits for work that other code gave to the device's context, where the driver can tell and no capture is open.
     Result<void> wait_for_others(const Deadline& deadline);
 
-    // Where staged content is brought to the host's side: a stream of its own, so that a view waits behind nobody's
-    // later work. Lives as long as a buffer that used it.
+    // The stream that copies staged content to the host's side. It is separate, so that a view does not wait behind
+    // later work of other streams. Lives as long as a buffer that used it.
     std::shared_ptr<StreamState> download_stream();
     void add_stream(const std::shared_ptr<StreamState>& stream);
     std::vector<std::shared_ptr<StreamState>> live_streams();

@@ -1,4 +1,4 @@
-// StreamState: what other code does on an external stream: captures that it begins, and work that no fence is behind.
+// StreamState: what other code does on an external stream: its captures, and work that has no fence behind it.
 #include "core_errors.hpp"
 #include "device_state.hpp"
 #include "recording.hpp"
@@ -9,7 +9,7 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// Numbers of captures of the driver beside those of Recording.
+// Marks the driver's capture ids, which are separate from those of Recording.
 constexpr std::uint64_t not_ours = std::uint64_t{1} << 63;
 
 }  // namespace
@@ -27,7 +27,7 @@ Result<std::uint64_t> StreamState::foreign_capture() {
     return state == platform::CaptureState::open ? capture | not_ours : 0;
 }
 
-// A failure passes: the next operation tries again, and so does whoever waits, for as long as there is a wrapper.
+// A failure is not reported: the next operation tries again, and so does a wait, as long as there is a wrapper.
 void StreamState::fence_external() noexcept {
     if (!external || recording != nullptr || reached(issued)) return;
     if (!return_attached()) return;
@@ -52,7 +52,7 @@ Result<void> StreamState::refuse_captured_elsewhere(const char* what) {
 bool StreamState::captured_elsewhere() {
     if (!external) return false;
     const Result<std::uint64_t> capture = foreign_capture();
-    return !capture || *capture != 0;  // one that was lost is one, too
+    return !capture || *capture != 0;  // a lost one counts, too
 }
 
 }  // namespace isthmus::inline v0::detail

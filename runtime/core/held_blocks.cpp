@@ -1,4 +1,4 @@
-// HeldBlocks: giving back.
+// HeldBlocks: giving the blocks back.
 #include "held_blocks.hpp"
 
 #include "composed.hpp"
@@ -10,11 +10,13 @@
 namespace isthmus::inline v0::detail {
 
 Result<void> HeldBlocks::give_back(DeviceState& device, Stream* behind) {
-    // Only releases of others' memory, of a user's allocator and behind work that hangs can fail: they come first.
+    // Only the release of adopted memory, of a user allocator's block and of memory behind work that hangs can fail:
+    // these come first.
     const bool staged_for_others = static_cast<bool>(blocks_.adopted_block);
     if (Result<void> freed = blocks_.allocator.release(blocks_.adopted_block, nullptr); !freed) return freed;
     blocks_.adopted_block = {};
-    // A user's memory is unknown before it is released: it may be somebody else's right after.
+    // The record of a user allocator's block is removed before its release: right after it, the memory may have another
+    // owner.
     const bool users = blocks_.users_id != 0;
     if (users) device.books->ledger.leave(std::exchange(blocks_.users_id, 0));
     Result<void> freed = blocks_.allocator.release(blocks_.block, behind);

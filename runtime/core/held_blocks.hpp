@@ -1,4 +1,4 @@
-// HeldBlocks: the blocks of memory that a buffer has to give back, and the allocators that take them.
+// HeldBlocks: the blocks of memory that a buffer has to give back, and their allocators.
 #pragma once
 
 #include <isthmus/allocator.hpp>
@@ -14,17 +14,17 @@ namespace isthmus::inline v0::detail {
 
 struct DeviceState;
 
-// What the maker of a buffer fills in: two blocks where the buffer is staged.
+// What the maker of a buffer fills in; two blocks if the buffer is staged.
 struct BufferBlocks {
     Allocator allocator;
     MemoryBlock block;
     Allocator host_allocator;
     MemoryBlock host_block;
-    MemoryBlock adopted_block;   // adopted memory of a staged buffer; else `block` is it
-    std::uint64_t users_id = 0;  // in the ledger, where a user's allocator gave no identity
+    MemoryBlock adopted_block;   // adopted memory of a staged buffer; otherwise adopted memory is in `block`
+    std::uint64_t users_id = 0;  // in the ledger, for a user's allocator that gave no identity
 };
 
-// Each block is given back once. Not thread-safe: used by what makes a buffer, releases it or ends it.
+// Each block is given back once. Not thread-safe: used only while a buffer is made, released or ended.
 class HeldBlocks {
 public:
     HeldBlocks() = default;
@@ -32,14 +32,14 @@ public:
     HeldBlocks& operator=(const HeldBlocks&) = delete;
 
     const BufferBlocks* operator->() const noexcept { return &blocks_; }
-    // Not given back so far.
+    // Whether a block has not been given back yet.
     bool any() const noexcept { return blocks_.block || blocks_.host_block || blocks_.adopted_block; }
 
     // Gives everything back; the device's block in the order of `behind` (nullptr: nothing uses it any more). On an
     // error nothing has changed.
     Result<void> give_back(DeviceState& device, Stream* behind);
-    // give_back() failed and is not tried again by the caller: a user's allocator keeps its block, and adopted memory
-    // is released when the driver lets go of it.
+    // Called if give_back() failed and the caller does not try again: a user's allocator keeps its block, and adopted
+    // memory is released when the driver unregisters it.
     void leave(DeviceState& device, bool adopted);
 
 private:

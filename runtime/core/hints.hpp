@@ -1,4 +1,4 @@
-// HintCounters: what became of a runtime's hints.
+// HintCounters: counts the outcomes of a runtime's hints.
 #pragma once
 
 #include <isthmus/hints.hpp>

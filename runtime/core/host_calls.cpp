@@ -1,4 +1,4 @@
-// HostCalls: running closures, and ending them where it is safe.
+// HostCalls: runs closures, and destroys them where that is safe.
 #include "host_calls.hpp"
 
 #include "order_check.hpp"
@@ -36,7 +36,7 @@ void run_once(void* function) {
         if (called.order != nullptr) called.order->seen(called.stream_id, called.position);
         called.run();
     }
-    called.progress.store(Progress::ran, std::memory_order_release);  // pairs with reap(), which may end it at once
+    called.progress.store(Progress::ran, std::memory_order_release);  // pairs with reap(), which may destroy it at once
 }
 
 void run_each_time(void* function) {
@@ -64,7 +64,8 @@ void HostCalls::reap() {
 }
 
 void HostCalls::drop_all() {
-    if (!any() || process::in_host_function) return;  // users' closures end where the runtime may be used
+    // Users' closures are destroyed only where the runtime may be used.
+    if (!any() || process::in_host_function) return;
     reap();
     std::vector<std::shared_ptr<HostFunction>> dropped;
     {

@@ -1,4 +1,4 @@
-// HostCalls: the closures that a stream was given, from the call to their end; and what is put off while one runs.
+// HostCalls: the closures given to a stream, from the call to their destruction, and what is deferred while one runs.
 #pragma once
 
 #include <isthmus/host_function.hpp>
@@ -13,22 +13,22 @@
 
 namespace isthmus::inline v0::detail {
 
-// What the driver, or the CPU device, is given to call, with the HostFunction as its data: once, or at each launch of a
+// The functions that the driver, or the CPU device, calls with the HostFunction as data: once, or at each launch of a
 // graph.
 void run_once(void* function);
 void run_each_time(void* function);
 
-// Thread-safe. Closures are destroyed without any lock: their ends may run users' code.
+// Thread-safe. Closures are destroyed without a lock: their destructors may run users' code.
 class HostCalls {
 public:
     void add(std::shared_ptr<HostFunction> function);
     bool any() const noexcept { return any_.load(std::memory_order_acquire); }
-    // Destroys those that have run.
+    // Destroys closures that have run.
     void reap();
-    // Of a device that runs nothing any more: destroys those that nobody is about to run. The driver still knows where
-    // they lay, so that an empty one stays there until the process ends.
+    // For a device that runs nothing any more: destroys the closures that are not about to run. The driver still has
+    // their addresses, so that an empty closure stays there until the process ends.
     void drop_all();
-    // Takes over another's.
+    // Takes over those of `other`.
     void take(HostCalls& other);
 
 private:
@@ -37,8 +37,8 @@ private:
     std::atomic<bool> any_{false};
 };
 
-// What host functions let go of, and what only a driver call undoes: done by whoever waits or allocates next.
-// Thread-safe.
+// Destructors deferred from host functions, and other work that needs a driver call; drained by the next wait or
+// allocation. Thread-safe.
 class AfterHostFunctions {
 public:
     void put_off(std::function<void()> work);

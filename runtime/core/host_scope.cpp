@@ -1,4 +1,4 @@
-// Opening and closing a buffer for the CPU: whoever has it open, what must be waited for, what must be copied.
+// Opening and closing a buffer for the CPU: conflicting views, waits and copies.
 #include "buffer_state.hpp"
 #include "access_rules.hpp"
 #include "core_errors.hpp"
@@ -25,7 +25,7 @@ Error already_open(const OpenUse& open, const OpenUse& wanted) {
     return make_error<errors::view_beside_another_view>(is_open, purpose, was_wanted, wanted_purpose);
 }
 
-// From here on conflicting launches are refused, until the scope closes. Expects the buffer's lock.
+// From here on conflicting launches are refused until the scope closes. Expects the buffer's lock.
 Result<ViewScope> mark_open(BufferState& buffer, const OpenUse& wanted) {
     if (buffer.views.released()) return buffer.refuse_released("opening a host view");
     if (const OpenUse open = buffer.views.open_against(wanted.use, wanted.span)) return already_open(open, wanted);
@@ -34,7 +34,7 @@ Result<ViewScope> mark_open(BufferState& buffer, const OpenUse& wanted) {
     return ViewScope(buffer, {wanted.use, wanted.span.begin, wanted.span.end});
 }
 
-// What keeps to atomics needs memory that both sides may touch at the same time.
+// A concurrent view needs memory that both sides may access at the same time.
 Result<void> refuse_unshared(const BufferState& buffer) {
     const AccessAnswer answer = rules::concurrent_view(buffer.device->capabilities, buffer.memory->kind,
                                                        buffer.memory->path, buffer.memory->io_memory);
@@ -61,8 +61,8 @@ Result<void> settle_sides(BufferState& buffer, ArgumentUse use, Wait wait) {
     return {};
 }
 
-// What the driver allocated for the host went with a context that other code destroyed: touching it is SIGSEGV.
-// Registered and pageable memory is the system's.
+// Host memory that the driver allocated is gone with a context that other code destroyed: touching it is SIGSEGV.
+// Registered and pageable memory belongs to the system.
 Result<void> refuse_gone(const BufferState& buffer) {
     const bool the_drivers = buffer.memory->host_kind != MemoryKind::host &&
                              buffer.memory->host_kind != MemoryKind::host_numa &&
@@ -71,7 +71,7 @@ Result<void> refuse_gone(const BufferState& buffer) {
     return make_error<errors::memory_gone_with_context>();
 }
 
-// `running`: what the view has to wait for.
+// `running` receives what the view has to wait for.
 Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, std::vector<BufferState::Use>& running) {
     const std::lock_guard lock(buffer.views);
     running = buffer.conflicting_locked(wanted.use, wanted.span);
@@ -84,7 +84,7 @@ Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, std::ve
 
 void* open_at_once(BufferState& buffer, bool writes) noexcept {
     const DeviceState& device = *buffer.device;
-    if (!device.usable()) return nullptr;  // what was lost with it, the long way tells
+    if (!device.usable()) return nullptr;  // open_with_care() reports what was lost with it
     return buffer.views.open_at_once(writes) ? buffer.memory->host : nullptr;
 }
 
@@ -118,7 +118,7 @@ Result<ViewScope> open_with_care(BufferState& buffer, ArgumentUse asked, Wait wa
     std::vector<BufferState::Use> running;
     Result<ViewScope> scope = begin_view(buffer, wanted, running);
     if (!scope) return scope;
-    std::optional<Deadline> deadline;  // only what is staged waits several times
+    std::optional<Deadline> deadline;  // only a staged buffer waits several times
     if (buffer.staged()) deadline.emplace(wait, buffer.device->config->wait_timeout);
     if (Result<void> waited = buffer.wait_for_uses(running, use, wait); !waited) return std::move(waited).error();
     if (deadline) {

@@ -1,4 +1,4 @@
-// A kernel's argument in words and by use, for the launches and operations that judge it.
+// The text and the use of a kernel's argument, for the launches and operations that check it.
 #pragma once
 
 #include <isthmus/kernel_info.hpp>
@@ -15,7 +15,7 @@ namespace isthmus::inline v0::detail {
 using rules::reads;
 using rules::writes;
 
-// "kernel 'scale', argument 'out',": how a message about it begins.
+// "kernel 'scale', argument 'out',": the beginning of a message about it.
 inline std::string argument_text(const KernelInfo& kernel, std::uint32_t argument) {
     return composed("kernel '{}', argument '{}',", kernel.name, parameter_name(kernel, argument));
 }

@@ -1,5 +1,5 @@
-// Provenance and access of buffers and ranges. Owned memory answers from the books; the driver is asked for what they
-// do not know.
+// Provenance and access of buffers and ranges. The books answer for memory of the runtime; the driver is asked about
+// the rest.
 #include "launch_access.hpp"
 
 #include "access_rules.hpp"
@@ -20,7 +20,7 @@ bool is_host(MemoryKind kind) {
            kind == MemoryKind::registered || kind == MemoryKind::write_combined;
 }
 
-// Stands in a record for "no device of this runtime".
+// In a record: no device of this runtime.
 constexpr std::uint32_t nobody = ~std::uint32_t{0};
 
 Provenance from_record(const DeviceState& device, const provenance::Record& record) {
@@ -35,7 +35,7 @@ Provenance from_record(const DeviceState& device, const provenance::Record& reco
     return known;
 }
 
-// The CPU device has no driver that knows of GPU memory: any GPU's does.
+// The CPU device has no driver that knows GPU memory; that of any GPU does.
 std::shared_ptr<DeviceState> somebody_to_ask(const DeviceState& device) {
     return device.books->launches.devices.first([&](const DeviceState& other) {
         return !other.synchronous && other.usable() && (device.synchronous || &other == &device);
@@ -54,7 +54,7 @@ Provenance ask_driver(const DeviceState& device, std::uint64_t address) {
     if (!asked) return device.synchronous ? of_the_system() : Provenance{};
     platform::PointerFacts facts;
     if (const platform::Status status = asked->driver->memory().pointer_facts(address, facts); !status.ok()) {
-        (void)asked->failure(status, "asking about an address");  // latches a sticky error; the answer stays open
+        (void)asked->failure(status, "asking about an address");  // latches a sticky error; the answer stays unknown
         return {};
     }
     if (facts.kind == MemoryKind::unknown) return of_the_system();
@@ -67,13 +67,13 @@ Provenance ask_driver(const DeviceState& device, std::uint64_t address) {
         [&](const DeviceState& other) { return facts.ordinal >= 0 && other.driver->facts().ordinal == facts.ordinal; });
     if (facts.base == 0 || facts.bytes == 0) {
         known.bytes = 0;
-        return known;  // without an extent there is nothing to keep
+        return known;  // without an extent, the answer cannot be kept
     }
     const std::uint32_t owner = known.owner ? static_cast<std::uint32_t>(known.owner->index) : nobody;
     const provenance::Record record{facts.base, facts.bytes, known.id,
                                     owner,      facts.kind,  provenance::record_flags::foreign};
     if (!device.books->addresses.insert(record)) {
-        // Something freed lies in its way, or another thread asked too, whose answer is as good.
+        // A record of freed memory is in the way, or another thread asked, too, and its answer is as good.
         forget_foreign(*device.books, facts.base, facts.bytes);
         (void)device.books->addresses.insert(record);
     }
@@ -85,7 +85,7 @@ AccessAnswer not_known() {
             "allocate through the runtime, or ask again on a healthy device"};
 }
 
-// A pool lets devices in by itself (A5); what came from none of the runtime's pools follows the record of switches.
+// A pool grants access itself (A5). Memory that came from none of the runtime's pools follows the recorded peer access.
 rules::PeerState peer_state(const DeviceState& device, const DeviceState& owner, const PoolState* pool) {
     rules::PeerState state = device.books->peers.state(device.index, owner.index);
     if (pool != nullptr) state.pool_access = pool->allows(device.index);
@@ -148,7 +148,7 @@ AccessAnswer range_access(const DeviceState& device, std::uint64_t address, std:
     Provenance memory = provenance_of(device, address);
     AccessAnswer answer = judge_range(device, memory, address, bytes);
     if (answer.verdict == Verdict::no && memory.remembered) {
-        // Before an earlier answer refuses anything: its owner may have freed it, and something else lies there now.
+        // Before a kept answer refuses anything: the memory may have been freed, and something else may lie there now.
         forget_foreign(*device.books, memory.base, memory.bytes);
         memory = provenance_of(device, address);
         answer = judge_range(device, memory, address, bytes);
@@ -179,13 +179,13 @@ AccessAnswer buffer_access(const DeviceState& device, const BufferState& buffer)
                              false);
     }
     if (buffer.memory->path == LaunchPath::stage) {
-        // Two memories that the runtime keeps alike: each side has its own.
+        // Two memories that the runtime keeps equal: each side has its own.
         if (&owner == &device) return {Verdict::yes, "the device has its own side of the staged buffer", {}};
         if (device.synchronous) return {Verdict::yes, "the host has its own side of the staged buffer", {}};
     }
     if (device.synchronous) return rules::host_access(owner.capabilities, buffer.memory->kind);
     if (&owner == &device || owner.synchronous) return rules::device_access(device.capabilities, buffer.memory->kind);
-    // Another runtime records its own switches: what this one knows says nothing about its memory.
+    // Another runtime records its own peer access: these books say nothing about its memory.
     if (owner.books != device.books && !is_host(buffer.memory->kind)) {
         return rules::foreign_access(device.capabilities, owner.capabilities, buffer.memory->kind, false, {});
     }
@@ -196,7 +196,8 @@ std::uint64_t buffer_address(const DeviceState& device, const BufferState& buffe
     const auto host = reinterpret_cast<std::uintptr_t>(buffer.memory->host);
     if (device.synchronous) return host;
     if (buffer.device.get() == &device) return buffer.memory->device_address;
-    // A staged buffer's sides are its owner's and the host's; attached memory belongs to one stream of its owner.
+    // A staged buffer has one side for its owner and one for the host; attached memory belongs to one stream of its
+    // owner.
     if (buffer.memory->path == LaunchPath::stage || buffer.memory->path == LaunchPath::attach) return 0;
     switch (buffer.memory->kind) {
         case MemoryKind::host:

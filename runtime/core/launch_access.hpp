@@ -1,4 +1,4 @@
-// What a device may do with a buffer or a range of memory: the rules, applied to what the books know of it.
+// What a device may do with a buffer or a range of memory: the rules, applied to what the runtime has recorded.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -15,51 +15,51 @@ struct Books;
 struct BufferState;
 struct DeviceState;
 
-// Who obtained the memory at an address, as far as anybody can tell.
+// Which allocation an address belongs to, and which device owns it, as far as known.
 struct Provenance {
     MemoryKind kind = MemoryKind::unknown;
     std::uint64_t base = 0;              // of the allocation
-    std::uint64_t bytes = 0;             // 0: not known (memory of the system alone)
-    std::uint64_t id = 0;                // 0: of the system alone
+    std::uint64_t bytes = 0;             // 0: unknown (system memory only)
+    std::uint64_t id = 0;                // 0: system memory only
     std::shared_ptr<DeviceState> owner;  // nullptr: no device of this runtime
-    bool foreign = true;                 // another part of the process obtained it
-    bool remembered = false;             // … and it is an earlier answer: whoever owns it may have freed it since
-    bool device_address = false;         // what the device calls host memory
-    // Does all of the range lie in the allocation, as far as its size is known?
+    bool foreign = true;                 // other code of the process obtained it
+    bool remembered = false;      // it is an earlier answer about foreign memory: its owner may have freed it since
+    bool device_address = false;  // the address is the device's address of host memory
+    // Whether the whole range lies in the allocation, as far as its size is known.
     bool holds(std::uint64_t address, std::uint64_t range_bytes) const noexcept {
         return bytes == 0 || (address >= base && address - base <= bytes && range_bytes <= bytes - (address - base));
     }
 };
 
-// From the books; an address that they do not know is asked of a driver once and its answer kept (A10). What no
-// driver knows either is memory of the system (MemoryKind::host), which cannot be kept: its extent is not known.
-// One driver call at most, which leaves captures alone (cuPointerGetAttributes).
+// From the runtime's books. The driver is asked about an address that they do not know, once, and its answer is kept
+// (A10). What no driver knows is system memory (MemoryKind::host); that answer cannot be kept, because the extent is
+// not known. At most one driver call (cuPointerGetAttributes), which leaves captures alone.
 Provenance provenance_of(const DeviceState& device, std::uint64_t address);
 
-// Takes foreign answers about any part of the range out of the books: something else lies there now. For whoever
-// inserts an allocation of the runtime's own.
+// Removes kept foreign answers about any part of the range: something else lies there now. Called when an allocation of
+// the runtime is inserted.
 void forget_foreign(Books& books, std::uint64_t base, std::uint64_t bytes);
 
-// May the device touch this range, wherever it came from? `known`: its provenance, where the caller wants it.
+// Whether the device may access this range, wherever it came from. `known` receives its provenance, unless nullptr.
 AccessAnswer range_access(const DeviceState& device, std::uint64_t address, std::uint64_t bytes,
                           Provenance* known = nullptr);
-// Memory of these kinds may stand behind mappings, whose ranges tell who was let in: always with vmm; of what was
-// imported, but for the driver's older handles, which are opened for their device and follow peer access.
+// Memory of these kinds may be mapped, with access per range: vmm always; imported memory except by the driver's older
+// handles, which are opened for their device and follow peer access.
 inline bool may_be_mapped(MemoryKind kind) noexcept {
     return kind == MemoryKind::vmm || kind == MemoryKind::imported;
 }
 bool is_mapped(const DeviceState& device, const Provenance& memory, std::uint64_t address);
 bool is_mapped(const BufferState& buffer);
-// May it touch this range of mapped memory, by what it was let into (V9)?
+// Whether it may access this range of mapped memory, by the access that was granted (V9).
 AccessAnswer mapped_access(const DeviceState& device, std::uint64_t address, std::uint64_t bytes, bool writes);
-// May it touch this buffer (by handle: no driver call)?
+// Whether it may access this buffer (by handle: no driver call).
 AccessAnswer buffer_access(const DeviceState& device, const BufferState& buffer);
-// Where this device finds the buffer, whether it may touch it or not; 0: it has no address there.
+// The buffer's address for this device, whether the device may access it or not; 0: it has none.
 std::uint64_t buffer_address(const DeviceState& device, const BufferState& buffer);
 
-// A lost device, other than this one, that owns memory of the buffer, or of the range: what lies there is not what the
-// program computed, and no GPU is given it (R2). nullptr: none. By the books alone; the CPU device, which opens views,
-// is never told of one.
+// A lost device, other than this one, that owns memory of the buffer or of the range; nullptr: none. Such memory does
+// not hold what the program computed, and no GPU is given it (R2). By the books alone. For the CPU device, which opens
+// views, always nullptr.
 std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const BufferState& buffer);
 std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const Provenance& memory,
                                               std::uint64_t address, std::uint64_t bytes);

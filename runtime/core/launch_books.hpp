@@ -1,4 +1,4 @@
-// LaunchBooks: what the launches and access queries of one runtime share: its devices, and what they warned about.
+// LaunchBooks: what the launches and access queries of one runtime share: its devices, its warnings and its counters.
 #pragma once
 
 #include "warn_once.hpp"
@@ -14,7 +14,7 @@ namespace isthmus::inline v0::detail {
 
 struct DeviceState;
 
-// The devices of a runtime by index, for questions about memory that another one owns. Thread-safe.
+// The devices of a runtime by index, for questions about memory that another device owns. Thread-safe.
 class DeviceList {
 public:
     void add(std::size_t index, const std::shared_ptr<DeviceState>& device) {
@@ -26,7 +26,7 @@ public:
         const std::lock_guard lock(mutex_);
         return index < devices_.size() ? devices_[index].lock() : nullptr;
     }
-    // The first that `fits`; nullptr: none.
+    // The first device that `fits` accepts; nullptr: none.
     template <class Fits>
     std::shared_ptr<DeviceState> first(Fits fits) const {
         const std::lock_guard lock(mutex_);
@@ -37,7 +37,7 @@ public:
         return nullptr;
     }
 
-    // How many do.
+    // The number of devices that `fits` accepts.
     template <class Fits>
     std::size_t count(Fits fits) const {
         const std::lock_guard lock(mutex_);
@@ -57,7 +57,7 @@ private:
 struct LaunchBooks {
     DeviceList devices;
     WarnOnce warnings;
-    std::mutex switching_peers;  // so that the driver's state and the record change together
+    std::mutex switching_peers;  // keeps the driver's state and the record consistent
     std::atomic<std::uint64_t> unverified_arguments{0};
     std::atomic<std::uint64_t> warnings_given{0};
     std::atomic<std::uint64_t> staged_launches{0};

@@ -1,4 +1,4 @@
-// OpenViews: what the host has open of a buffer, and the lock under which that and the rest of the buffer change.
+// OpenViews: the open host views of a buffer, and the lock that guards them and the rest of the buffer.
 #pragma once
 
 #include "part_book.hpp"
@@ -11,8 +11,8 @@
 
 namespace isthmus::inline v0::detail {
 
-// Lockable (std::lock_guard): the buffer's lock. Functions expect it where nothing else is said. Whatever changes
-// something that a view would have to wait for, to copy, to note or to refuse calls open_slowly() before it unlocks.
+// Lockable (std::lock_guard): the buffer's lock. Functions expect it unless stated otherwise. A change that gives a
+// view something to wait for, to copy, to note or to refuse must call open_slowly() before it unlocks.
 class OpenViews {
 public:
     OpenViews() = default;
@@ -25,27 +25,28 @@ public:
     bool try_lock() noexcept { return word_.try_lock(); }
     void unlock() noexcept { word_.unlock(); }
 
-    // These expect no lock; without it, what is found may be over.
+    // These expect no lock; without it, the answer may be outdated.
     bool open_at_once(bool writes) noexcept { return word_.open_at_once(writes); }
     rules::ViewWord seen() const noexcept { return word_.seen(); }
-    // Closes a view. true: it was the last that held the buffer, which is to be ended. Expects the lock not to be held.
+    // Closes a view. true: it was the last holder of the buffer, which the caller has to end. Expects the lock not to
+    // be held.
     bool close(ArgumentUse use, const rules::ByteSpan& span) noexcept {
         return counted(use, span) ? word_.close(rules::writes(use)) : close_another({use, span});
     }
-    // Nothing but views holds the buffer any more. true: nothing does, and it is to be ended.
+    // From now on only views hold the buffer. true: none does, and the caller has to end it.
     bool abandon() noexcept { return word_.abandon(); }
-    // Was the buffer released, or is about to be, although a part of it is there? begin_release() sets it with the lock
-    // held, so that a use that finds it unset there is waited for.
+    // Whether the buffer was released, or is about to be, although a part of it exists. begin_release() sets it with
+    // the lock held, so that the release waits for a use that found it unset under the lock.
     bool released() const noexcept { return releasing_.load(std::memory_order_acquire); }
     void release_failed() noexcept { releasing_.store(false, std::memory_order_release); }
-    // Were parts made, of whatever memory? Others than the owner may use it then.
+    // Whether parts were made, of any memory: others than the owner may then use it.
     bool has_parts() const noexcept { return has_parts_.load(std::memory_order_acquire); }
     void note_part() noexcept { has_parts_.store(true, std::memory_order_release); }
-    // Are uses of its parts told apart? Set for good by the first part of memory whose parts can be used by themselves.
-    // Before, and of other memory, each use is one of all of it.
+    // Whether uses of its parts are distinguished. Set for good by the first part of memory whose parts can be used
+    // separately. Before, and for other memory, each use counts as one of the whole buffer.
     bool parted() const noexcept { return parted_.load(std::memory_order_acquire); }
 
-    // A view that may not go together with this use.
+    // An open view that conflicts with this use.
     OpenUse open_against(ArgumentUse use, const rules::ByteSpan& span = {}) const noexcept {
         const rules::ViewWord open = word_.seen();
         if (open.has(rules::ViewWord::writer)) return {ArgumentUse::read_write, {}};
@@ -53,16 +54,16 @@ public:
         if (concurrents_ > 0 && use != ArgumentUse::concurrent) return {ArgumentUse::concurrent, {}};
         return parts_ == nullptr ? OpenUse{} : parts_->open_against(use, span);
     }
-    // No further view of all of the buffer can be counted.
+    // Whether no further view of the whole buffer can be counted.
     bool full() const noexcept { return word_.seen().readers() >= rules::ViewWord::most_readers; }
-    // Expects open_against() to answer nothing, and not full().
+    // Expects open_against() to return nothing, and full() to be false.
     void open(const OpenUse& view);
 
     void open_slowly() noexcept { word_.open_slowly(); }
     void allow_at_once(bool read_only) noexcept { word_.allow_at_once(read_only); }
-    // Would opening a view have nothing to note or to refuse here?
+    // Whether opening a view finds nothing to note or to refuse here.
     bool plain() const noexcept { return parts_ == nullptr && host_touched_ && !released(); }
-    // false: a view is open. From here on no part is opened or used.
+    // false: a view is open. Otherwise no part can be opened or used from here on.
     bool begin_release() noexcept {
         if (open_against(ArgumentUse::write)) return false;
         open_slowly();
@@ -70,7 +71,7 @@ public:
         return true;
     }
 
-    // Uses of parts are told apart from now on; `uses` is what was used before, each of all of it.
+    // From now on uses of parts are distinguished. `uses`: the earlier uses, each of the whole buffer.
     template <class Uses>
     void make_parted(const Uses& uses) {
         if (parts_ != nullptr) return;
@@ -80,7 +81,7 @@ public:
         if (host_touched_) parts_->at_host.add({});
         parted_.store(true, std::memory_order_release);
     }
-    // A stream's operation. Nothing, where parts are not told apart. `done`: see PartBook::touch().
+    // Notes a stream's operation; nothing if parts are not distinguished. `done`: see PartBook::touch().
     template <class Done>
     void touch(const void* stream, std::uint64_t position, ArgumentUse use, const rules::ByteSpan& span, Done done) {
         if (parts_ != nullptr) parts_->touch(stream, position, use, span, done);
@@ -92,14 +93,14 @@ public:
         return parts_ == nullptr || span.whole() ? all : parts_->last_use(stream, span);
     }
 
-    // Prefetch: the host had it open since the device's last use, so that its pages may be on the host.
+    // For prefetches: the host had it open since the device's last use, so that its pages may be in host memory.
     void note_host_touched() noexcept { host_touched_ = true; }
-    // The same of parts; nullptr: they are not told apart.
+    // The same by part; nullptr: parts are not distinguished.
     const rules::SpanSet* at_host() const noexcept { return parts_ == nullptr ? nullptr : &parts_->at_host; }
     bool pages_at_host(const rules::ByteSpan& span) const noexcept {
         return parts_ == nullptr ? host_touched_ : parts_->at_host.meets(span) && !parts_->any_open(span);
     }
-    // A prefetch moves these bytes' pages to the device.
+    // Called when a prefetch moves these bytes' pages to the device.
     void moved_to_device(const rules::ByteSpan& span) {
         host_touched_ = false;
         if (parts_ != nullptr) parts_->at_host.remove(span);
@@ -112,19 +113,19 @@ private:
         moves_pages_ = moves_pages;
     }
 
-    // Of all of the buffer: the lock's word counts views of it that are not concurrent.
+    // Views of the whole buffer that are not concurrent are counted in the lock's word.
     static bool counted(ArgumentUse use, const rules::ByteSpan& span) noexcept {
         return span.whole() && use != ArgumentUse::concurrent;
     }
     bool close_another(const OpenUse& view) noexcept;
 
     ViewLock word_;
-    int concurrents_ = 0;              // open views of all of it for concurrent use
+    int concurrents_ = 0;              // open concurrent views of the whole buffer
     std::unique_ptr<PartBook> parts_;  // set once
     std::atomic<bool> parted_{false};
     std::atomic<bool> has_parts_{false};
     std::atomic<bool> releasing_{false};
-    bool host_touched_ = false;  // where parts are told apart, their book knows
+    bool host_touched_ = false;  // if parts are distinguished, PartBook::at_host counts
     bool moves_pages_ = false;   // constant
 };
 

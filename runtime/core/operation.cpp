@@ -1,4 +1,4 @@
-// Operation: departure, claims, staging, the call.
+// Operation: departure, claims, staging, and the driver call.
 #include "operation.hpp"
 
 #include "core_errors.hpp"
@@ -16,12 +16,12 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// The first entry whose memory belongs to another device that is lost; `count`: none. Launches are judged before, by
-// argument; what a graph uses, and what was lost since, is found here.
+// The first entry whose memory belongs to another device that is lost; `count`: none. Launches check their arguments
+// before. This finds what a graph uses, and devices that were lost since.
 template <class Entry>
 std::size_t first_lost(const DeviceState& device, const Entry* entries, std::size_t count) {
     const auto well = [&](const BufferState& buffer) {
-        const bool own = buffer.device.get() == &device && !buffer.memory->in_several;  // as most are: no call
+        const bool own = buffer.device.get() == &device && !buffer.memory->in_several;  // the common case: no call
         return own || lost_owner(device, buffer) == nullptr;
     };
     std::size_t at = 0;
@@ -89,12 +89,12 @@ Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
         }
         if (*issued) return position_;
         restore_sides();
-        // Another thread queued an upload of one of our buffers elsewhere: order it and try again.
+        // Another thread queued an upload of one of our buffers on another stream: order it and try again.
     }
 }
 
-// Staged buffers whose upload another stream queued, attached ones whose return it did: that stream's lock is taken
-// alone, before ours.
+// For staged buffers that another stream uploads, and attached ones that it returns: that stream's lock is taken alone,
+// before ours.
 Result<void> Operation::order_uploads() {
     for (std::size_t at = 0; at < count_; ++at) {
         BufferState& buffer = *entries()[at].buffer;
@@ -114,7 +114,7 @@ Result<void> Operation::order_uploads() {
     return {};
 }
 
-// Memory that another stream allocated in its order: that stream's lock is taken alone, too.
+// For memory that another stream allocated in its order: that stream's lock is taken alone, too.
 Result<void> Operation::order_first_use(BufferState& buffer) {
     Result<BufferState::Making> making = buffer.making_before_use(stream_);
     if (!making) return std::move(making).error();
@@ -122,7 +122,7 @@ Result<void> Operation::order_first_use(BufferState& buffer) {
     return {};
 }
 
-// What claiming will make the stream wait for counts as waited for.
+// What the claim will make the stream wait for counts as waited for.
 OrderChecker::Attempt Operation::order_attempt() {
     OrderChecker& order = *device_.books->order;
     OrderChecker::Attempt attempt{stream_, name_, kernel_};
@@ -150,7 +150,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (!capture) return std::move(capture).error();
         if (*capture != 0) return record_elsewhere(action, erased, *capture);
     }
-    // The CPU device gives buffers to an operation for recording only: what runs, runs in host scopes.
+    // On the CPU device an operation has buffers only to be recorded: what runs there runs in host scopes.
     if (device_.synchronous && count_ != 0) return make_error<errors::capture_ended_during_recording>();
     OrderedAttempt order;
     if (OrderChecker* checker = device_.books->order.get(); checker != nullptr) {
@@ -158,12 +158,13 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     }
     BufferState* const* viewable = many_viewable_.empty() ? few_viewable_.data() : many_viewable_.data();
     if (!stream_.tail.empty()) {
-        // The same buffers, but other parts of them: a view of those is not to wait for these.
+        // The same buffers, but other parts of them: a view of those parts must not wait for these.
         Result<void> left =
             stream_.tail_parts == parts_key_ ? stream_.depart(viewable, viewable_count_) : stream_.fence();
         if (!left) return std::move(left).error();
     }
-    // Behind what the departure returned to the host: whoever sees that does not yet see what ours waits for.
+    // After the departure, which may return memory to the host: seeing that return does not mean seeing what this
+    // operation waits for.
     if (OrderChecker* checker = device_.books->order.get(); checker != nullptr) {
         for (const auto& [other, position] : behind_) checker->waits(stream_, *other, position);
     }
@@ -173,7 +174,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (device_.books->order != nullptr) device_.books->order->waits(stream_, *maker.stream, maker.position);
     }
     Result<bool> claimed = claim();
-    // Else the next operation, which has nothing to do with these buffers, would come to the position.
+    // Otherwise the next operation, unrelated to these buffers, would get the position.
     if (!claimed && touched_) stream_.advance("a refused operation");
     if (!claimed || !*claimed) return claimed;
     stream_.gives(name_);
@@ -184,15 +185,15 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     stream_.tail_parts = parts_key_;
     std::vector<BufferState*>& tail = stream_.tail;
     for (std::size_t at = 0; at < viewable_count_; ++at) {
-        if (at < tail.size() && tail[at] == viewable[at]) continue;  // as depart() found it: no search
+        if (at < tail.size() && tail[at] == viewable[at]) continue;  // in the order that depart() found: no search
         if (std::find(tail.begin(), tail.end(), viewable[at]) == tail.end()) tail.push_back(viewable[at]);
     }
     if (stream_.external) stream_.fence_external();
     return true;
 }
 
-// In a capture that code beside the runtime began: nobody tells when its graph is launched, so that nothing can be done
-// around a launch, and nothing is claimed.
+// In a capture that code beside the runtime began, the runtime does not see when the graph is launched: nothing can be
+// done around a launch, and nothing is claimed.
 Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint64_t capture) {
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
@@ -217,7 +218,7 @@ Error Operation::refuse_released(const Entry& entry) const {
 }
 
 // On a captured stream nothing runs: no position, no fence, no claim. What a launch of the graph will have to claim is
-// written down.
+// recorded.
 Result<bool> Operation::record(Recording& recording, Action action, void* erased) {
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
@@ -225,10 +226,10 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
             return std::move(here).error();
         }
         if (entry.buffer->views.has_parts()) {
-            const std::lock_guard lock(entry.buffer->views);  // a release that begins behind it sees the capture
+            const std::lock_guard lock(entry.buffer->views);  // a release that begins later sees the capture
             if (entry.buffer->views.released()) return refuse_released(entry);
         }
-        // The CPU device's launch of the graph opens it as a host view does, and so takes it over.
+        // On the CPU device, a launch of the graph opens the buffer as a host view does, and so takes it over.
         if (entry.buffer->memory->path != LaunchPath::attach || device_.synchronous) continue;
         return make_error<errors::managed_argument_in_graph>(who(entry.argument));
     }
@@ -244,15 +245,15 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     operation.kernel = kernel_;
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
-        if (entry.buffer->memory->recorded_in != 0) continue;  // the graph's own: there is nothing outside it to claim
+        if (entry.buffer->memory->recorded_in != 0) continue;  // memory of the graph: nothing outside has to be claimed
         operation.uses.emplace_back(entry.buffer->shared_from_this(), rules::recorded_use(entry.use, span_of(at)),
                                     entry.argument);
         operation.uses.back().range = range_of(at);
     }
     operation.closure = std::move(closure_);
     if (const platform::Status status = action(erased); !status.ok()) {
-        // Of several driver calls some may have become nodes, and nothing can be taken out of an open capture: what
-        // they use is held. Nothing follows it: what never came to be has no place in the order.
+        // Of several driver calls some may have become nodes, and nothing can be removed from an open capture: what
+        // they use is held. The operation has no place in the order.
         operation.failed = true;
         operation.stream_id = stream_.id;
         operation.device = device_.index;
@@ -261,7 +262,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     }
     if (checker != nullptr) checker->count(*ordered);
     unordered_ = ordered ? ordered->violations : 0;
-    if (asks_for_node_) {  // of a node without a name the arguments cannot be set, and that is all
+    if (asks_for_node_) {  // without the node, only its arguments cannot be changed
         const platform::Status told = device_.driver->captures()->last_node(stream_.handle, operation.node);
         if (!told.ok()) (void)device_.failure(told, "asking which node a launch became");  // latches a sticky error
     }
@@ -269,13 +270,13 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     return true;
 }
 
-// Before anything is claimed, so that what is refused leaves no trace at the other buffers.
+// Called before anything is claimed, so that a refusal leaves no trace on the other buffers.
 Result<void> Operation::refuse_views() const {
     for (std::size_t at = 0; at < count_; ++at) {
         BufferState& buffer = *entries()[at].buffer;
         if (buffer.memory->recorded_in != 0) return refuse_graph_memory(entries()[at], 0);
         if (buffer.memory->host == nullptr) continue;
-        // Only a look: claim() sees to it that this stays so.
+        // A check without the lock; claim() repeats it under the lock.
         if (!buffer.views.seen().any_open() && !buffer.views.released() && !buffer.memory->read_only) continue;
         const std::lock_guard lock(buffer.views);
         if (Result<void> open = refuse_views(at); !open) return open;
@@ -288,7 +289,7 @@ Result<void> Operation::refuse_views(std::size_t entry) const {
     const auto& [buffer, asked, argument] = entries()[entry];
     if (buffer->views.released()) return refuse_released(entries()[entry]);
     const rules::ByteSpan part = span_of(entry);
-    // Attached to a stream, even reading on the host is a fault (89=0).
+    // While the memory is attached to a stream, even a read by the host is a fault (89=0).
     const ArgumentUse against = buffer->memory->path == LaunchPath::attach
                                     ? ArgumentUse::read_write
                                     : rules::claimed_use(asked, buffer->memory->path, part);
@@ -297,8 +298,8 @@ Result<void> Operation::refuse_views(std::size_t entry) const {
     return buffer->refuse_at_host(who(argument), against, span);
 }
 
-// Marks every buffer as used at the position that the operation will have, so that a host view that opens now waits
-// for it.
+// Marks every buffer as used at the position that the operation will have: a host view that opens from now on waits for
+// it.
 Result<bool> Operation::claim() {
     touched_ = false;
     if (count_ > 1) {
@@ -318,7 +319,7 @@ Result<bool> Operation::claim() {
             continue;
         }
         std::unique_lock lock(buffer.views);
-        // Again, with the lock that keeps it so: another thread may have opened a view meanwhile.
+        // Again, under the lock: another thread may have opened a view meanwhile.
         if (Result<void> closed = refuse_views(at); !closed) return std::move(closed).error();
         const rules::ByteSpan part = span_of(at);
         const ArgumentUse use = rules::claimed_use(entry.use, buffer.memory->path, part);
@@ -329,7 +330,7 @@ Result<bool> Operation::claim() {
         } else if (buffer.memory->path == LaunchPath::attach && buffer.sides.attached_to() != &stream_) {
             Result<bool> attached = claim_attached(buffer, lock);
             if (!attached || !*attached) return attached;
-        } else if (buffer.prefetched_for(use, span)) {  // else both sides want the pages: the driver places them
+        } else if (buffer.prefetched_for(use, span)) {  // otherwise both sides use the pages: the driver places them
             prefetch(buffer, use, span, lock);
         }
         if (!lock.owns_lock()) lock.lock();
@@ -339,7 +340,7 @@ Result<bool> Operation::claim() {
     return true;
 }
 
-// What the operation does with a staged buffer, which may stand in several places.
+// The combined use of a staged buffer, which may be several arguments.
 ArgumentUse Operation::use_of_all(const BufferState& staged) const noexcept {
     bool reading = false;
     bool writing = false;
@@ -353,8 +354,8 @@ ArgumentUse Operation::use_of_all(const BufferState& staged) const noexcept {
     return !writing ? ArgumentUse::read : reading ? ArgumentUse::read_write : ArgumentUse::write;
 }
 
-// What claiming gives to the driver, it gives without the buffer's lock (`held`, which may come back released): views
-// of the buffer have deadlines. By then the buffer is said to be used so, and whoever opens it waits.
+// Driver calls of a claim are made without the buffer's lock (`held`, which may come back released), because views of
+// the buffer have deadlines. By then the use is entered, and a view that opens waits for it.
 Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<OpenViews>& held) {
     const auto known = [&](const Sides& side) { return side.buffer == &buffer; };
     if (std::any_of(sides_.begin(), sides_.end(), known)) return true;
@@ -397,8 +398,8 @@ Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
     return buffer.sides.brought_by()->reached(buffer.sides.brought_at());
 }
 
-// Phase-guarded managed memory (89=0) belongs to one stream at a time (cuStreamAttachMemAsync, SINGLE). The stream that
-// had it before has only queued its return: landing later, that would take it away under our work.
+// Phase-guarded managed memory (89=0) belongs to one stream at a time (cuStreamAttachMemAsync, SINGLE). The previous
+// stream has only queued its return: executed later, that would take the memory away from our work.
 Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<OpenViews>& held) {
     if (buffer.sides.attached_to() != nullptr) {
         return make_error<errors::managed_memory_of_another_stream>();
@@ -407,7 +408,7 @@ Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<Ope
         Result<bool> waited = wait_for_upload(buffer);
         if (!waited || !*waited) return waited;
     }
-    // An operation of its own: even if ours is refused, the next fence gives the memory back and views wait for that.
+    // An operation of its own: even if ours is refused, the next fence returns the memory, and views wait for that.
     buffer.sides.attach(stream_);
     touched_ = true;
     buffer.touch(stream_, stream_.issued + 1, ArgumentUse::write);
@@ -425,14 +426,14 @@ Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<Ope
     return true;
 }
 
-// Managed pages that the host may have drawn to itself: one prefetch instead of a fault for each (H200: 51 GB/s
-// against 7.8). A hint: where it fails, the kernel fetches what it touches.
+// Managed pages may have migrated to the host: one prefetch replaces a fault for each (H200: 51 GB/s against 7.8). A
+// hint: if it fails, the kernel fetches what it touches.
 void Operation::prefetch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span,
                          std::unique_lock<OpenViews>& held) {
     platform::Transfers* transfers = device_.driver->transfers();
     if (transfers == nullptr) return;
     buffer.views.moved_to_device(span);
-    buffer.touch(stream_, stream_.issued + 1, use, span);  // before anybody sees it
+    buffer.touch(stream_, stream_.issued + 1, use, span);  // before other threads can see it
     held.unlock();
     stream_.gives("a prefetch of managed memory");
     const platform::Status status = transfers->prefetch(buffer.memory->device_address + span.begin,
@@ -444,7 +445,7 @@ void Operation::prefetch(BufferState& buffer, ArgumentUse use, const rules::Byte
         (void)device_.failure(status, "prefetching managed memory");  // latches a sticky error
         return;
     }
-    // An operation of its own: a release waits for it even where ours is refused.
+    // An operation of its own: a release waits for it even if ours is refused.
     const std::uint64_t position = stream_.advance("a prefetch of managed memory");
     held.lock();
     buffer.touch(stream_, position, ArgumentUse::write, span);
@@ -452,7 +453,7 @@ void Operation::prefetch(BufferState& buffer, ArgumentUse use, const rules::Byte
 
 // An operation that did not happen changed neither side; what was uploaded for it is uploaded again next time.
 void Operation::restore_sides() {
-    for (const Sides& side : sides_) {  // one for each buffer
+    for (const Sides& side : sides_) {  // one per buffer
         const std::lock_guard lock(side.buffer->views);
         side.buffer->sides.restore(side.before);
     }

@@ -1,4 +1,5 @@
-// Operation: one asynchronous operation of a GPU stream and the buffers that it uses, from the claim to the driver.
+// Operation: one asynchronous operation of a GPU stream and the buffers that it uses, from the claim to the driver
+// call.
 #pragma once
 
 #include <isthmus/kernel_info.hpp>
@@ -25,12 +26,12 @@ struct FenceEvent;
 struct Recording;
 struct StreamState;
 
-// Steps: order uploads that other streams queued → lock the stream → departure fence → claim every buffer (refuse
-// open views, copy what is staged, attach what is managed) → the driver call. When a step fails, the sides of
-// staged buffers are what they were.
+// Steps: order uploads that other streams queued → lock the stream → departure fence → claim every buffer (refuse open
+// views, copy staged buffers, attach managed ones) → the driver call. If a step fails, the sides of staged buffers are
+// restored.
 class Operation {
 public:
-    // `name` has static storage and is what messages call it; `kernel` names the arguments, or is nullptr.
+    // `name` has static storage and is used in messages; `kernel` names the arguments, or is nullptr.
     Operation(StreamState& stream, const char* name, const KernelInfo* kernel);
 
     void uses(BufferState& buffer, ArgumentUse use, std::uint32_t argument) {
@@ -45,20 +46,21 @@ public:
         if (buffer.uses.ordered()) special_ = true;
     }
 
-    // … these bytes of it.
+    // The same for these bytes of the buffer.
     void uses_part(BufferState& buffer, ArgumentUse use, std::uint32_t argument, const rules::ByteSpan& span) {
         uses(buffer, use, argument);
         if (!span.whole()) only({.offset = span.begin, .width = span.end - span.begin}, span);
     }
-    // The buffer named last is touched only there; without this all of it is. For the order checker (OrderBook), and
-    // where parts of the buffer are in use.
+    // Restricts the buffer named last to this range; otherwise all of it is touched. For the order checker (OrderBook),
+    // and where parts of the buffer are in use.
     void only(const rules::ByteRange& range) { only(range, touched(*entries()[count_ - 1].buffer, range)); }
-    // What a graph has to hold besides buffers, should this be recorded.
+    // Something besides buffers that a graph has to hold if this operation is recorded.
     void keeps(std::shared_ptr<void> closure) { closure_ = std::move(closure); }
-    // What an operation within this one does: the order checker looks at these, where there are any, and not at what
-    // uses() said of all of them together.
+    // A use by an operation within this one. If there are any, the order checker looks at them, and not at what uses()
+    // said of all of them together.
     void within(const OrderChecker::Use& use) { within_.push_back(use); }
-    // The driver itself puts the operation behind this one of another stream, which the caller keeps. For the checker.
+    // Tells the order checker that the driver itself orders the operation behind this one of another stream, which the
+    // caller keeps alive.
     void driver_orders_behind(StreamState& other, std::uint64_t position) { behind_.emplace_back(&other, position); }
 
     // Calls action(), a platform::Status(), with the stream's lock held and its handle open. Returns the position.
@@ -67,10 +69,10 @@ public:
         return issue_erased([](void* erased) { return (*static_cast<Action*>(erased))(); }, &action);
     }
     std::uint64_t staged_bytes() const noexcept { return staged_bytes_; }
-    // Where the stream is captured, the driver is asked which node the operation becomes.
+    // If the stream is captured, the driver is asked which node the operation becomes.
     void ask_for_node() noexcept { asks_for_node_ = true; }
     std::uint32_t recorded_at() const noexcept { return recorded_at_; }  // its index in the recording, after issue()
-    std::uint32_t unordered() const noexcept { return unordered_; }      // see LaunchReport::unordered_arguments
+    std::uint32_t unordered() const noexcept { return unordered_; }      // for LaunchReport::unordered_arguments
 
 private:
     struct Entry {
@@ -121,24 +123,24 @@ private:
     const char* const name_;
     const KernelInfo* const kernel_;
     std::array<Entry, 16> few_;
-    std::vector<Entry> many_;  // all of them, once they are more than few
+    std::vector<Entry> many_;  // all of them, once few_ is too small
     std::size_t count_ = 0;
-    std::array<BufferState*, 16> few_viewable_;  // those that the host may view
+    std::array<BufferState*, 16> few_viewable_;  // buffers that the host may view
     std::vector<BufferState*> many_viewable_;
     std::size_t viewable_count_ = 0;
-    bool special_ = false;  // something is staged, attached, or was allocated in the order of a stream
+    bool special_ = false;  // some buffer is staged, attached, or was allocated in the order of a stream
     std::vector<Upload> waits_;
     std::vector<BufferState::Making> makers_;  // streams that allocated what this operation uses first
     std::vector<Sides> sides_;
     std::vector<std::pair<std::size_t, rules::ByteRange>> ranges_;
     std::vector<std::pair<std::size_t, rules::ByteSpan>> spans_;  // of entries that are parts
-    std::uint64_t parts_key_ = 0;                                 // of all of them: StreamState::tail_parts
+    std::uint64_t parts_key_ = 0;                                 // the key of all parts: StreamState::tail_parts
     std::vector<OrderChecker::Use> within_;
     std::vector<std::pair<StreamState*, std::uint64_t>> behind_;
     std::uint64_t staged_bytes_ = 0;
     std::uint32_t unordered_ = 0;
     std::uint64_t position_ = 0;
-    bool touched_ = false;  // some buffer is said to be used at the position that comes next
+    bool touched_ = false;  // the uses of some buffer already name the next position
     bool asks_for_node_ = false;
     std::uint32_t recorded_at_ = 0;
     std::shared_ptr<void> closure_;

@@ -1,4 +1,4 @@
-// OrderChecker: the order book fed with streams and buffers, and its findings in words.
+// OrderChecker: feeds the order book with streams and buffers, and puts its findings into words.
 #include "order_check.hpp"
 
 #include "buffer_state.hpp"
@@ -38,7 +38,7 @@ OrderUse OrderChecker::entered(const Attempt& attempt, const Use& use, std::uint
 
 Result<void> OrderChecker::begin(Attempt& attempt) {
     StreamState& stream = attempt.stream;
-    // What others order with CUDA's own calls on a stream that they made cannot be seen: nothing is said of it.
+    // Ordering by CUDA calls of other code on its own stream cannot be seen: uses there are not judged.
     if (stream.external) attempt.uses.clear();
     std::optional<Error> refused;
     const std::lock_guard lock(mutex_);
@@ -62,7 +62,7 @@ Result<void> OrderChecker::begin(Attempt& attempt) {
         OrderUse use = entered(attempt, entry, stream.issued + 1);
         use.pending = true;
         OrderHistory& history = entry.buffer->order;
-        // A graph does the same to the same bytes again and again: once is enough.
+        // A graph may do the same to the same bytes many times: one entry is enough.
         const bool known = std::any_of(history.uses.begin(), history.uses.end(), [&](const OrderUse& other) {
             return other.pending && other.stream == stream.id && conflicts_as_much(other, use) &&
                    rules::contains(other.range, use.range);
@@ -137,7 +137,7 @@ Result<void> OrderChecker::judge_recorded(Recording& recording, Attempt& attempt
     return *std::move(refused);
 }
 
-// In refuse the first finding is the answer; in report each pair is put into words once.
+// In refuse, the first finding is the error; in report, each pair is put into words once.
 void OrderChecker::found(Attempt& attempt, const OrderUse& earlier, const OrderUse& later,
                          std::optional<Error>& refused) {
     if (mode_ == OrderCheck::refuse) {

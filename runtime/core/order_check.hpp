@@ -1,5 +1,5 @@
-// OrderChecker: the checking mode of one runtime: what its streams wait for, and which uses of its buffers lack an
-// order.
+// OrderChecker: the order checker of one runtime. It tracks what its streams wait for, and finds uses of its buffers
+// that lack an order.
 #pragma once
 
 #include <isthmus/order_check.hpp>
@@ -26,8 +26,8 @@ struct Recording;
 struct RuntimeConfig;
 struct StreamState;
 
-// Thread-safe. Its mutex is the innermost: it is taken with the locks of a stream, a buffer or an event held, and takes
-// none itself. Lives in the Books, nullptr where nothing is checked.
+// Thread-safe. Its mutex is the innermost: it is taken with the locks of a stream, a buffer or an event held, and no
+// lock is taken under it. Stored in Books; nullptr where nothing is checked.
 class OrderChecker {
 public:
     OrderChecker(OrderCheck mode, std::shared_ptr<const RuntimeConfig> config);
@@ -37,7 +37,7 @@ public:
         ArgumentUse use;
         std::uint32_t argument;
         rules::ByteRange range;
-        // Of an operation within this one, which messages then call; nullptr: of the attempt itself.
+        // For an operation within this one: its name for messages; nullptr: the attempt itself.
         const char* name = nullptr;
         const KernelInfo* kernel = nullptr;
     };
@@ -47,39 +47,40 @@ public:
         const char* name;
         const KernelInfo* kernel;
         std::vector<Use> uses{};
-        OrderClock behind{};               // what it will be made to wait for, besides
+        OrderClock behind{};               // what it will be made to wait for in addition
         std::uint32_t violations = 0;      // found by begin()
-        std::vector<std::string> lines{};  // to be said once it happened
+        std::vector<std::string> lines{};  // to be logged once it has happened
     };
-    // These three expect the stream's lock. begin() enters the uses, so that other threads find them, and refuses in
-    // OrderCheck::refuse; end() keeps them where the operation happened, at the position that it came to, and takes
-    // them out where it did not (0): what goes before it (a return of managed memory, an upload) takes positions, too.
+    // The next three functions expect the stream's lock. begin() enters the uses, so that other threads find them, and
+    // refuses in OrderCheck::refuse. end() keeps them if the operation happened, at its final position, and removes
+    // them if it did not (0). The position is known only then, because what precedes the operation (a return of managed
+    // memory, an upload) takes positions, too.
     Result<void> begin(Attempt& attempt);
     void end(Attempt& attempt, std::uint64_t position);
-    // As begin(), for an operation that a captured stream records, against those that the capture holds: branches that
-    // were not joined in between. Expects the recording's lock; the capture enters the uses itself, and count()
-    // follows.
+    // As begin(), for an operation that a captured stream records, against the operations of the capture: finds
+    // branches that were not joined in between. Expects the recording's lock. The capture enters the uses itself, and
+    // count() follows.
     Result<void> judge_recorded(Recording& recording, Attempt& attempt);
     void count(const Attempt& attempt);
-    // What the stream is given from now on comes behind this operation of the other one.
+    // Later work of `later` comes behind this operation of `earlier`.
     void waits(StreamState& later, StreamState& earlier, std::uint64_t position);
-    // Other processes may see the operation complete, by an event that they share.
+    // Other processes may see the operation complete, through a shared event.
     void shown(StreamState& stream, std::uint64_t position);
-    // What the stream is given from now on comes behind something of another process, and so perhaps behind all that
-    // was shown. seen_others(): the host saw that something complete.
+    // Later work of the stream comes behind work of another process, and so perhaps behind all that was shown.
+    // seen_others(): the host saw such work complete.
     void waits_for_others(StreamState& stream);
     void seen_others();
-    // Memory is there once the stream has come to the position.
+    // The memory exists once the stream has reached the position.
     void allocated(BufferState& buffer, StreamState& stream, std::uint64_t position);
     // All that comes before an operation, for Attempt::behind.
     OrderClock before(StreamState& stream, std::uint64_t position);
 
-    // The host saw it complete. Said before anybody else can see it.
+    // The host saw the operation complete. Called before any other thread can see that.
     void seen(const StreamState& stream, std::uint64_t position);
-    void seen(std::uint64_t stream_id, std::uint64_t position);  // no driver call: from host functions, too
-    void ended(StreamState& stream);                             // by its destructor
-    // What the host knows once it has waited for the streams of a device that have ended so far; to be asked for before
-    // it looks at what it waits for.
+    void seen(std::uint64_t stream_id, std::uint64_t position);  // no driver call: also called in host functions
+    void ended(StreamState& stream);                             // called by its destructor
+    // What the host knows once it has waited for the streams of a device that have ended so far. To be called before
+    // the host looks at what it waits for.
     OrderClock ended_on(std::size_t device);
     void seen_ended_streams(std::size_t device, const OrderClock& ended);
 
@@ -99,11 +100,11 @@ private:
     std::atomic<std::uint64_t> violations_{0};
     std::mutex mutex_;  // guards what follows
     OrderBook book_;
-    std::unordered_map<std::uint64_t, const StreamState*> streams_;  // those that live, for messages
+    std::unordered_map<std::uint64_t, const StreamState*> streams_;  // live streams, for messages
     WarnOnce told_;
 };
 
-// One attempt at an operation: withdrawn at its end unless it happened.
+// One attempt at an operation; its destructor withdraws it unless it happened.
 class OrderedAttempt {
 public:
     OrderedAttempt() = default;
@@ -118,14 +119,14 @@ public:
         if (judged) checker_ = &checker;
         return judged;
     }
-    // Returns what LaunchReport::unordered_arguments is.
+    // Returns the value of LaunchReport::unordered_arguments.
     std::uint32_t happened(std::uint64_t position) noexcept {
         position_ = position;
         return attempt_ ? attempt_->violations : 0;
     }
 
 private:
-    OrderChecker* checker_ = nullptr;  // where it has begun
+    OrderChecker* checker_ = nullptr;  // set once it has begun
     std::optional<OrderChecker::Attempt> attempt_;
     std::uint64_t position_ = 0;  // 0: it did not happen
 };

@@ -36,7 +36,7 @@ OpenUse PartBook::open_against(ArgumentUse use, const rules::ByteSpan& span) con
 }
 
 LastUse& PartBook::enter(const void* stream, const rules::ByteSpan& span) {
-    // The newest stand at the end, and what was used last is mostly used next.
+    // The newest entries are at the end, and what was used last is usually used next.
     const auto known = std::find_if(used_.rbegin(), used_.rend(),
                                     [&](const Used& one) { return one.stream == stream && one.span == span; });
     if (known != used_.rend()) return known->use;

@@ -1,4 +1,4 @@
-// PartBook: who uses which bytes of a buffer, once somebody uses parts of it. Pure bookkeeping.
+// PartBook: which streams and host scopes use which bytes of a buffer, once parts of it are used. Pure bookkeeping.
 #pragma once
 
 #include "sharing_rules.hpp"
@@ -10,55 +10,58 @@
 
 namespace isthmus::inline v0::detail {
 
-// How far a stream's operations use something.
+// The last positions at which a stream uses something.
 struct LastUse {
-    std::uint64_t last = 0;        // position of the last operation that uses it
-    std::uint64_t last_write = 0;  // … that writes it
-    std::uint64_t last_plain = 0;  // … that uses it otherwise than concurrently
+    std::uint64_t last = 0;        // of the last operation that uses it
+    std::uint64_t last_write = 0;  // of the last operation that writes it
+    std::uint64_t last_plain = 0;  // of the last operation that uses it other than concurrently
 
     void raise(std::uint64_t position, ArgumentUse use) noexcept;
     void join(const LastUse& other) noexcept;
-    // Behind which position a host view of this use may begin: the last operation that may not run beside it.
+    // The position behind which a host view of this use may begin: that of the last operation that may not run beside
+    // it.
     std::uint64_t before(ArgumentUse host) const noexcept {
         if (host == ArgumentUse::concurrent) return last_plain;
         return host == ArgumentUse::read ? last_write : last;
     }
 };
 
-// What the host has open; `use` is value where it is nothing.
+// What the host has open; `use` is value if nothing is.
 struct OpenUse {
     ArgumentUse use = ArgumentUse::value;
     rules::ByteSpan span;
     explicit operator bool() const noexcept { return use != ArgumentUse::value; }
 };
 
-// Guarded by its buffer's mutex. Streams stand for themselves: who forgets one takes it out here, too.
+// Guarded by its buffer's mutex. Streams are only names here: code that removes a stream from the buffer's uses must
+// call forget(), too.
 class PartBook {
 public:
-    // Host scopes of parts; those of the whole buffer are its own to count.
+    // Host scopes of parts; the buffer itself counts those of the whole.
     void opened(const OpenUse& scope) { open_.push_back(scope); }
-    bool any_open() const noexcept { return !open_.empty(); }   // be it of no bytes
+    bool any_open() const noexcept { return !open_.empty(); }   // even of no bytes
     bool any_open(const rules::ByteSpan& span) const noexcept;  // in these bytes
-    // What the host had open since the device's last use of it, so that pages of managed memory may be there.
+    // Bytes that the host had open since the device's last use of them, so that pages of managed memory may be in host
+    // memory.
     rules::SpanSet at_host;
     void closed(const OpenUse& scope) noexcept;
-    // A scope that may not go together with this use of these bytes.
+    // An open scope that conflicts with this use of these bytes.
     OpenUse open_against(ArgumentUse use, const rules::ByteSpan& span) const noexcept;
 
-    // Operations. `done(stream, position)`: is it known to have ended?
+    // Notes an operation. `done(stream, position)`: whether it is known to have ended.
     template <class Done>
     void touch(const void* stream, std::uint64_t position, ArgumentUse use, const rules::ByteSpan& span, Done done) {
         if (used_.size() >= limit_) make_room(done);
         enter(stream, span).raise(position, use);
     }
-    // What was known before there were parts.
+    // Enters the uses from before there were parts.
     void touched(const void* stream, const LastUse& all) { enter(stream, {}).join(all); }
     void forget(const void* stream) noexcept;
-    // What the stream's operations do with these bytes.
+    // The uses of these bytes by the stream's operations.
     LastUse last_use(const void* stream, const rules::ByteSpan& span) const noexcept;
     std::size_t size() const noexcept { return used_.size(); }
 
-    static constexpr std::size_t most = 1024;  // beyond, ranges are taken together: views then wait for more
+    static constexpr std::size_t most = 1024;  // above this, ranges are merged: views then wait for more
 
 private:
     struct Used {
@@ -78,7 +81,7 @@ private:
 
     static constexpr std::size_t first_limit = 64;
     std::vector<OpenUse> open_;
-    std::vector<Used> used_;  // one for each stream and range
+    std::vector<Used> used_;  // one per stream and range
     std::size_t limit_ = first_limit;
 };
 

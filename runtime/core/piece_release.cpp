@@ -1,4 +1,4 @@
-// Giving memory back: behind its uses, beside services, after captures, and again where the driver failed (ADR 78).
+// Giving memory back: behind its uses, beside services, after captures, and again after driver errors (ADR 78).
 #include "piece_release.hpp"
 
 #include "access_rules.hpp"
@@ -17,8 +17,8 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// The pool's own stream, behind what `after` was given so far; where it cannot be put behind that, the host waits. An
-// error: what `after` was given still runs.
+// The pool's own stream, ordered behind the work of `after` so far; if that order cannot be made, the host waits. An
+// error: that work still runs.
 Result<platform::StreamHandle> own_order(DeviceState& device, PoolState& pool, StreamState* after) {
     const Result<platform::StreamHandle> own = pool.own_stream(device);
     const platform::StreamHandle order = own ? *own : platform::StreamHandle::none;
@@ -36,12 +36,12 @@ Result<platform::StreamHandle> own_order(DeviceState& device, PoolState& pool, S
     return order;
 }
 
-// Frees in the order of `after`, or, where that is another device's or does not take it, in the pool's own behind it.
-// An error: what `after` was given still runs. Otherwise the piece may be freed at any time from then on.
+// Frees in the order of `after`; if that belongs to another device or does not take the free, in the pool's own order
+// behind it. An error: the work of `after` still runs. Otherwise the piece may be freed at any time from then on.
 Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece, StreamState* after) {
     platform::Memory& memory = device.driver->memory();
     if (after != nullptr && after->device.get() == &device) {
-        // With the lock: a captured stream takes no free of memory that is not its graph's (1), and a capture may begin
+        // Under the lock: a captured stream does not free memory that is not its graph's (1), and a capture may begin
         // at any moment.
         Wait wait;
         const Result<std::unique_lock<std::mutex>> lock = after->lock_within(wait, "releasing memory behind a stream");
@@ -68,7 +68,7 @@ rules::DriverUse free_use(const Piece& piece) {
     return piece.host_part->registered ? rules::DriverUse::unregister_host : rules::DriverUse::free_host;
 }
 
-// What a caller that has gone was to be told.
+// Logs an error whose caller is gone, and keeps the piece.
 void keep(DeviceState& device, Piece piece, const Error& why, std::string_view when) {
     device.config->say(Severity::warning, composed("releasing memory {}: {}", when, why.text()));
     if (piece.pool) {
@@ -80,7 +80,7 @@ void keep(DeviceState& device, Piece piece, const Error& why, std::string_view w
     device.unreturned.add(std::move(piece));
 }
 
-// Now, where no service runs, or when the last one has stopped.
+// Frees now if no service runs, otherwise when the last one has stopped.
 Result<void> free_beside_services(DeviceState& device, Piece& piece, const std::shared_ptr<StreamState>& after) {
     const rules::DriverUse use = free_use(piece);
     CallInFlight call;
@@ -102,8 +102,8 @@ Result<void> free_beside_services(DeviceState& device, Piece& piece, const std::
     return free_now(device, piece, after.get(), std::move(call));
 }
 
-// One attempt, which leaves the piece as it is. A context that died took its memory with it, and a fault takes every
-// answer: there only the books are left (K11). Pool memory survives its context.
+// One attempt, which leaves the piece as it is. A context that was destroyed took its memory with it, and after a fault
+// every call fails: then only the books are updated (K11). Pool memory survives its context.
 Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece, StreamState* after) {
     platform::Memory& memory = device.driver->memory();
     if (piece.pool || rules::is_pooled(piece.allocation.kind)) {
@@ -119,13 +119,14 @@ Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece,
                                  : memory.release(piece.allocation, platform::StreamHandle::none);
 }
 
-// After this answer, does the driver still have the memory? What it does not know, other code has given back.
+// Whether the driver still has the memory after this answer. Memory that it does not know was given back by other code.
 bool still_has(const platform::Status& status) noexcept {
     return !status.ok() && status.code != Code::invalid_argument && status.code != Code::invalid_handle &&
            status.code != Code::unsupported;
 }
 
-// The driver has let go of it, or is lost. Ends the pages, and tells the owner of adopted memory.
+// After the driver has released the memory, or is lost: frees the pages, and calls the release function of adopted
+// memory.
 Result<void> finish(DeviceState& device, Piece& piece) {
     if (piece.pool) piece.pool->live_bytes.fetch_sub(piece.allocation.bytes, std::memory_order_relaxed);
     Result<void> cut_back;
@@ -141,8 +142,8 @@ Result<void> finish(DeviceState& device, Piece& piece) {
     return cut_back;
 }
 
-// A call that failed with a fault: the driver lets go of nothing any more. The place of what the runtime mapped must
-// not go to somebody else; the memory of others is theirs again, because a lost device uses nothing.
+// After a call that failed with a fault, the driver releases nothing any more. Addresses that the runtime mapped must
+// not be reused; memory of other code belongs to its owner again, because a lost device uses nothing.
 void keep_mappings(Piece& piece) {
     if (piece.host_part && piece.host_part->registered) {
         process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.host_part)));
@@ -154,7 +155,7 @@ void keep_mappings(Piece& piece) {
 Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after) {
     OpenCaptures& captures = device.books->captures;
     if (!captures.any()) return free_beside_services(device, piece, after);
-    // The driver would accept some of these frees, and a graph may be about to use the memory (K10).
+    // The driver would accept some of these frees, although a graph may be about to use the memory (K10).
     const auto kept = std::make_shared<Piece>(std::move(piece));
     const std::uint64_t bytes = kept->host_part ? kept->host_part->bytes() : kept->allocation.bytes;  // adopted: none
     device.put_off_bytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -170,7 +171,7 @@ Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<Strea
 Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call) {
     if (device.bars(rules::PublicCall::free_memory)) return device.refusal(rules::PublicCall::free_memory);
     const Result<platform::Status> given = give_to_driver(device, piece, after);
-    call.leave();  // the end of an adopted piece tells its owner, who may start a service
+    call.leave();  // the release function of adopted memory may start a service
     if (!given) return given.error();
     if (!given->ok()) {
         const Error why = device.failure(*given, "releasing memory");

@@ -1,4 +1,4 @@
-// Giving memory back: what was handed out goes to the driver, to the system or to its owner, now or when it may.
+// Giving memory back to the driver, the system or its owner, now or as soon as possible.
 #pragma once
 
 #include <isthmus/allocator.hpp>
@@ -15,23 +15,23 @@ namespace isthmus::inline v0::detail {
 struct DeviceState;
 struct StreamState;
 
-// Frees what was taken from the ledger, behind the work of `after` where it is pooled (nullptr: nothing uses it any
-// more). Success says that the caller has released it: while a capture is open it is put off, and memory of the runtime
-// that the driver does not take back now is kept and tried again (ADR 78). On an error nothing has changed and the
-// piece is whole: the driver still has adopted memory registered, or work still runs that pooled memory cannot be freed
-// behind.
+// Frees a piece that was taken from the ledger; if it is pooled, behind the work of `after` (nullptr: nothing uses it
+// any more). Success means that the caller has released it: while a capture is open the free is deferred, and memory of
+// the runtime that the driver does not take back now is kept and tried again (ADR 78). On an error nothing has changed
+// and the piece is whole: the driver still has adopted memory registered, or work still runs that pooled memory cannot
+// be freed behind.
 Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after);
-// Now, whatever is open. `call`: what keeps a service from starting meanwhile.
+// Frees it now, even while a capture is open. `call` keeps a service from starting meanwhile.
 Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call = {});
-// For a caller that nobody can tell of an error: what cannot be freed now is tried again later.
+// For a caller that cannot report an error: what cannot be freed now is tried again later.
 void free_or_keep(DeviceState& device, Piece piece, std::string_view when);
-// … for a block of the ledger whose buffer is gone.
+// The same for a block of the ledger whose buffer is gone.
 void release_later(DeviceState& device, const MemoryBlock& block);
-// Tries again what the driver did not take back, oldest first, up to the first failure. Owners of adopted memory may be
-// told. Expects no lock. One load where there is nothing.
+// Tries again what the driver did not take back, oldest first, up to the first failure. May call release functions of
+// adopted memory. Expects no lock. One load if there is nothing.
 void return_unreturned(DeviceState& device);
-// As the device closes, for the last time. Adopted memory that is registered even then is kept until the process ends,
-// and its owner is not told.
+// The last try, as the device closes. Adopted memory that is registered even then is kept until the process ends, and
+// its release function is not called.
 void free_at_end(DeviceState& device, Piece piece);
 
 }  // namespace isthmus::inline v0::detail

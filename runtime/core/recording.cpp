@@ -1,4 +1,4 @@
-// Recording: what follows what in a capture of several streams, and how it ends on all of them.
+// Recording: the order of operations in a capture of several streams, and how it ends on all of them.
 #include "recording.hpp"
 
 #include "core_errors.hpp"
@@ -12,7 +12,7 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// Of what would leave streams captured that nobody could let go of, or a graph that can be launched once only.
+// For calls whose failure would leave streams captured for good, or make a graph that can be launched only once.
 constexpr int tries = 3;
 
 Error unjoined_error(const std::vector<std::uint64_t>& streams) {
@@ -30,7 +30,7 @@ std::vector<bool> followed_by(const std::vector<RecordedOperation>& operations,
                               const std::vector<std::uint32_t>& tail) {
     std::vector<bool> followed(operations.size(), false);
     for (const std::uint32_t at : tail) followed[at] = true;
-    for (std::size_t at = operations.size(); at-- > 0;) {  // what an operation follows stands before it
+    for (std::size_t at = operations.size(); at-- > 0;) {  // an operation follows earlier ones only
         if (!followed[at]) continue;
         for (const std::uint32_t earlier : operations[at].after) followed[earlier] = true;
     }
@@ -109,14 +109,14 @@ Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranc
     platform::Captures& captures = *device->driver->captures();
     const std::vector<std::uint64_t> away = unjoined_streams(operations, branches);
     platform::Status unfreed;
-    // What the graph allocates it frees, or a second launch would find it allocated (the driver: 1).
+    // The graph must free what it allocates; otherwise a second launch would find it allocated (the driver returns 1).
     for (const auto& [owner, memory] : std::exchange(graph_memory, {})) {
-        if (!away.empty()) break;  // work that the origin does not follow may use it, and no graph comes of it
+        if (!away.empty()) break;  // work that the origin does not follow may use it, and no graph is made
         platform::Status freed;
         for (int attempt = 0; attempt == 0 || (!freed.ok() && attempt < tries); ++attempt) {
             freed = owner->driver->memory().release(memory, origin_handle);
         }
-        if (!freed.ok()) unfreed = freed;  // also where the capture is lost: then its end says so, below
+        if (!freed.ok()) unfreed = freed;  // also if the capture is lost: its end reports that, below
     }
     platform::Status status;
     platform::CaptureState now = platform::CaptureState::none;
@@ -125,12 +125,13 @@ Result<void> Recording::end(platform::GraphHandle& out, std::vector<CaptureBranc
         now = platform::CaptureState::none;
         if (status.ok() || !captures.state(origin_handle, now).ok() || now == platform::CaptureState::none) break;
     }
-    // Only the thread that began it can end it, and a call that failed may pass when it is tried again later.
+    // Only the thread that began the capture can end it, and a failed call may succeed later.
     state = now == platform::CaptureState::none ? State::ended : State::given_up;
     if (state == State::ended) {
         left.swap(branches);
     } else {
-        left.push_back({std::move(branches.front().stream), origin_id, {}});  // it owns the capture, not the reverse
+        // The stream owns the capture, not the reverse.
+        left.push_back({std::move(branches.front().stream), origin_id, {}});
     }
     if (status.ok() && away.empty() && unfreed.ok() && !spoiled) return {};
     if (out != platform::GraphHandle::none) (void)captures.destroy(out);
@@ -150,14 +151,14 @@ Result<void> Recording::end_given_up(std::vector<CaptureBranch>& left) {
     platform::GraphHandle graph = platform::GraphHandle::none;
     Result<void> ended = end(graph, left);
     if (graph != platform::GraphHandle::none) (void)device->driver->captures()->destroy(graph);
-    return state == State::ended ? Result<void>() : ended;  // how it ended interests nobody any more
+    return state == State::ended ? Result<void>() : ended;  // how it ended is of no interest any more
 }
 
 Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
                            std::vector<std::shared_ptr<DeviceState>>& devices) {
     DeviceState& device = *recording.device;
-    if (device.bars(
-            rules::PublicCall::end_capture)) {  // without the locks, which another thread of the parent may have held
+    if (device.bars(rules::PublicCall::end_capture)) {
+        // Without the locks, which another thread of the parent may have held.
         for (const CaptureBranch& branch : recording.branches) {
             if (branch.stream) branch.stream->recording.reset();
         }
@@ -168,7 +169,7 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
     }
     std::vector<CaptureBranch> left;
     std::vector<std::shared_ptr<DeviceState>> further;
-    std::vector<RecordedOperation> nothing;  // of what cannot be ended: destroyed without the lock
+    std::vector<RecordedOperation> nothing;  // operations of a capture that cannot be ended: destroyed without the lock
     Result<void> ended;
     bool over = false;
     {
@@ -192,12 +193,12 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
             devices.push_back(std::move(takes_part));
         }
     }
-    device.books->captures.ended();  // without a stream's lock: what was put off may want it
+    device.books->captures.ended();  // without a stream's lock: deferred work may need it
     return ended;
 }
 
 void give_up_recording(Recording& recording) {
-    std::vector<RecordedOperation> held;  // destroyed without the lock, which the end of a buffer may want
+    std::vector<RecordedOperation> held;  // destroyed without the lock: the end of a buffer may need it
     std::shared_ptr<StreamState> origin;
     {
         const std::lock_guard lock(recording.mutex);
@@ -205,7 +206,7 @@ void give_up_recording(Recording& recording) {
         recording.state = Recording::State::given_up;
         held.swap(recording.operations);
         for (CaptureBranch& branch : recording.branches) branch.tail.clear();
-        origin.swap(recording.branches.front().stream);  // it owns the capture now, not the reverse
+        origin.swap(recording.branches.front().stream);  // the stream owns the capture now, not the reverse
     }
     recording.device->books->captures.ended(recording.thread);
 }
@@ -216,10 +217,10 @@ void leave_recording(StreamState& stream) {
     std::vector<CaptureBranch> left;
     const std::lock_guard lock(recording->mutex);
     if (recording->state == Recording::State::ended) return;
-    // Its owner may have destroyed an external stream: that has ended the capture.
+    // If its owner has destroyed an external stream, that has ended the capture.
     const bool there = stream.handle != platform::StreamHandle::none;
     if (there && !recording->device->is_lost()) (void)recording->end_given_up(left);
-    // Where it could not be ended, the destruction of its origin ends it: the other streams find that out.
+    // If it could not be ended, the destruction of its origin ends it; the other streams find that out.
     recording->state = Recording::State::ended;
     for (CaptureBranch& branch : recording->branches) left.push_back(std::move(branch));
     recording->branches.clear();
@@ -228,7 +229,7 @@ void leave_recording(StreamState& stream) {
 // Expects the stream's mutex.
 Result<HeldCapture> StreamState::capture() {
     if (recording == nullptr) return HeldCapture();
-    std::vector<CaptureBranch> left;  // dropped without the capture's lock
+    std::vector<CaptureBranch> left;  // released without the capture's lock
     {
         HeldCapture held(recording);
         if (held->state == Recording::State::given_up) {
@@ -242,7 +243,7 @@ Result<HeldCapture> StreamState::capture() {
 
 std::uint64_t StreamState::recording_id() {
     const std::lock_guard lock(mutex);
-    Result<HeldCapture> held = capture();  // where this thread can, what was given up is ended
+    Result<HeldCapture> held = capture();  // also ends a capture that was given up, where this thread can
     if (!held) return recording->id;
     if (*held) return (*held)->id;
     if (!external || handle == platform::StreamHandle::none) return 0;

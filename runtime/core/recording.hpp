@@ -1,4 +1,4 @@
-// Recording: what an open capture has been given so far on all of its streams. graph_state.hpp: what becomes of it.
+// Recording: what an open capture has been given so far on all of its streams. The resulting graph: graph_state.hpp.
 #pragma once
 
 #include <isthmus/kernel_info.hpp>
@@ -20,7 +20,7 @@ namespace isthmus::inline v0::detail {
 
 struct StreamState;
 
-// A buffer that a graph uses, and what it does with it. While it stands here, the buffer cannot be released.
+// A buffer that a graph uses, and how. While this exists, the buffer cannot be released.
 class RecordedUse {
 public:
     RecordedUse(std::shared_ptr<BufferState> used, ArgumentUse how, std::uint32_t at = 0);
@@ -35,41 +35,42 @@ public:
     rules::ByteRange range;  // for the order checker
 };
 
-// One launch, copy, fill or allocation. Records of events and waits for them are none: they become `after`.
+// One launch, copy, fill or allocation. Records of events and waits for them are no operations: they become `after`.
 struct RecordedOperation {
     const char* name = "";               // static storage
     const KernelInfo* kernel = nullptr;  // names the arguments
     std::uint64_t stream_id = 0;
     std::size_t device = 0;                                  // its index in the runtime
-    std::vector<std::uint32_t> after;                        // operations that it directly follows; all before it
-    std::vector<RecordedUse> uses;                           // by argument; not of memory that is the graph's own
-    platform::NodeHandle node = platform::NodeHandle::none;  // the driver's, where somebody asked for it
+    std::vector<std::uint32_t> after;                        // operations that it directly follows, all of them earlier
+    std::vector<RecordedUse> uses;                           // by argument; without memory that the graph owns
+    platform::NodeHandle node = platform::NodeHandle::none;  // the driver's, if it was asked for
     std::shared_ptr<void> closure;                           // of a host function: each launch calls it
-    bool failed = false;  // the driver refused, maybe after some of its nodes were recorded: what they use is held
+    // The driver refused it, perhaps after recording some of its nodes: the graph holds what they use.
+    bool failed = false;
 };
 
 // A stream that takes part in a capture.
 struct CaptureBranch {
-    std::shared_ptr<StreamState> stream;  // empty: the origin, once the capture was given up
+    std::shared_ptr<StreamState> stream;  // empty: the origin, after the capture was given up
     std::uint64_t stream_id = 0;
-    std::vector<std::uint32_t> tail;  // what its next operation will directly follow
+    std::vector<std::uint32_t> tail;  // the operations that its next operation will directly follow
 };
 
-// Which of the operations must have ended for all of `tail` to have ended.
+// Which operations must have ended once all of `tail` have ended.
 std::vector<bool> followed_by(const std::vector<RecordedOperation>& operations, const std::vector<std::uint32_t>& tail);
-// Streams that joined and whose last operations the first branch, the origin, does not follow.
+// The streams that joined and whose last operations the origin (the first branch) does not follow.
 std::vector<std::uint64_t> unjoined_streams(const std::vector<RecordedOperation>& operations,
                                             const std::vector<CaptureBranch>& branches);
-// What a launch of all of them has to claim: each buffer once, with all that is done with it.
+// What a launch of all operations has to claim: each buffer once, with all of its uses.
 std::vector<RecordedUse> merged_uses(const std::vector<RecordedOperation>& operations);
 
 // One capture. Streams that take part point to it (StreamState::recording) until they find that it has ended.
-// Locks: a stream's mutex before this one, and this one held while the driver is given something for a captured
-// stream: nothing ends the capture meanwhile. Never two streams' at once.
+// Locks: a stream's mutex is taken before this one; never two streams' at once. This one is held while the driver is
+// given something for a captured stream, so that nothing ends the capture meanwhile.
 struct Recording {
     enum class State : std::uint8_t {
         open,
-        given_up,  // its Capture is gone, and could not end it: done when one of its streams is next used by `thread`
+        given_up,  // its Capture was destroyed and could not end it; it ends when `thread` next uses one of its streams
         ended,
     };
 
@@ -85,29 +86,30 @@ struct Recording {
     State state = State::open;
     std::vector<CaptureBranch> branches;  // the origin first
     std::vector<RecordedOperation> operations;
-    std::vector<std::pair<DeviceState*, platform::Allocation>> graph_memory;  // to be freed at the graph's end
+    std::vector<std::pair<DeviceState*, platform::Allocation>> graph_memory;  // to be freed when the graph ends
     bool allocates = false;
     bool conditional = false;  // has loops or branches
-    // Of graphs that were appended: devices that take part without a stream of theirs.
+    // Devices of appended graphs that take part without a stream of their own.
     std::vector<std::shared_ptr<DeviceState>> further;
-    // An appended graph came into it and nothing waits for that one: no graph comes of it.
+    // An appended graph was recorded but nothing waits for it: the capture makes no graph.
     bool spoiled = false;
 
-    // All of these expect `mutex` to be held.
+    // These functions expect `mutex` to be held.
     CaptureBranch* branch_of(std::uint64_t stream_id) noexcept;
-    // What the stream was given just now; says where it stands in `operations`.
+    // Adds what the stream was just given; returns its index in `operations`.
     std::uint32_t add(const StreamState& stream, RecordedOperation operation);
-    // Ends it in the driver, on the thread that began it. Whatever the outcome nothing is captured afterwards, unless
-    // the driver lets go of nothing: then it is given up. `left`: its streams, to be dropped without the lock.
+    // Ends the capture in the driver, on the thread that began it. Afterwards no stream is captured, whatever the
+    // outcome; if the driver releases nothing, the capture is given up. `left`: its streams, to be released without the
+    // lock.
     Result<void> end(platform::GraphHandle& out, std::vector<CaptureBranch>& left);
-    // Of a capture that was given up; refuses where this is not the thread that can.
+    // Ends a capture that was given up; refuses on a thread that cannot.
     Result<void> end_given_up(std::vector<CaptureBranch>& left);
 
 private:
     static std::uint64_t next_id() noexcept;
 };
 
-// The capture that a stream takes part in, which does not end while this lives; empty: none.
+// The capture that a stream takes part in; it does not end while this lives. Empty: none.
 class HeldCapture {
 public:
     HeldCapture() = default;
@@ -122,12 +124,12 @@ private:
     std::unique_lock<std::mutex> lock_;
 };
 
-// Ends a capture; on the wrong thread it stays open. `out` is none where it was lost; `devices`: all that take part.
+// Ends a capture; on the wrong thread it stays open. `out` is none if it was lost; `devices`: all that take part.
 Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
                            std::vector<std::shared_ptr<DeviceState>>& devices);
-// Lets go of a capture that this thread cannot end. What it held is free, because its graph never comes to be.
+// Gives up a capture that this thread cannot end. What it held is released, because no graph comes of it.
 void give_up_recording(Recording& recording);
-// The end of a stream: a capture that was given up ends with its origin.
+// Called when a stream ends: a capture that was given up ends with its origin.
 void leave_recording(StreamState& stream);
 
 }  // namespace isthmus::inline v0::detail

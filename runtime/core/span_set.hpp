@@ -1,4 +1,4 @@
-// SpanSet: some bytes of a buffer. Pure.
+// SpanSet: a set of bytes of a buffer. Pure.
 #pragma once
 
 #include "sharing_rules.hpp"
@@ -9,8 +9,8 @@
 
 namespace isthmus::rules {
 
-// Ascending, without overlaps. Bounded: beyond `most` pieces what lies between two of them counts as in it, too, so
-// that it may hold more bytes than were added, and never fewer.
+// Ascending, without overlaps. Bounded: above `most` spans, the gap between two neighbours is included, so that the set
+// may hold more bytes than were added, and never fewer.
 class SpanSet {
 public:
     static constexpr std::size_t most = 64;
@@ -21,7 +21,7 @@ public:
     void add(ByteSpan span) {
         if (span.begin >= span.end) return;
         std::erase_if(spans_, [&](const ByteSpan& one) {
-            if (one.end < span.begin || span.end < one.begin) return false;  // those that touch become one
+            if (one.end < span.begin || span.end < one.begin) return false;  // spans that touch are merged
             span = {std::min(one.begin, span.begin), std::max(one.end, span.end)};
             return true;
         });

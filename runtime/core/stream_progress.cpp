@@ -1,4 +1,4 @@
-// How far a stream has come: its fences, what they told, and asking the driver.
+// How far a stream has come: its fences, what they have shown, and queries of the driver.
 #include "stream_state.hpp"
 
 #include "buffer_state.hpp"
@@ -19,7 +19,7 @@ constexpr std::size_t most_fences = 64;
 
 }  // namespace
 
-// Threads raise without a lock, so the greatest wins. Pairs with the acquire in reached().
+// Threads raise it without a lock: the greatest position wins. Pairs with the acquire in reached().
 void StreamState::raise(std::uint64_t position) noexcept {
     if (device->books->order != nullptr) device->books->order->seen(*this, position);
     std::uint64_t known = completed_.load(std::memory_order_relaxed);
@@ -58,8 +58,8 @@ void StreamState::add_fence(FenceEvent* event) {
     fences_.push_back({issued, event});
 }
 
-// Nobody may ever wait, so the list is bounded: half of it goes where it is done, and is thinned where it is not (a
-// wait for a dropped fence then lasts until the next one that was kept).
+// The list is bounded, because no wait may ever come. If the older half has completed, it is released; otherwise every
+// second fence of it is dropped (a wait for a dropped fence then lasts until the next kept one).
 void StreamState::thin_fences() {
     std::uint64_t ended = 0;
     std::vector<FenceEvent*> thinned;
@@ -86,9 +86,9 @@ void StreamState::thin_fences() {
     if (ended != 0) note_reached(ended);
 }
 
-// A fence that comes for free: views of what the stream used so far wait for the event, and a later operation owes
-// none. Not so where managed memory is attached to the stream: giving it back would be two driver calls more. An
-// interprocess event is recorded anew in place, so that no fence can lean on it.
+// A user's event is also a fence, without a further call: views of what the stream used so far wait for the event, and
+// a later operation owes no fence. Not if managed memory is attached to the stream: returning it would cost two more
+// driver calls. Nor for an interprocess event, which is recorded again in place.
 Result<bool> StreamState::record_user_event(FenceEvent& event) {
     const bool attached = std::any_of(
         tail.begin(), tail.end(), [](const BufferState* buffer) { return buffer->memory->path == LaunchPath::attach; });
@@ -106,7 +106,7 @@ Result<bool> StreamState::record_user_event(FenceEvent& event) {
 }
 
 Result<void> StreamState::poll_fences() {
-    note_reached(0);  // those that somebody else saw
+    note_reached(0);  // fences that other threads saw complete
     platform::Status failed;
     std::uint64_t ended = 0;
     {
@@ -124,7 +124,7 @@ Result<void> StreamState::poll_fences() {
     return {};
 }
 
-// Behind the last fence. What is captured does not run; what ran before was fenced as the capture began.
+// The work behind the last fence. Captured work does not run; what ran before was fenced when the capture began.
 Result<void> StreamState::poll_rest() {
     if (handle == platform::StreamHandle::none || captured_elsewhere()) return {};
     if (const Result<HeldCapture> captured = capture(); !captured || *captured) return {};
@@ -144,7 +144,7 @@ Result<std::uint64_t> StreamState::poll() {
     if (!reached(issued)) {
         if (Result<void> polled = poll_fences(); !polled) return std::move(polled).error();
         if (!any_fence() && !reached(issued)) {
-            // Who stands in the driver with the stream has the answer to give later.
+            // If another thread is blocked in the driver with the lock, a later poll gives the answer.
             Wait wait = Wait::never();
             const std::unique_lock<std::mutex> lock =
                 detail::lock_within(mutex, wait, lock_grace, device->config->wait_policy);

@@ -68,18 +68,19 @@ StreamState::StreamState(std::shared_ptr<DeviceState> owner, int wanted_priority
 
 StreamState::~StreamState() {
     if (device->config->forked()) return;
-    tail.clear();  // its buffers hold the stream, but for kept_: they are gone
+    tail.clear();  // buffers of the tail hold the stream, so they are gone, except for those in kept_
     device->end_later(host_calls);
     leave_recording(*this);
     if (!device->is_lost() && !reached(issued)) leave_last_work();
-    // Behind that: whoever waits for ended streams looks at the book first, and then at the device's list.
+    // After leave_last_work(): a wait for ended streams reads the order book first, and then the device's list.
     if (device->books->order != nullptr) device->books->order->ended(*this);
     for (const Fence& fence : fences_) device->drop_event(fence.event);
     if (handle == platform::StreamHandle::none || external) return;
-    (void)device->driver->execution().destroy_stream(handle);  // its work goes on; the driver frees it afterwards
+    // Its work continues; the driver frees the stream afterwards.
+    (void)device->driver->execution().destroy_stream(handle);
 }
 
-// Nobody can be asked to try again in a destructor. What no event stands behind may run for ever.
+// A destructor has no caller that could try again. Work without an event behind it may run for ever.
 void StreamState::leave_last_work() {
     constexpr int tries = 3;
     for (int attempt = 0; attempt < tries; ++attempt) {
@@ -138,13 +139,13 @@ Result<void> StreamState::record_fence(FenceEvent** recorded) {
     return {};
 }
 
-// Managed memory of phase-guarded machines goes back to the host behind its last use; views wait for that too.
+// Managed memory of phase-guarded machines returns to the host behind its last use; views wait for that, too.
 Result<void> StreamState::return_attached() {
     for (BufferState* buffer : tail) {
         if (buffer->memory->path != LaunchPath::attach) continue;
         std::unique_lock lock(buffer->views);
         if (buffer->sides.attached_to() != this) continue;
-        lock.unlock();  // nobody else takes it away from a stream
+        lock.unlock();  // only this stream gives it back
         gives("the return of managed memory to the host");
         const platform::Status status =
             device->driver->memory().attach(buffer->whole(), platform::Attachment::host, handle);
@@ -159,7 +160,7 @@ Result<void> StreamState::return_attached() {
 }
 
 Result<void> StreamState::depart(BufferState* const* uses, std::size_t count) {
-    // The same buffers again, in the same order: the common case, and no square of their number.
+    // The common case: the same buffers in the same order. It avoids a quadratic search.
     if (tail.size() <= count && std::equal(tail.begin(), tail.end(), uses)) return {};
     const auto stays = [&](BufferState* buffer) { return std::find(uses, uses + count, buffer) != uses + count; };
     if (std::all_of(tail.begin(), tail.end(), stays)) return {};
@@ -174,9 +175,9 @@ std::uint64_t StreamState::advance(const char* operation) noexcept {
 }
 
 platform::Status StreamState::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {
-    // Never cached while the order is checked: launch_at_once(), which knows of no check, then finds nothing.
+    // Not cached while the order is checked: launch_at_once(), which does not check it, then finds no function.
     if (device->books->order != nullptr) return device->resolve(kernel, out);
-    // Nor on external streams, each of whose operations asks whether others capture them.
+    // Nor on external streams, where each operation asks whether other code captures the stream.
     if (external) return device->resolve(kernel, out);
     CachedFunction& cached = functions_[slot(kernel)];
     if (cached.kernel != &kernel) {
@@ -238,15 +239,16 @@ Result<void> StreamState::wait_behind(platform::EventHandle event, StreamState& 
     const Result<std::unique_lock<std::mutex>> lock = lock_within(wait, "ordering a stream behind another");
     if (!lock) return lock.error();
     if (Result<void> opened = open_handle(); !opened) return opened;
-    // A capture that began meanwhile would be lost (905): it may not depend on work outside of it.
+    // A capture that began meanwhile would be lost (905), because it may not depend on work outside of it.
     if (Result<void> refused = refuse_captured("another stream's work was to be waited for"); !refused) return refused;
-    // Views of what was used so far do not wait for the event.
+    // Views of the buffers used so far must not wait for the event.
     if (Result<void> left = depart(nullptr, 0); !left) return left;
     gives("a wait for another stream");
     const platform::Status status = device->driver->execution().wait_event(handle, event);
     if (!status.ok()) return device->failure(status, "ordering a stream behind another");
     if (device->books->order != nullptr) device->books->order->waits(*this, other, position);
-    advance("a wait for another stream");  // an operation of its own, so that a synchronise of this stream covers it
+    // An operation of its own, so that a synchronisation of this stream covers it.
+    advance("a wait for another stream");
     fence_external();
     return {};
 }
@@ -280,8 +282,9 @@ Result<void> StreamState::wait_for_fence(const Fence& fence, std::uint64_t posit
     return {};
 }
 
-// Expects `mutex`. Where other code gives it work too, a fence of our last operation may stand before that: one more is
-// recorded. In a capture, or with the last wrapper gone, none can be: there what is ours is what is known.
+// Expects `mutex`. If other code gives the stream work, too, a fence behind our last operation may come before that
+// work: one more is recorded. In a capture, or without a wrapper, none can be recorded: then only our own operations
+// are covered.
 Result<StreamState::Fence> StreamState::covering_all() {
     bool records = others() && handle != platform::StreamHandle::none;
     if (records) {
@@ -292,7 +295,7 @@ Result<StreamState::Fence> StreamState::covering_all() {
     if (!records && reached(issued)) return Fence{issued, nullptr};
     if (!records) return covering_fence(issued);
     if (Result<void> returned = return_attached(); !returned) return std::move(returned).error();
-    // A fresh event is often still on its way where nothing else runs: who hardly waits would find it so each time.
+    // A just-recorded event may not have signalled yet: query the stream first.
     if (tail.empty()) {
         const platform::Status status = device->execution.query_stream(handle);
         if (status.ok()) return note_reached(issued), Fence{issued, nullptr};
@@ -328,7 +331,7 @@ Result<void> StreamState::wait_for_all(Wait wait) {
     }
     if (fence.event != nullptr) return wait_for_fence(fence, last, wait);
     Result<void> waited = wait_until(last, wait);
-    if (waited && others()) device->end_host_functions(host_calls);  // it may be the stream itself that told
+    if (waited && others()) device->end_host_functions(host_calls);  // covering_all() may have found the stream idle
     return waited;
 }
 
@@ -342,7 +345,7 @@ Result<void> StreamState::wait_for(platform::EventHandle event, std::uint64_t po
     }
     if (status.code != Code::timed_out) return device->failure(status, "waiting for a stream");
     const char* operation = "an operation";
-    // Without the lock: whoever holds it may stand in the driver behind the very work that hangs.
+    // Without the lock: its holder may be blocked in the driver behind the work that hangs.
     if (issued - position < names_.size()) {
         if (const char* const name = names_[position % names_.size()].load(std::memory_order_relaxed)) operation = name;
     }

@@ -1,4 +1,4 @@
-// StreamState: one stream's operations by position, and the fences that tell how far it has come.
+// StreamState: the operations of one stream by position, and the fences that tell how far it has come.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -26,7 +26,7 @@ struct BufferState;
 class HeldCapture;
 struct Recording;
 
-// Counts up under the lock of what it belongs to; anybody may read it.
+// A counter that is written under its owner's lock; any thread may read it.
 class SharedCount {
 public:
     operator std::uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
@@ -37,19 +37,20 @@ private:
     std::atomic<std::uint64_t> value_{0};
 };
 
-// Queries the event until it is done, or answers Code::timed_out.
+// Queries the event until it has completed; Code::timed_out after `timeout`.
 platform::Status poll_event(const DeviceState& device, platform::EventHandle event, std::chrono::nanoseconds timeout);
 
-// Operations are numbered from 1 in the order in which they were given to the driver (`issued`). A fence is a pooled
-// event recorded behind a position. The departure fence: operations in a row that use the same buffers share one
-// fence, recorded just before the first operation that leaves one of them, so that a host view waits for the last
-// use of its buffer and for nothing behind it, and a launch costs one driver call otherwise.
-// Locks: a stream's mutex is taken before a buffer's, never two streams' at once. It is held while the driver is given
-// work, which blocks where the stream's queue is full behind a kernel that hangs (R5): who waits with a deadline, asks
-// or cleans up takes it by lock_within(). A buffer's mutex is not held there, and neither is that of the fences, which
-// comes last: fences that are there can be waited for whoever stands in the driver.
+// Operations are numbered from 1 in the order in which the driver got them (`issued`). A fence is a pooled event
+// recorded behind a position.
+// Departure fence: consecutive operations that use the same buffers share one fence, recorded just before the first
+// operation that leaves one of them. A host view then waits for the last use of its buffer and for nothing after it,
+// and any other launch costs one driver call.
+// Locks: a stream's mutex is taken before a buffer's; never two streams' at once. It is held during driver calls that
+// give work, which block while the stream's queue is full behind a kernel that hangs (R5). Waits with a deadline,
+// queries and cleanup therefore take it by lock_within(). During such a call neither a buffer's mutex is held nor the
+// fences', which is taken last: a recorded fence can be waited for while another thread is blocked in the driver.
 struct StreamState : std::enable_shared_from_this<StreamState> {
-    // The end of one that a host function lets go of is put off.
+    // If a host function drops the last reference, the destructor is deferred.
     static std::shared_ptr<StreamState> make(std::shared_ptr<DeviceState> owner, int wanted_priority);
     static std::shared_ptr<StreamState> make(std::shared_ptr<DeviceState> owner,
                                              const platform::ForeignStream& foreign);
@@ -61,105 +62,113 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     const int priority;
     const std::uint64_t id;           // of the runtime; never reused
     const bool external;              // made by other code: Device::wrap_stream
-    const std::uint64_t external_id;  // the driver's id of one that others made; 0: an own one
-    // Other code has its handle and may give it work, which has no position: it is known to have ended only where the
-    // driver is asked.
+    const std::uint64_t external_id;  // the driver's id of an external stream; 0: an own stream
+    // Other code has the handle and may give it work, which has no position: only the driver knows whether that has
+    // ended.
     std::atomic<bool> handed_out{false};
     bool others() const noexcept { return external || handed_out.load(std::memory_order_acquire); }
     std::atomic<LaunchMode> mode;
-    std::atomic<long> standing{0};  // in how many buffers' uses: where nobody else holds it, no more work can come
+    // The number of buffers whose uses name this stream; if nothing else holds it, no more work can come.
+    std::atomic<long> standing{0};
 
     HostCalls host_calls;  // thread-safe
-    // Its kernel ends when its service is stopped: nobody but that waits for it.
+    // The stream runs a service. Its kernel ends when the service is stopped, and only that waits for it.
     std::atomic<bool> serves{false};
 
     std::mutex mutex;  // guards what follows; `issued` is read without it
-    // Made by the first use; of an external stream none while no wrapper of it is left: it may have gone.
+    // Created at the first use. For an external stream: none while no wrapper of it is left, because it may be
+    // destroyed.
     platform::StreamHandle handle = platform::StreamHandle::none;
-    std::atomic<int> wrappers{0};  // of an external stream: what users hold
+    std::atomic<int> wrappers{0};  // of an external stream: the number that users hold
     SharedCount issued;
-    Allocator pool_memory;  // of the device's own pool; made by the first allocation on this stream
-    // The capture that this stream takes part in, which may have ended meanwhile: capture() says.
+    Allocator pool_memory;  // allocates from the device's own pool; made by the first allocation on this stream
+    // The capture that this stream takes part in. It may have ended meanwhile; see capture().
     std::shared_ptr<Recording> recording;
-    // UncapturedScopes: no capture begins or takes the stream in meanwhile. Counts up with the lock held, down without.
+    // The number of UncapturedScopes: unless it is 0, no capture begins on the stream or includes it. Incremented with
+    // the lock held, decremented without.
     std::atomic<int> in_parts{0};
     std::vector<BufferState*> tail;  // host-viewable buffers that the last operations use and no fence covers
 
-    // The mutex for those who give no work. not_ready, timed_out: another thread stands in the driver with it; the
-    // error names what it gives. What was waited is taken off `wait`. `what` begins the message.
+    // Takes the mutex for callers that give no work. not_ready or timed_out: another thread holds it, blocked in the
+    // driver; the error names that call. The time waited is deducted from `wait`. `what` begins the message.
     Result<std::unique_lock<std::mutex>> lock_within(Wait& wait, const char* what);
-    // The driver is given this next: what stands there, where it does not come back. Expects `mutex`.
+    // Notes the next driver call that gives work, for messages in case it does not return. Expects `mutex`.
     void gives(const char* operation) noexcept { giving_.store(operation, std::memory_order_relaxed); }
-    std::uint64_t tail_parts = 0;  // … and which parts of them (part_key)
+    std::uint64_t tail_parts = 0;  // the parts of them that are used (part_key)
 
-    // All of these expect `mutex` to be held.
+    // The following functions expect `mutex` to be held unless stated otherwise.
     Result<void> open_handle();
-    // The open capture, held so that it does not end; empty: none, or no more. Ends one that was given up, and
-    // refuses where this is not the thread that can. For what cannot be recorded: refuse_captured().
+    // The open capture, locked so that it does not end; empty: none, or no longer. Ends a capture that was given up,
+    // and refuses on a thread that cannot. For operations that cannot be recorded, use refuse_captured().
     Result<HeldCapture> capture();
-    // Records a fence behind everything issued, where none is there yet. Attached buffers go back to the host first.
-    // `recorded`: where to leave a reference to the event, which is not touched where none was recorded.
+    // Records a fence behind everything issued, unless there is one. Returns attached buffers to the host first.
+    // `recorded` receives a reference to the event; unchanged if no event was recorded.
     Result<void> fence(FenceEvent** recorded = nullptr);
     std::uint64_t recording_id();  // expects `mutex` not to be held; 0: the stream is not captured
-    // For what cannot be recorded: refuses while the stream is captured, and the capture goes on.
+    // For operations that cannot be recorded: refuses while the stream is captured. The capture continues.
     Result<void> refuse_captured(const char* what);
     // The capture that code beside the runtime has open on this external stream; 0: none. One driver call; own streams
-    // are not asked. A lost one is an error, and so is a default stream that stands in the way of another's (906).
+    // are not asked. Errors: a lost capture; a default stream that conflicts with another stream's capture (906).
     Result<std::uint64_t> foreign_capture();
     bool captured_elsewhere();
-    // For what only own captures record. Expects `mutex` not to be held; nothing is asked on own streams.
+    // For operations that only the runtime's own captures record. Expects `mutex` not to be held; own streams are not
+    // asked.
     Result<void> refuse_captured_elsewhere(const char* what);
-    // Behind each operation of an external stream, because no fence can be recorded once it is captured or gone.
+    // Called after each operation of an external stream: no fence can be recorded once the stream is captured or
+    // destroyed.
     void fence_external() noexcept;
-    // Before an operation on `uses`: a fence where it leaves a buffer of the tail.
+    // Called before an operation on `uses`: records a fence if the operation leaves a buffer of the tail.
     Result<void> depart(BufferState* const* uses, std::size_t count);
-    // Numbers the operation just given to the driver (or refused by it) and remembers its name for messages.
+    // Numbers the operation that was just given to the driver (or refused by it), and keeps its name for messages.
     std::uint64_t advance(const char* operation) noexcept;
     platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
-    // What resolve() found before on this stream; none: ask it.
+    // The result of an earlier resolve() on this stream; none: call resolve().
     platform::FunctionHandle cached_function(const KernelInfo& kernel) const noexcept {
         const CachedFunction& cached = functions_[slot(kernel)];
         return cached.kernel == &kernel ? cached.function : platform::FunctionHandle::none;
     }
 
-    // Expects `mutex` not to be held. Waits until the position is reached.
+    // Waits until the position is reached. Expects `mutex` not to be held.
     Result<void> wait_until(std::uint64_t position, Wait wait);
-    // What comes from now on waits for the event, a reference to which the caller has and which stands behind the
-    // other stream's position; the host does not.
+    // Makes later work of this stream wait for the event; the host does not wait. The caller has a reference to the
+    // event, which was recorded behind `position` of `other`.
     Result<void> wait_behind(platform::EventHandle event, StreamState& other, std::uint64_t position, Wait wait = {});
-    // Waits for all that was given, by other code as well; on a captured stream for what ran before (a whole device can
-    // always be waited for).
+    // Waits for all work of the stream, also that of other code; on a captured stream, for the work before the capture
+    // (waiting for a whole device is always possible).
     Result<void> wait_for_all(Wait wait);
-    // A reference to an event behind all that was given, by other code as well, and that of ours up to `position`;
-    // nullptr: it has ended.
+    // A reference to an event behind all work of the stream, also that of other code; nullptr: it has ended. Of the
+    // runtime's operations it covers those up to `position`.
     Result<FenceEvent*> fence_behind_all(std::uint64_t& position);
     // Waits for an event that was recorded behind the position.
     Result<void> wait_for(platform::EventHandle event, std::uint64_t position, Wait wait);
     // A reference to the fence at or behind the position, for other streams to wait for; nullptr: already reached. The
-    // host waits for no work, only for another thread that stands in the driver.
+    // host does not wait for the work, only for another thread that is blocked in the driver.
     Result<FenceEvent*> fence_behind(std::uint64_t position, Wait wait = {});
     bool reached(std::uint64_t position) const noexcept {
         return completed_.load(std::memory_order_acquire) >= position;
     }
-    // As raise(), and lets go of the fences up to there. Expects the fences' mutex not to be held.
+    // As raise(); also releases the fences up to there. Expects the fences' mutex not to be held.
     void note_reached(std::uint64_t position);
-    // Work up to the position is known to have ended, and no buffer that it used has to be fenced any more. No lock.
+    // Work up to the position is known to have ended, and no buffer that it used needs a fence any more. No lock.
     void raise(std::uint64_t position) noexcept;
 
-    // Asks the driver how far the stream has come, and answers that position: one query where nothing new ended, about
-    // 2 log2(n) where n fences did. Also on a captured stream, whose earlier work is fenced. While another thread
-    // stands in the driver: what the fences tell.
+    // Asks the driver how far the stream has come, and returns that position: one query if nothing new has ended, about
+    // 2 log2(n) if n fences have. Also on a captured stream, whose earlier work is fenced. While another thread is
+    // blocked in the driver: the position by recorded fences.
     Result<std::uint64_t> poll();
-    // A fence behind all that was issued; answers that position. timed_out: another thread stands in the driver.
+    // Records a fence behind everything issued, and returns that position. timed_out: another thread is blocked in the
+    // driver.
     Result<std::uint64_t> mark();
-    // Expects `mutex`. Records a user's event. true: it serves as the fence that the stream owes, if it owes one.
+    // Expects `mutex`. Records a user's event. true: it also serves as the fence that the stream owes, if it owes one.
     Result<bool> record_user_event(FenceEvent& event);
-    // The buffer, whose last use here has the position, ends. false: another thread stands in the driver while the tail
-    // may name it. Nothing is waited for where the position was reached, as a fence stands behind it then.
+    // Removes a buffer that ends from the tail. `last`: the position of its last use here. Does not wait if that was
+    // reached, because a fence stands behind it then. false: another thread is blocked in the driver, and the tail may
+    // still name the buffer.
     bool forget(const BufferState* buffer, std::uint64_t last) noexcept;
-    // Keeps what forget() answered false for until the stream ends.
+    // Keeps a buffer for which forget() returned false until the stream ends.
     void keep_until_end(std::shared_ptr<BufferState> buffer);
-    // Can it be given more? Not an external stream of which no wrapper is left. Expects `mutex` not to be held.
+    // Whether the stream can be given more work: not an external stream without a wrapper. Expects `mutex` not to be
+    // held.
     bool takes_work();
 
 private:
@@ -175,7 +184,7 @@ private:
     static std::size_t slot(const KernelInfo& kernel) noexcept {
         return (reinterpret_cast<std::uintptr_t>(&kernel) / alignof(KernelInfo)) % cached_functions;
     }
-    Fence recorded_fence(std::uint64_t position);  // with a reference; none: there is none. Expects no lock
+    Fence recorded_fence(std::uint64_t position);  // with a reference; without an event: none. Expects no lock
     bool any_fence();
     Result<Fence> covering_fence(std::uint64_t position);
     Result<Fence> covering_all();
@@ -190,9 +199,9 @@ private:
 
     std::atomic<std::uint64_t> completed_{0};
     std::atomic<const char*> giving_{nullptr};
-    std::mutex fences_mutex_;   // also held while events are asked, which gives the driver no work
+    std::mutex fences_mutex_;   // also held while events are queried, which gives the driver no work
     std::deque<Fence> fences_;  // ascending; appended to with both locks held
-    SharedCount fenced_;        // position of the newest fence that was recorded; changes with `mutex` held
+    SharedCount fenced_;        // position of the newest recorded fence; changes with `mutex` held
     std::vector<std::shared_ptr<BufferState>> kept_;  // guarded by fences_mutex_
     std::array<CachedFunction, cached_functions> functions_{};
     std::array<std::atomic<const char*>, 64> names_{};

@@ -47,7 +47,7 @@ StreamUses::Allocated StreamUses::allocation_before(const StreamState& stream) n
         return {};
     }
     if (find(stream) != nullptr) return {};   // ordered by its first use
-    return {held(maker), ordered_position_};  // held: another thread may forget it meanwhile
+    return {held(maker), ordered_position_};  // held: another thread may remove it meanwhile
 }
 
 }  // namespace isthmus::inline v0::detail

@@ -1,4 +1,4 @@
-// StreamUses: which streams use a buffer, and up to which of their operations. FirstUse: the same of one stream,
+// StreamUses: which streams use a buffer, and up to which of their operations. FirstUse: the same for one stream,
 // without a lock.
 #pragma once
 
@@ -16,8 +16,9 @@ namespace isthmus::inline v0::detail {
 
 struct StreamState;
 
-// The first stream that uses memory which the host can never see. A launch there stores its position and takes no lock.
-// The place stays that stream's: were it handed on, a late store could pass for another stream's position.
+// The first stream that uses memory which the host can never view. A launch there stores its position without a lock.
+// The place belongs to that stream for good: if it were passed on, a late store could be taken for another stream's
+// position.
 class FirstUse {
 public:
     bool is(const StreamState& stream) const noexcept { return stream_.load(std::memory_order_relaxed) == &stream; }
@@ -25,7 +26,7 @@ public:
     std::uint64_t position() const noexcept { return position_.load(std::memory_order_relaxed); }
     // Expects is(stream), and that stream's lock.
     void raise(std::uint64_t position) noexcept { position_.store(position, std::memory_order_relaxed); }
-    // Nothing, where there is one. Expects the buffer's lock.
+    // Does nothing if there is a first stream already. Expects the buffer's lock.
     void begin(StreamState& stream, std::uint64_t position) noexcept {
         if (this->stream() != nullptr) return;
         position_.store(position, std::memory_order_relaxed);
@@ -41,8 +42,8 @@ struct StreamUse : LastUse {
     std::shared_ptr<StreamState> stream;
 };
 
-// Expects the buffer's lock, where nothing else is said. One entry for each stream; StreamState::standing counts the
-// entries of a stream in all buffers.
+// Expects the buffer's lock unless stated otherwise. One entry per stream; StreamState::standing counts the entries of
+// a stream in all buffers.
 class StreamUses {
 public:
     using Uses = std::vector<StreamUse>;
@@ -55,28 +56,29 @@ public:
     Uses::const_iterator end() const noexcept { return uses_.end(); }
     std::size_t size() const noexcept { return uses_.size(); }  // streams
 
-    // What this stream does with the buffer; nullptr: nothing so far.
+    // The stream's use of the buffer; nullptr: none so far.
     LastUse* find(const StreamState& stream) noexcept {
         const auto use = std::find_if(uses_.begin(), uses_.end(),
                                       [&](const StreamUse& known) { return known.stream.get() == &stream; });
         return use != uses_.end() ? &*use : nullptr;
     }
     LastUse& add(StreamState& stream);
-    // The stream, held; nullptr: it has no entry.
+    // A reference to the stream; nullptr: it has no entry.
     std::shared_ptr<StreamState> held(const StreamState* stream) const noexcept {
         for (const StreamUse& use : uses_) {
             if (use.stream.get() == stream) return use.stream;
         }
         return nullptr;
     }
-    // Streams may come and go while the buffer stays: one that only buffers hold, and that is known to have done what
-    // it did here, is held no longer. Its last use is behind a fence, so that the buffer stands in its tail no more.
-    // Answers those streams, as names. `named`: streams that the buffer names elsewhere, which stay.
+    // Removes streams that only buffers hold and whose work here is known to have ended: streams may come and go while
+    // the buffer stays. Their last use is behind a fence, so that their tail does not name the buffer any more. Returns
+    // these streams, as names. `named`: streams that the buffer names elsewhere, which stay.
     std::vector<const void*> forget_ended(const std::array<const StreamState*, 3>& named);
-    // As the buffer ends: the uses, which count no longer.
+    // Called as the buffer ends: returns the uses, which no longer count.
     Uses take_all() noexcept;
 
-    // What runs and may not run beside a host view of this use. `narrow(use)`: what of a use is looked at.
+    // The running uses that may not run beside a host view of this use. `narrow(use)`: the part of a use that is looked
+    // at.
     template <class Narrow>
     Uses running(ArgumentUse host_use, Narrow narrow) const {
         Uses found;
@@ -91,21 +93,21 @@ public:
         return std::all_of(uses_.begin(), uses_.end(), [](const StreamUse& use) { return ended(use, use.last); });
     }
 
-    // Memory that was allocated in the order of a stream: other streams wait for that once, before their first use.
+    // For memory that was allocated in the order of a stream: other streams wait for that once, before their first use.
     void order_on(StreamState& stream, std::uint64_t position) noexcept {
         ordered_position_ = position;
         ordered_on_.store(&stream, std::memory_order_relaxed);
     }
-    // Is there an allocation that some stream may have to wait for? Expects no lock.
+    // Whether there is an allocation that some stream may have to wait for. Expects no lock.
     bool ordered() const noexcept { return ordered_on_.load(std::memory_order_relaxed) != nullptr; }
-    // The allocation that `stream` has to wait for before its first use; its stream is nullptr: there is none.
+    // The allocation that `stream` has to wait for before its first use. Without a stream: none.
     struct Allocated {
         std::shared_ptr<StreamState> stream;
         std::uint64_t position = 0;
     };
     Allocated allocation_before(const StreamState& stream) noexcept;
 
-    // Graphs that use the buffer: their work has its addresses. Expect no lock.
+    // The number of graphs that use the buffer: their work contains its addresses. Expect no lock.
     void enter_graph() noexcept { graphs_.fetch_add(1, std::memory_order_relaxed); }
     void leave_graph() noexcept { graphs_.fetch_sub(1, std::memory_order_relaxed); }
     bool in_graphs() const noexcept { return graphs_.load(std::memory_order_relaxed) > 0; }
@@ -114,7 +116,7 @@ private:
     static bool ended(const StreamUse& use, std::uint64_t position) noexcept;
 
     Uses uses_;
-    std::atomic<StreamState*> ordered_on_{nullptr};  // nullptr: nothing to wait for, or no more
+    std::atomic<StreamState*> ordered_on_{nullptr};  // nullptr: nothing to wait for, or no longer
     std::uint64_t ordered_position_ = 0;
     std::atomic<int> graphs_{0};
 };

@@ -1,4 +1,4 @@
-// UncapturedScope: counted up under the stream's lock, which a capture begins and joins with.
+// UncapturedScope: counted up under the stream's lock, with which captures begin and streams join.
 #include "uncaptured_scope.hpp"
 
 #include "core_errors.hpp"
@@ -20,7 +20,8 @@ UncapturedScope::UncapturedScope(UncapturedScope&& other) noexcept : stream_(std
 
 UncapturedScope::~UncapturedScope() {
     if (stream_ == nullptr) return;
-    // Without the lock, whose owner may stand in the driver: cleanup does not wait for him. All is given by now.
+    // Without the lock: its holder may be blocked in the driver, and cleanup does not wait for that. All work is given
+    // by now.
     stream_->in_parts.fetch_sub(1, std::memory_order_release);
 }
 

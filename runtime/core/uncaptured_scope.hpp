@@ -1,4 +1,4 @@
-// UncapturedScope: keeps captures off a stream while work that comes in parts is under way on it.
+// UncapturedScope: prevents captures of a stream while an operation in several parts is under way on it.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -7,14 +7,14 @@ namespace isthmus::inline v0::detail {
 
 struct StreamState;
 
-// Some operations give a stream several things, with waits of the host between them: a staged launch brings its
-// results back behind its kernel, a copy goes through pinned pieces. Were the stream captured between two parts, the
-// later ones would be recorded and not done. While this lives, begin_capture() and joining refuse (Code::in_use): the
-// call that needs it is on its way on another thread, so that waiting here could take as long as any kernel.
+// Some operations give a stream several things, with host waits in between: a staged launch copies its results back
+// after its kernel, a copy goes through pinned pieces. If the stream were captured between two parts, the later ones
+// would be recorded and not done. While this lives, begin_capture() and joining refuse (Code::in_use). They do not
+// wait, because the operation on the other thread could take as long as any kernel.
 class UncapturedScope {
 public:
-    // Refuses where the stream is captured (the message begins with `what`). Expects the stream's mutex not to be held;
-    // its end takes none. The stream outlives it.
+    // Refuses if the stream is captured (the message begins with `what`). Expects the stream's mutex not to be held;
+    // the destructor takes no lock. The stream must outlive it.
     static Result<UncapturedScope> enter(StreamState& stream, const char* what);
     UncapturedScope(UncapturedScope&& other) noexcept;
     UncapturedScope& operator=(UncapturedScope&&) = delete;
@@ -25,7 +25,7 @@ private:
     StreamState* stream_;
 };
 
-// Expects the stream's mutex to be held.
+// Refuses while an UncapturedScope of the stream exists. Expects the stream's mutex to be held.
 Result<void> refuse_in_parts(const StreamState& stream);
 
 }  // namespace isthmus::inline v0::detail

@@ -1,4 +1,4 @@
-// ViewLock: waiting for the lock, and letting go of it.
+// ViewLock: waiting for the lock, and unlocking.
 #include "view_lock.hpp"
 
 #include <linux/futex.h>
@@ -12,10 +12,10 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-static_assert(sizeof(std::atomic<rules::ViewWord::Bits>) == 4);  // what the kernel looks at
+static_assert(sizeof(std::atomic<rules::ViewWord::Bits>) == 4);  // the size of a futex word
 
-// std::atomic's own wait and notification throw where the system fails them. Here a failure costs time: who could not
-// sleep looks again, and nobody sleeps for long without a look, were he never woken.
+// The waits and notifications of std::atomic throw if the system call fails. Here a failure only costs time: a thread
+// that could not sleep looks again, and sleeps are capped at 2 ms, so that a lost wake-up cannot hang.
 void sleep_while(std::atomic<rules::ViewWord::Bits>& word, rules::ViewWord::Bits seen) noexcept {
     constexpr timespec longest{0, 2'000'000};
     if (::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, &longest, nullptr, 0) == 0) return;
@@ -27,8 +27,8 @@ void wake_one(std::atomic<rules::ViewWord::Bits>& word) noexcept {
 
 }  // namespace
 
-// Who has slept takes the lock as contended, because others may sleep still: unlocking wakes one, and that one wakes
-// the next.
+// A thread that has slept takes the lock as contended, because others may still sleep: unlocking wakes one, and that
+// one wakes the next.
 void ViewLock::lock_slowly() noexcept {
     Word::Bits slept = 0;
     Word::Bits seen = word_.load(std::memory_order_relaxed);
@@ -47,7 +47,7 @@ void ViewLock::lock_slowly() noexcept {
     }
 }
 
-// One operation: behind it the lock, and the buffer with it, may be gone. Waking needs its address only.
+// One operation: after it, the lock and the buffer may be gone. Waking needs only the address.
 bool ViewLock::unlock_without(Word::Bits others) noexcept {
     constexpr Word::Bits held = Word::locked | Word::contended;
     const Word::Bits before = word_.fetch_and(~(held | others), std::memory_order_acq_rel);

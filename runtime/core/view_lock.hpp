@@ -1,5 +1,5 @@
-// ViewLock: a buffer's lock, and in the same word the host views that are open. Where there is nothing to look at,
-// opening and closing a view are one operation each, without the lock (ADR 77).
+// ViewLock: a buffer's lock and its open host views, in one word. If there is nothing to look at, opening and closing a
+// view are one operation each, without the lock (ADR 77).
 #pragma once
 
 #include "view_word.hpp"
@@ -8,8 +8,8 @@
 
 namespace isthmus::inline v0::detail {
 
-// A lock for std::lock_guard and std::unique_lock. While it is held no view opens, but views close all the same: who
-// finds none open knows that none is until he unlocks. Not recursive.
+// A lock for std::lock_guard and std::unique_lock. Not recursive. While it is held, views can close but not open: if no
+// view is open, none is until it is unlocked.
 class ViewLock {
 public:
     using Word = rules::ViewWord;
@@ -26,35 +26,35 @@ public:
     }
     void unlock() noexcept { (void)unlock_without(0); }
 
-    // Expect the lock not to be held.
-    // A view of all of the buffer. false: it takes the lock.
+    // These expect the lock not to be held.
+    // Opens a view of the whole buffer. false: the lock must be taken.
     bool open_at_once(bool writes) noexcept {
-        Word::Bits seen = 0;  // as it mostly is: to look first takes half as long as the operation
+        Word::Bits seen = 0;  // the usual value: loading it first takes half as long as the operation
         do {
             if (!Word{seen}.opens_at_once(writes)) return false;
         } while (!word_.compare_exchange_weak(seen, seen + Word::step(writes), std::memory_order_acquire,
                                               std::memory_order_relaxed));
         return true;
     }
-    // … is closed. true: the buffer is to be ended; else it may be gone. Acquire, too: the end comes behind what every
-    // view did.
+    // Closes a view. true: the caller has to end the buffer; otherwise it may be gone already. Acquire, too: the end
+    // comes after everything that any view did.
     bool close(bool writes) noexcept {
         return Word{word_.fetch_sub(Word::step(writes), std::memory_order_acq_rel) - Word::step(writes)}.ends();
     }
-    // Nothing but views holds the buffer any more. true: nothing does, and it is to be ended.
+    // From now on only views hold the buffer. true: none does, and the caller has to end it.
     bool abandon() noexcept {
         return Word{word_.fetch_or(Word::abandoned, std::memory_order_acq_rel) | Word::abandoned}.ends();
     }
 
-    // With the lock or without. Without it, what is found may be over.
+    // With the lock or without. Without it, the answer may be outdated.
     Word seen() const noexcept { return {word_.load(std::memory_order_acquire)}; }
 
-    // Expect the lock to be held.
+    // These expect the lock to be held.
     void opened(bool writes) noexcept { word_.fetch_add(Word::step(writes), std::memory_order_relaxed); }
     void opened_another() noexcept { set(Word::others); }
-    // … the last of those was closed. As close().
+    // Unlocks after the last view that the word does not count was closed. Returns as close().
     bool unlock_without_others() noexcept { return unlock_without(Word::others); }
-    // From here on opening takes the lock, until it is allowed without.
+    // From here on opening takes the lock, until allow_at_once().
     void open_slowly() noexcept { set(Word::slow); }
     void allow_at_once(bool read_only) noexcept {
         if (read_only) set(Word::read_only);
