@@ -1,5 +1,5 @@
-// The types of the driver's binary interface that we use, declared by ourselves, so that nothing needs a CUDA
-// toolkit to build. abi_check.cpp holds them against <cuda.h> wherever there is one. Standard library only.
+// The types of the driver's binary interface that isthmus uses, declared here so that no build needs a CUDA toolkit.
+// abi_check.cpp compares them with <cuda.h> where one exists. Standard library only.
 #pragma once
 
 #include "abi_values.hpp"
@@ -9,7 +9,7 @@
 
 namespace isthmus::cuda_abi {
 
-// Enumerations of the driver are passed as int (all of them have an int's size and calling convention).
+// The driver's enumerations are passed as int (they have an int's size and calling convention).
 using CUresult = int;
 using CUdevice = int;
 using CUdevice_attribute = int;
@@ -39,8 +39,8 @@ using CUgraphConditionalHandle = std::uint64_t;
 using CUgraphNodeType = int;
 using CUgraphConditionalNodeType = int;
 
-// Handles: distinct pointer types, never dereferenced on our side. Declared first, so that these names are ours also
-// where <cuda.h> was included before.
+// Handles: distinct pointer types, never dereferenced here. Declared first, so that these names are isthmus's own even
+// if <cuda.h> was included before.
 struct CUctx_st;
 struct CUmod_st;
 struct CUfunc_st;
@@ -133,7 +133,7 @@ struct CUmemPoolProps {
     unsigned char reserved[54];
 };
 
-// One 64-byte union of the driver's; only the members that we read or write.
+// A 64-byte union of the driver; only the members that are read or written here.
 union CUlaunchAttributeValue {
     char pad[64];
     int cooperative;
@@ -207,7 +207,7 @@ struct CUDA_MEMCPY3D_PEER {
     std::size_t WidthInBytes, Height, Depth;
 };
 
-// cuCtxCreate (CUDA 13.0); its two parameter kinds stay opaque to us.
+// For cuCtxCreate (CUDA 13.0); its two parameter types stay opaque.
 struct CUctxCreateParams {
     CUexecAffinityParam* execAffinityParams;
     int numExecAffinityParams;

@@ -1,5 +1,5 @@
-// Holds our declarations of the driver's binary interface against the toolkit's <cuda.h>. Compiled only where that
-// header was found; it produces no code.
+// Compares the declarations of abi.hpp with the toolkit's <cuda.h>. Compiled only if that header was found; produces no
+// code.
 #include "abi.hpp"
 
 #include <cuda.h>
@@ -145,7 +145,7 @@ SAME_VALUE(p2p_attribute::only_partial_native_atomic_supported,
 SAME_VALUE(atomic_operation_count, CU_ATOMIC_OPERATION_MAX);
 #endif
 
-// Enumerations have an int's size, because we pass them as int.
+// Enumerations must have an int's size, because they are passed as int.
 #define INT_SIZED(type) static_assert(sizeof(::type) == sizeof(ours::type) && alignof(::type) == alignof(ours::type))
 INT_SIZED(CUresult);
 INT_SIZED(CUdevice);
@@ -174,7 +174,7 @@ INT_SIZED(CUjit_option);
 INT_SIZED(CUdeviceptr);
 INT_SIZED(CUmemGenericAllocationHandle);
 
-// Structures: size, alignment, and the place and size of each member.
+// Structures: size, alignment, and the offset and size of each member.
 #define SAME_SIZE(type) static_assert(sizeof(::type) == sizeof(ours::type) && alignof(::type) == alignof(ours::type))
 #define SAME_MEMBER(type, member)                                            \
     static_assert(offsetof(::type, member) == offsetof(ours::type, member)); \

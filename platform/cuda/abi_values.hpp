@@ -1,4 +1,4 @@
-// The numbers of the driver's binary interface: result codes, flags and enumerators, as far as we use them.
+// Numbers of the driver's binary interface that are used here: result codes, flags and enumerators.
 #pragma once
 
 #include <driver_abi/results.def>
@@ -12,7 +12,7 @@ ISTHMUS_CUDA_RESULTS_13(ISTHMUS_CUDA_RESULT)
 #undef ISTHMUS_CUDA_RESULT
 }  // namespace result
 
-inline constexpr int device_cpu = -1;  // a CUdevice that means the host (prefetch, advice)
+inline constexpr int device_cpu = -1;  // as a CUdevice: the host (prefetch, advice)
 inline constexpr int device_invalid = -2;
 
 inline constexpr unsigned mem_attach_global = 1, mem_attach_host = 2, mem_attach_single = 4;

@@ -1,5 +1,5 @@
-// Fills Api from an opened library: cuGetProcAddress first, because it chooses the variant by version, then the
-// exported name, for libraries older than cuGetProcAddress.
+// Fills Api from an opened library: first by cuGetProcAddress, which chooses the variant by version, then by exported
+// name, for libraries older than cuGetProcAddress.
 #include "api.hpp"
 
 #include "composed.hpp"
@@ -13,8 +13,8 @@ namespace {
 constexpr bool required = true;
 constexpr bool optional = false;
 
-// cuGetProcAddress answers 1 where the asked version is newer than the driver, and 0 with NULL where it does not know
-// the name (observed on driver 580): both mean "absent".
+// cuGetProcAddress answers 1 if the requested version is newer than the driver, and 0 with NULL for an unknown name
+// (observed on driver 580): both mean "absent".
 class Lookup {
 public:
     Lookup(const os::SharedLibrary& library, int driver_version)
@@ -74,7 +74,7 @@ Result<Api> load_api(const os::SharedLibrary& library, int driver_version) {
     Api api;
     api.driver_version = driver_version;
     const Lookup lookup(library, api.driver_version);
-    // Of several missing functions the one that needs the newest driver is named: obeying once is enough.
+    // Of several missing functions, names the one that needs the newest driver: one upgrade then provides all.
     const char* absent = nullptr;
     int absent_version = 0;
 #define X(member, symbol, exported, version, need, parameters)                                       \

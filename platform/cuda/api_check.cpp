@@ -1,18 +1,18 @@
-// Holds the signatures in functions.def against the toolkit's <cuda.h>. Compiled only where that header was found; it
+// Compares the signatures in functions.def with the toolkit's <cuda.h>. Compiled only if that header was found;
 // produces no code.
-#define __CUDA_API_VERSION_INTERNAL  // every variant under its exported name, and no renaming macros
+#define __CUDA_API_VERSION_INTERNAL  // declares every variant under its exported name, without renaming macros
 #include <cuda.h>
 
 #include "abi.hpp"
 
 #include <type_traits>
 
-#if CUDA_VERSION < 13000  // what an older toolkit does not declare, so that the rest is checked there, too
+#if CUDA_VERSION < 13000  // declares what an older toolkit lacks, so that the rest is still checked
 typedef int CUatomicOperation;
 extern "C" CUresult cuDeviceGetHostAtomicCapabilities(unsigned*, const CUatomicOperation*, unsigned, CUdevice);
 #endif
 
-#undef cuDeviceGetUuid  // 13.0 declares its second variant alone
+#undef cuDeviceGetUuid  // 13.0 declares only its second variant
 extern "C" CUresult cuDeviceGetUuid(CUuuid*, CUdevice);
 #if CUDA_VERSION < 12010
 struct CUmulticastObjectProp;
@@ -28,7 +28,7 @@ extern "C" CUresult cuMulticastUnbind(CUmemGenericAllocationHandle, CUdevice, si
 extern "C" CUresult cuCtxRecordEvent(CUcontext, CUevent);
 #endif
 
-// The hints have two variants. Toolkits before 12.2 lack the younger ones; 13.0 does not declare the older ones, which
+// The hints have two variants. Toolkits before 12.2 lack the newer ones; 13.0 does not declare the older ones, which
 // its driver still exports.
 #undef cuMemPrefetchAsync
 #undef cuMemAdvise
@@ -42,8 +42,8 @@ extern "C" CUresult cuMemAdvise(CUdeviceptr, size_t, CUmem_advise, CUdevice);
 
 namespace {
 
-// Two types are alike where they pass in the same way and mean the same sort of thing: scalars of one size (we write
-// enumerations as int), structures of one size, pointers to alike things.
+// Two types match if they are passed the same way and mean the same kind of thing: scalars of one size (enumerations
+// are int here), structures of one size, pointers to matching types.
 template <class A, class B>
 constexpr bool alike() {
     if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {
@@ -61,7 +61,7 @@ constexpr bool alike() {
         return std::is_pointer_v<A> == std::is_pointer_v<B> &&
                std::is_floating_point_v<A> == std::is_floating_point_v<B> && sizeof(A) == sizeof(B);
     } else if constexpr (std::is_class_v<A> && std::is_class_v<B>) {
-        // NOLINTNEXTLINE(misc-redundant-expression): the two are one where a parameter's type is the toolkit's own
+        // NOLINTNEXTLINE(misc-redundant-expression): both are the same where a parameter's type is the toolkit's own
         return sizeof(A) == sizeof(B) && alignof(A) == alignof(B);  // abi_check compares the members
     } else {
         return false;
@@ -82,7 +82,7 @@ namespace isthmus::cuda_abi {
     static_assert(SameShape<CUresult parameters, decltype(::exported)>::value, #exported);
 #include "functions.def"
 #undef X
-// The check itself can fail.
+// Shows that the check can fail.
 static_assert(!SameShape<CUresult(int, CUstream), decltype(::cuStreamSynchronize)>::value);
 static_assert(!SameShape<CUresult(CUstream*), decltype(::cuStreamSynchronize)>::value);
 static_assert(!SameShape<CUresult(long), decltype(::cuInit)>::value);

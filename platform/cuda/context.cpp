@@ -1,4 +1,4 @@
-// Retaining the primary context, entering and leaving it without a trace, and noticing its death.
+// Retains the primary context, enters and leaves it without side effects, and detects its destruction.
 #include "context.hpp"
 
 #include <unistd.h>
@@ -13,7 +13,7 @@ Status Library::failure(CUresult code, const char* call) const noexcept {
     // In a forked child the driver answers every call with 3 (observed).
     if (code == result::not_initialized && forked()) return {Code::forked, code, call};
     const Status status{code_of(code), code, call};
-    // A destroyed context (709) is no fault: the next one works.
+    // A destroyed context (709) is no fault: the next context works.
     if (status.code == Code::device_lost && code != result::context_is_destroyed) {
         fault_seen.store(true, std::memory_order_relaxed);
     }
@@ -31,8 +31,9 @@ DeviceContext* Library::context(int ordinal) const noexcept {
 DeviceContext::~DeviceContext() {
     const bool used = context_.load(std::memory_order_acquire) != nullptr;
     if (!used || library_.forked()) return;
-    // Also of a dead context: a reset leaves the references (observed), and one that is not given back would keep the
-    // next context alive for good. At process exit the driver may be gone already and answers 4: nothing depends on it.
+    // Also releases a destroyed context: a reset leaves the references (observed), and one not released would keep the
+    // next context alive permanently. At process exit the driver may be shut down already and answers 4; nothing
+    // depends on it.
     (void)insist([this] { return api().primary_context_release(device_); });
 }
 
@@ -59,7 +60,7 @@ Status DeviceContext::handle(CUcontext& out) {
     return retain(out);
 }
 
-// Only what the driver says of this context counts: 700 and its like, 3 of a forked child and 4 at exit do not.
+// Only answers about this context count; 700 and similar codes, 3 in a forked child and 4 at exit do not.
 bool DeviceContext::gone(CUcontext context) const noexcept {
     unsigned long long id = 0;
     const CUresult code = api().context_get_id(context, &id);
@@ -67,8 +68,8 @@ bool DeviceContext::gone(CUcontext context) const noexcept {
     return code == result::context_is_destroyed || code == result::invalid_context;
 }
 
-// Where the caller's current context is a dead one, everything answers 709 (observed): so the second look is taken
-// with ours current.
+// If the caller's current context is a destroyed one, every call answers 709 (observed): so the second query runs with
+// this device's context current.
 bool DeviceContext::died() noexcept {
     if (known_dead()) return true;
     CUcontext context = context_.load(std::memory_order_acquire);
@@ -82,7 +83,7 @@ bool DeviceContext::died() noexcept {
     return true;
 }
 
-// Push and pop, because they restore what was there whatever it was, also a context that was destroyed meanwhile.
+// Push and pop restore the previous context in any case, even one that was destroyed meanwhile.
 Status DeviceContext::enter(const char* call) {
     if (known_dead()) return destroyed(call);
     CUcontext context = nullptr;

@@ -1,5 +1,5 @@
-// A device's primary context: retained on first use, made current only for as long as a call needs it, and watched,
-// because other code of the process may destroy it; and the care that calls take of open captures.
+// A device's primary context: retained on first use, current only during a call that needs it, and checked for
+// destruction by other code of the process; and the protection of open captures during calls.
 #pragma once
 
 #include "library.hpp"
@@ -8,8 +8,8 @@
 
 namespace isthmus::platform::cuda {
 
-// Calls `f`, which answers with a result code or a Status, again where it failed in a way that may pass. For calls that
-// give something back or restore something, whose caller has nobody to tell. Leaned on: a driver that answers so has
+// Calls `f`, which returns a result code or a Status, again after a transient failure. For calls that release or
+// restore something and whose caller cannot report an error. Relies on this: a driver that returns such a failure has
 // done nothing.
 template <class F>
 auto insist(F f) {
@@ -19,10 +19,10 @@ auto insist(F f) {
     return answer;
 }
 
-// While captures are open, the calling thread's capture mode is RELAXED for as long as this lives. Observed on driver
-// 580: allocations, frees, registrations, queries and waits for other streams, pool and module calls then leave a
-// THREAD_LOCAL capture alone, on its own thread, too; without it they answer 900 and the capture is lost. No driver
-// call while no capture is open, and no stream of other code's is wrapped.
+// While captures are open, sets the calling thread's capture mode to RELAXED for its lifetime. Observed on driver 580:
+// allocations, frees, registrations, queries and waits for other streams, pool and module calls then leave a
+// THREAD_LOCAL capture intact, even on its own thread; otherwise they answer 900 and the capture is lost. Makes no
+// driver call while no capture is open and no stream of other code is wrapped.
 class CaptureCare {
 public:
     explicit CaptureCare(const Library& library) noexcept {
@@ -37,18 +37,18 @@ public:
     CaptureCare& operator=(const CaptureCare&) = delete;
 
 private:
-    const Library* library_ = nullptr;                  // null: nothing to give back
-    CUstreamCaptureMode mode_ = capture_mode::relaxed;  // then the thread's own
+    const Library* library_ = nullptr;                  // null: nothing to restore
+    CUstreamCaptureMode mode_ = capture_mode::relaxed;  // after construction: the thread's own mode
 };
 
-// Thread-safe. Once the context is known to have died, every call but release_after_death() answers 709 by itself:
-// after somebody retains the primary context again, the driver gives the new one the same handle (observed), and
-// nothing of ours may silently appear there, or undo what lies there at an address or a handle that was ours.
+// Thread-safe. Once the context is known to be destroyed, every call but release_after_death() returns 709 without the
+// driver: if the primary context is retained again, the driver gives the new one the same handle (observed), and this
+// object must neither create anything in it nor undo something there whose address or handle was once its own.
 class DeviceContext {
 public:
     DeviceContext(const Library& library, CUdevice device) noexcept : library_(library), device_(device) {}
-    // Gives the reference to the primary context back, also where the context died (a reset leaves the references), but
-    // not in a forked child, where nothing may be touched.
+    // Releases the reference to the primary context, also after its destruction (a reset leaves the references), but
+    // not in a forked child, where the driver must not be called.
     ~DeviceContext();
     DeviceContext(const DeviceContext&) = delete;
     DeviceContext& operator=(const DeviceContext&) = delete;
@@ -57,15 +57,15 @@ public:
     const Api& api() const noexcept { return library_.api; }
     CUdevice device() const noexcept { return device_; }
 
-    // The context itself, for calls that name two; retains it.
+    // The context handle, for calls that name two; retains it.
     Status handle(CUcontext& out);
-    // Was the context destroyed? Asks the driver (cuCtxGetId: an id is never used twice), until the answer is yes.
+    // Was the context destroyed? Queries the driver (cuCtxGetId: ids are never reused) until the answer is yes.
     bool died() noexcept;
     bool known_dead() const noexcept { return died_.load(std::memory_order_relaxed); }
 
-    // Calls f() → CUresult while this device's context is current, then gives the caller back exactly what it had,
-    // "none" too. For creations and what undoes them: streams, events, memory and modules belong to the current
-    // context (201 without). Made sure each time that it is the context we retained.
+    // Calls f() → CUresult with this device's context current, then restores the caller's context exactly, also "none".
+    // For creations and their undoing: streams, events, memory and modules belong to the current context (201 without
+    // one). Each call verifies that the context is the one retained.
     template <class F>
     Status inside(const char* call, F f) {
         const CaptureCare care(library_);
@@ -75,50 +75,50 @@ public:
         return library_.status(code, call);
     }
 
-    // … for what gives something back: with the way into the context again where that failed.
+    // Like inside(), for releases: entering the context is repeated together with the call.
     template <class F>
     Status give_back(const char* call, F f) {
         return insist([&] { return inside(call, f); });
     }
 
-    // Calls f() directly: a stream or event brings its own context (observed on driver 580: launches, records,
-    // queries, waits, copies, fills, pool allocation work with no context or another's current). Only where the
-    // driver answers 201, or 709 (which may be the caller's current context), or where the stream is the default one,
-    // which is the current context's, is it done inside.
-    // Work for a stream: a capturing stream captures it in every mode, so the mode stays as it is.
+    // Calls f() directly: a stream or event brings its own context (observed on driver 580: launches, records, queries,
+    // waits, copies, fills and pool allocations work with no context or another one current). Calls it inside the
+    // context only after 201 or 709 (which may concern the caller's current context), or for the default stream, which
+    // is that of the current context. For work on a stream: a capturing stream captures it in every mode, so the mode
+    // is not changed.
     template <class F>
     Status on_stream(const char* call, StreamHandle stream, F f) {
         return is_default(stream) ? inside(call, f) : directly(call, f);
     }
-    // Copies and fills. Without a context the driver finds those invalid (1) that reach over mapped memory of two
-    // devices, which it carries out with the stream's own current (observed on driver 580, copies to the host).
+    // Copies and fills. Without a current context the driver rejects as invalid (1) those across mapped memory of two
+    // devices; it executes them with the stream's own context current (observed on driver 580, copies to the host).
     template <class F>
     Status moves(const char* call, StreamHandle stream, F f) {
         const Status status = on_stream(call, stream, f);
         if (status.driver_code != result::invalid_value || is_default(stream)) return status;
         return inside(call, f);
     }
-    // Queries, waits, allocations, hints: what would end a capture of this thread on another stream.
+    // Queries, waits, allocations, hints: calls that would end a capture of this thread on another stream.
     template <class F>
     Status beside_captures(const char* call, StreamHandle stream, F f) {
         if (is_default(stream)) return inside(call, f);
         const CaptureCare care(library_);
         return directly(call, f);
     }
-    // Without a stream.
+    // Calls without a stream.
     template <class F>
     Status anywhere(const char* call, F f) {
         const CaptureCare care(library_);
         return directly(call, f);
     }
-    // Destroys a handle: what of a dead context is not touched, because its value may stand for another's by now.
+    // Destroys a handle; skipped if the context was destroyed, because the value may now be another object's handle.
     template <class F>
     Status destroy(const char* call, F f) {
         if (died()) return destroyed(call);
         return anywhere(call, [&] { return insist(f); });
     }
-    // Pool memory survives its context; freeing it then needs a context again (observed: cuMemFreeAsync on stream 0
-    // of a newly retained one answers 0), which is retained for this call only.
+    // Pool memory survives its context; freeing it then needs some context (observed: cuMemFreeAsync on stream 0 of a
+    // newly retained one answers 0), which is retained for this call only.
     template <class F>
     Status release_after_death(const char* call, F f) {
         const CaptureCare care(library_);
@@ -128,8 +128,8 @@ public:
         (void)insist([this] { return api().primary_context_release(device_); });
         return library_.status(code, call);
     }
-    // Virtual memory survives its context (observed), so it is undone in any state: without a context where the driver
-    // takes that, else in one that is retained for this call.
+    // Virtual memory survives its context (observed), so it is undone in any state: without a context if the driver
+    // accepts that, otherwise in one retained for this call.
     template <class F>
     Status undo(const char* call, F f) {
         if (!known_dead()) {
@@ -143,7 +143,7 @@ public:
     }
 
 private:
-    // No stream, or CU_STREAM_LEGACY: both mean the legacy default stream of whatever context is current.
+    // No stream, or CU_STREAM_LEGACY: both mean the legacy default stream of the current context.
     static bool is_default(StreamHandle stream) noexcept { return static_cast<std::uintptr_t>(stream) <= 1; }
     template <class F>
     Status directly(const char* call, F f) {
@@ -165,7 +165,7 @@ private:
     CUdevice device_;
     std::atomic<CUcontext> context_{nullptr};  // published by retain() with release, read with acquire
     unsigned long long id_ = 0;                // written before context_ is published
-    std::atomic<bool> died_{false};            // never cleared; a thread that sees it late is told by the driver
+    std::atomic<bool> died_{false};            // never cleared; a thread that misses it gets the driver's answer
     std::mutex retaining_;
 };
 

@@ -1,4 +1,4 @@
-// Beginning and ending captures, counted so that other calls take care of them, and what becomes of graphs.
+// Begins and ends captures, counting them so that other calls protect them, and manages graphs.
 #include "cuda_captures.hpp"
 
 #include "launch_shape.hpp"
@@ -27,7 +27,7 @@ CaptureState state_of(CUstreamCaptureStatus answer) noexcept {
     }
 }
 
-// What cuGraphExecUpdate says beside 910.
+// Text for the reason that cuGraphExecUpdate returns with 910.
 const char* difference(CUgraphExecUpdateResult result) noexcept {
     switch (result) {
         case graph_update::topology_changed: return "the graphs have other nodes or edges";
@@ -56,7 +56,7 @@ void CudaCaptures::opened(StreamHandle stream) {
 void CudaCaptures::closed(StreamHandle stream) {
     const std::lock_guard lock(mutex_);
     const auto found = std::find(open_.begin(), open_.end(), stream);
-    if (found == open_.end()) return;  // begun behind our back, or never
+    if (found == open_.end()) return;  // begun by other code, or never
     open_.erase(found);
     Library::count_captures(-1);
 }
@@ -70,8 +70,8 @@ Status CudaCaptures::begin(StreamHandle stream) {
     return status;
 }
 
-// A capture that was lost is over when its end has answered 901; ending it on the wrong stream (903) loses it, ending
-// it on the wrong thread (908) ends it. The care for it goes on for as long as the driver says that it is there.
+// A lost capture is over when its end has answered 901. Ending on the wrong stream (903) loses a capture; ending on the
+// wrong thread (908) ends it. It is counted as open while the driver reports it.
 Status CudaCaptures::end(StreamHandle stream, GraphHandle& out) {
     CUgraph graph = nullptr;
     const Status status = context_.on_stream(
@@ -102,13 +102,13 @@ Status CudaCaptures::info(StreamHandle stream, CaptureState& out, std::uint64_t&
     });
     if (!status.ok()) return status;
     out = state_of(answer);
-    id = answer == capture_status::active ? number : 0;  // the driver leaves it alone otherwise
+    id = answer == capture_status::active ? number : 0;  // the driver does not set `number` otherwise
     return status;
 }
 
 Status CudaCaptures::last_node(StreamHandle stream, NodeHandle& out) {
     CUstreamCaptureStatus answer = capture_status::none;
-    const CUgraphNode* nodes = nullptr;  // the driver's own array, until the stream is next used
+    const CUgraphNode* nodes = nullptr;  // the driver's array, valid until the stream's next use
     std::size_t count = 0;
     const Status status = context_.on_stream("cuStreamGetCaptureInfo_v2", stream, [&] {
         return context_.api().stream_get_capture_info(stream_of(stream), &answer, nullptr, nullptr, &nodes, &count);
@@ -129,7 +129,7 @@ Status CudaCaptures::place(StreamHandle stream, Place& out) {
     return {Code::capture_error, 0, "cuStreamGetCaptureInfo_v2"};
 }
 
-// The node is there now, and nothing can be taken out of an open capture.
+// Retried: the node exists, and nothing can be removed from an open capture.
 Status CudaCaptures::follow(StreamHandle stream, CUgraphNode node) {
     Status followed;
     for (int tries = 3; tries > 0; --tries) {
@@ -155,7 +155,7 @@ Status CudaCaptures::append(StreamHandle stream, GraphHandle graph) {
 Status CudaCaptures::add_setter(StreamHandle stream, const Place& at, const KernelInfo& setter,
                                 const SetCondition& pack, CUgraphNode& out) {
     Extent extent;
-    void* arguments[] = {&extent, const_cast<SetCondition*>(&pack)};  // copied by the driver before it returns
+    void* arguments[] = {&extent, const_cast<SetCondition*>(&pack)};  // the driver copies them before it returns
     CUDA_KERNEL_NODE_PARAMS parameters{};
     parameters.gridDimX = parameters.gridDimY = parameters.gridDimZ = 1;
     parameters.blockDimX = parameters.blockDimY = parameters.blockDimZ = 1;
@@ -167,8 +167,8 @@ Status CudaCaptures::add_setter(StreamHandle stream, const Place& at, const Kern
     });
 }
 
-// The conditional node, behind the kernel that sets its condition first, and what it runs: a copy of the body, then,
-// for the next turn, that kernel again.
+// Adds the conditional node after the kernel that sets its condition first. Its body: a copy of the given body, then
+// that kernel again for the next turn.
 Status CudaCaptures::add_conditional(StreamHandle stream, const Place& at, const ConditionalBody& request,
                                      SetCondition& pack, CUgraphNode& out) {
     CUgraphNodeParams parameters{};
@@ -193,13 +193,15 @@ Status CudaCaptures::add_conditional(StreamHandle stream, const Place& at, const
     return add_setter(stream, inside, *request.setter, pack, last);
 }
 
-// Observed on driver 580: all of these calls leave the capture open, and need no current context where ours is named.
+// Observed on driver 580: all of these calls leave the capture open, and need no current context if this device's is
+// named.
 Status CudaCaptures::append_conditional(StreamHandle stream, const ConditionalBody& request) {
     const Api& api = context_.api();
     if (api.graph_conditional_handle_create == nullptr || api.graph_add_node == nullptr) {
         return {Code::unsupported, 0, "cuGraphConditionalHandleCreate"};
     }
-    FunctionHandle loaded = FunctionHandle::none;  // what the driver's compiler says of it is said before anything else
+    // first, so that an error of the driver's compiler is reported before any other
+    FunctionHandle loaded = FunctionHandle::none;
     if (const Status found = modules_.resolve(*request.setter, loaded); !found.ok()) return found;
     Place at;
     if (const Status asked = place(stream, at); !asked.ok()) return asked;
@@ -238,8 +240,8 @@ Status CudaCaptures::resolve_for_nodes(const KernelInfo& kernel, FunctionHandle&
     return status;
 }
 
-// Observed on driver 580: with a CUfunction the call crashes on a thread without a current context; with a kernel that
-// belongs to no context, and ours named, it needs none.
+// Observed on driver 580: with a CUfunction the call crashes on a thread without a current context; with a
+// context-independent kernel and this device's context named, it needs none.
 Status CudaCaptures::set_kernel_arguments(GraphInstanceHandle instance, NodeHandle node, const LaunchRequest& request) {
     const LaunchShape shape = launch_shape(*request.kernel, request.extent);
     if (shape.empty || !shape.possible) return {Code::invalid_argument, 0, "cuGraphExecKernelNodeSetParams_v2"};

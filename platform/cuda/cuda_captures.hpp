@@ -11,7 +11,7 @@ namespace isthmus::platform::cuda {
 class CudaCaptures final : public Captures {
 public:
     CudaCaptures(DeviceContext& context, KernelModules& modules) noexcept : context_(context), modules_(modules) {}
-    ~CudaCaptures() override;  // captures that were never ended endanger nobody any more
+    ~CudaCaptures() override;  // captures never ended need no protection any more
     CudaCaptures(const CudaCaptures&) = delete;
     CudaCaptures& operator=(const CudaCaptures&) = delete;
 
@@ -33,14 +33,14 @@ public:
     Status destroy(GraphInstanceHandle instance) override;
 
 private:
-    // Where the next work for a captured stream would go.
+    // Where the stream's next captured work would be added.
     struct Place {
-        CUgraph graph = nullptr;  // the capture's own, while it is open
+        CUgraph graph = nullptr;  // the capture's own, valid while it is open
         const CUgraphNode* before = nullptr;
         std::size_t count = 0;
     };
     Status place(StreamHandle stream, Place& out);
-    // Lets what the stream is given next follow the node; without it nothing would wait for that.
+    // Makes the stream's next work follow the node; otherwise nothing would wait for the node.
     Status follow(StreamHandle stream, CUgraphNode node);
     Status add_setter(StreamHandle stream, const Place& at, const KernelInfo& setter, const SetCondition& pack,
                       CUgraphNode& out);
@@ -52,7 +52,7 @@ private:
     DeviceContext& context_;
     KernelModules& modules_;
     std::mutex mutex_;
-    std::vector<StreamHandle> open_;  // begun here and not ended yet; Library::open_captures counts them
+    std::vector<StreamHandle> open_;  // begun here and not ended yet; counted in Library::open_captures
 };
 
 }  // namespace isthmus::platform::cuda

@@ -1,4 +1,4 @@
-// One CUDA device behind platform::Driver: its facts, its facets, its explanations.
+// One CUDA device as a platform::Driver: its facts, facets and error explanations.
 #include "cuda_device.hpp"
 
 #include "cuda_captures.hpp"
@@ -23,7 +23,7 @@ constexpr int memory_pools_supported = 115;    // CU_DEVICE_ATTRIBUTE_MEMORY_POO
 constexpr int virtual_memory_supported = 102;  // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 constexpr int multicast_supported = 132;       // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
 
-// What opening read stays as it was read: capabilities follow from it. Ascending.
+// Attributes read at opening keep their values: capabilities follow from them. Ascending.
 std::vector<AttributeFact> joined(std::vector<AttributeFact> first, const std::vector<AttributeFact>& all) {
     const std::size_t read = first.size();
     for (const AttributeFact& fact : all) {
@@ -36,7 +36,7 @@ std::vector<AttributeFact> joined(std::vector<AttributeFact> first, const std::v
     return first;
 }
 
-// Destruction runs upwards: modules are unloaded before the library gives the primary contexts back.
+// Members are destroyed from the last up: modules are unloaded before the library releases the primary contexts.
 class CudaDriver final : public Driver {
 public:
     CudaDriver(std::shared_ptr<const Library> library, DeviceFacts facts, DeviceContext& context)
@@ -92,10 +92,10 @@ public:
 private:
     std::shared_ptr<const Library> library_;
     DeviceFacts facts_;
-    mutable std::mutex reading_;  // guards what follows, until all are read
+    mutable std::mutex reading_;  // guards the members below, until all are read
     mutable DeviceFacts all_facts_;
     mutable std::atomic<bool> all_are_read_{false};
-    DeviceContext& context_;  // the library's
+    DeviceContext& context_;  // owned by the library
     bool has_pools_;
     bool has_virtual_memory_;
     bool has_multicast_;

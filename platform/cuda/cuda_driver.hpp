@@ -1,4 +1,4 @@
-// The CUDA driver behind platform::Driver, over an Api instance filled by the loader.
+// The CUDA driver as platform::Driver, over an Api instance filled by the loader.
 #pragma once
 
 #include <platform/driver.hpp>
@@ -13,14 +13,14 @@ namespace isthmus::platform::cuda {
 
 struct OpenedDevices {
     std::vector<std::unique_ptr<Driver>> drivers;  // by ordinal; they share the library
-    std::vector<Status> found;                     // of each: device_lost where it faulted earlier in this process
+    std::vector<Status> found;                     // per driver: device_lost if it faulted earlier in this process
     std::optional<Error> absence;                  // why there are none, or why some are missing
 };
 
 // Loads the library, initialises it, reads every device's facts and completes `machine` (driver version, simulated
-// facts). Of the attributes these are read now, and the others when Driver::all_facts() asks for them (none are named:
-// all now). An Error where nothing could be opened. Creates no context (the first use of a device does), except where a
-// device reported a fault earlier in this process: then a new context of each device tells which of them still answer.
+// facts). Reads the listed attributes now and the others when Driver::all_facts() asks for them (none listed: all now).
+// An Error if nothing could be opened. Creates no context (the first use of a device does), unless a device reported a
+// fault earlier in this process: then a new context per device tells which still answer.
 Result<OpenedDevices> open_devices(const std::string& library, MachineFacts& machine,
                                    std::span<const int> attributes = {});
 

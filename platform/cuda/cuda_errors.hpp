@@ -1,4 +1,4 @@
-// The errors of the CUDA driver, as data. What each of its result codes means stands in errors.cpp.
+// Error entries: the CUDA driver. errors.cpp holds the meaning of each result code.
 #pragma once
 
 #include "error_entry.hpp"
@@ -115,7 +115,7 @@ inline constexpr auto driver_not_started_by_unknown_code =
     error_entry("U022", Code::ok,
                 "the driver could not start [{result}]",
                 "run nvidia-smi and look at dmesg for NVRM and Xid; until then everything runs on the CPU device");
-// The meaning and the remedy are those of the tables in errors.cpp.
+// Meaning and remedy come from the tables in errors.cpp.
 inline constexpr auto driver_answered =
     error_entry("U023", Code::ok,
                 "{what}: {meaning} [{result}]",

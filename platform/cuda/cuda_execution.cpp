@@ -8,7 +8,7 @@
 namespace isthmus::platform::cuda {
 namespace {
 
-// Expects Library::beginning to be held.
+// Requires Library::beginning.
 bool capture_is_open() noexcept {
     return Library::open_captures.load(std::memory_order_relaxed) != 0;
 }
@@ -24,8 +24,8 @@ unsigned flags_of(EventKind kind) noexcept {
 
 }  // namespace
 
-// Non-blocking: the legacy default stream of foreign code does not order our work, and cannot kill a capture (906).
-// Priorities out of the device's range are clamped by the driver.
+// Non-blocking: the legacy default stream of other code does not order its work, and cannot end a capture on it (906).
+// The driver clamps priorities outside the device's range.
 Status CudaExecution::create_stream(int priority, StreamHandle& out) {
     CUstream stream = nullptr;
     const Status status = context_.inside("cuStreamCreateWithPriority", [&] {
@@ -39,13 +39,13 @@ Status CudaExecution::destroy_stream(StreamHandle stream) {
     return context_.destroy("cuStreamDestroy_v2", [&] { return context_.api().stream_destroy(stream_of(stream)); });
 }
 
-// 0 where the device has no priorities: creating a stream then clamped what was asked for.
+// 0 if the device has no priorities: creating the stream clamped the request.
 Status CudaExecution::stream_priority(StreamHandle stream, int& out) {
     return context_.on_stream("cuStreamGetPriority", stream,
                               [&] { return context_.api().stream_get_priority(stream_of(stream), &out); });
 }
 
-// Asked with our context current, whose own the default stream then is.
+// Queried with this device's context current, so that the default stream is this context's.
 Status CudaExecution::foreign_stream(void* native, ForeignStream& out) {
     const auto stream = native == nullptr ? stream_legacy() : static_cast<CUstream>(native);
     if (stream == stream_per_thread()) return {Code::unsupported, 0, "cuStreamGetCtx"};
@@ -113,7 +113,7 @@ Status CudaExecution::elapsed_ms(EventHandle begin, EventHandle end, float& mill
 Status CudaExecution::share_event(EventHandle event, SharedHandle& out) {
     if (!context_.api().ipc_get_event_handle) return {Code::unsupported, 0, "cuIpcGetEventHandle"};
     CUipcEventHandle made{};
-    // Observed on driver 580: a segmentation fault where another context is current.
+    // Observed on driver 580: segmentation fault if another context is current.
     const Status status = context_.inside("cuIpcGetEventHandle",
                                           [&] { return context_.api().ipc_get_event_handle(&made, event_of(event)); });
     if (status.ok()) std::memcpy(out.data(), made.reserved, sizeof(made.reserved));
@@ -141,7 +141,7 @@ Status CudaExecution::context_in_use(bool& out) {
     return status;
 }
 
-// Where a capture is open in the context, in whatever mode and on whatever thread, it would be lost (900, observed).
+// A capture open in the context, of any mode and thread, would be lost (900, observed).
 Status CudaExecution::record_context(EventHandle event) {
     if (!context_.api().context_record_event) return {Code::unsupported, 0, "cuCtxRecordEvent"};
     const std::lock_guard not_now(Library::beginning);
@@ -162,7 +162,7 @@ Status CudaExecution::launch(const LaunchRequest& request) {
     const LaunchShape shape = launch_shape(*request.kernel, request.extent);
     if (shape.empty) return {};
     if (!shape.possible) return {Code::invalid_argument, 0, "cuLaunchKernel"};
-    // The driver copies the arguments before it returns; it takes them as void* and does not write to them.
+    // The driver copies the arguments before it returns; it takes void* and does not write to them.
     void* arguments[] = {const_cast<Extent*>(&request.extent), const_cast<void*>(request.pack)};
     const auto function = reinterpret_cast<CUfunction>(static_cast<std::uintptr_t>(request.function));
     return context_.on_stream("cuLaunchKernel", request.stream, [&] {

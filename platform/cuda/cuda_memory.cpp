@@ -1,4 +1,4 @@
-// Memory of one CUDA device, one driver call (or two that belong together) per function.
+// Memory of one CUDA device: one driver call per function, or two that belong together.
 #include "cuda_memory.hpp"
 
 #include <cstring>
@@ -40,7 +40,7 @@ Status CudaMemory::allocate(MemoryKind kind, std::size_t bytes, Attachment attac
     return status;
 }
 
-// The driver allocates managed memory global or host only; attaching to a stream is a second step.
+// The driver allocates managed memory as global or host only; attaching to a stream is a second step.
 Status CudaMemory::allocate_managed(std::size_t bytes, Attachment attachment, StreamHandle stream, Allocation& out) {
     const unsigned flag = attachment == Attachment::global ? mem_attach_global : mem_attach_host;
     CUdeviceptr address = 0;
@@ -53,7 +53,7 @@ Status CudaMemory::allocate_managed(std::size_t bytes, Attachment attachment, St
     return status;
 }
 
-// PORTABLE, so that every device of the process sees it; the device address is asked for, because it may differ
+// PORTABLE, so that every device of the process can access it; the device address is queried, because it may differ
 // (attribute 91 = 0, write-combined memory).
 Status CudaMemory::allocate_host(MemoryKind kind, std::size_t bytes, Allocation& out) {
     const Api& api = context_.api();
@@ -87,7 +87,7 @@ Status CudaMemory::release(const Allocation& allocation, StreamHandle stream) {
     }
 }
 
-// Pool memory is the one kind that outlives its context (observed), so it is freed all the same (K11).
+// Pool memory is the only kind that survives its context (observed), so it is freed in any case (K11).
 Status CudaMemory::release_to_pool(CUdeviceptr address, StreamHandle stream) {
     const Api& api = context_.api();
     if (!api.mem_free_async) return {Code::unsupported, 0, "cuMemFreeAsync"};
@@ -123,7 +123,7 @@ Status CudaMemory::share(std::uint64_t address, SharedHandle& out) {
     return status;
 }
 
-// The flag is a must: without it the driver answers 1.
+// The flag is mandatory: without it the driver answers 1.
 Status CudaMemory::open_shared(const SharedHandle& handle, Allocation& out) {
     const Api& api = context_.api();
     if (!api.ipc_open_mem_handle || !api.ipc_close_mem_handle) return {Code::unsupported, 0, "cuIpcOpenMemHandle"};
@@ -161,15 +161,15 @@ Status CudaMemory::fill(std::uint64_t destination, std::uint8_t value, std::size
                           [&] { return context_.api().memset_d8_async(destination, value, bytes, stream_of(stream)); });
 }
 
-// Attachments are per whole allocation: length 0 says so.
+// Attachments apply to whole allocations: length 0 means that.
 Status CudaMemory::attach(const Allocation& allocation, Attachment attachment, StreamHandle stream) {
     return context_.beside_captures("cuStreamAttachMemAsync", stream, [&] {
         return context_.api().stream_attach_mem_async(stream_of(stream), allocation.device, 0, attach_flag(attachment));
     });
 }
 
-// Allocated and registered page-locked memory look alike: cuMemHostGetFlags answers for both, with the same flags
-// (observed on driver 580). Both are reported as pinned; only write-combined memory stands out.
+// Allocated and registered page-locked memory cannot be told apart: cuMemHostGetFlags gives both the same flags
+// (observed on driver 580). Both are reported as pinned; only write-combined memory is distinguishable.
 MemoryKind CudaMemory::host_kind(void* host) {
     if (!context_.api().mem_host_get_flags) return MemoryKind::pinned;
     unsigned flags = 0;
@@ -178,8 +178,8 @@ MemoryKind CudaMemory::host_kind(void* host) {
     return status.ok() && (flags & host_alloc_write_combined) ? MemoryKind::write_combined : MemoryKind::pinned;
 }
 
-// The plural call answers an unknown address with success and empty values, where the singular one fails. The pool
-// handle is asked for as the last one: attribute 17 is younger (11.3) than the others.
+// The plural call answers success and empty values for an unknown address; the singular one fails. The pool handle is
+// queried last: attribute 17 is newer (11.3) than the others.
 Status CudaMemory::pointer_facts(std::uint64_t address, PointerFacts& out) {
     CUmemorytype type = 0;
     unsigned managed = 0;

@@ -1,4 +1,4 @@
-// Memory of one CUDA device: allocation by kind, registration, copies, and what the driver knows of an address.
+// Memory of one CUDA device: allocation by kind, registration, copies, and facts about an address.
 #pragma once
 
 #include "context.hpp"

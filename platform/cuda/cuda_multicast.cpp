@@ -1,4 +1,4 @@
-// Making multicast objects, joining, binding and unbinding.
+// Creates, joins, binds and unbinds multicast objects.
 #include "cuda_multicast.hpp"
 
 #include "virtual_memory_words.hpp"

@@ -1,4 +1,4 @@
-// Multicast objects with one CUDA device: one driver call for each function of the facet.
+// Multicast objects with one CUDA device: one driver call per function of the facet.
 #pragma once
 
 #include "context.hpp"
@@ -8,7 +8,7 @@ namespace isthmus::platform::cuda {
 class CudaMulticast final : public Multicast {
 public:
     explicit CudaMulticast(DeviceContext& context) noexcept : context_(context) {}
-    // Has this driver every function of the facet (CUDA 12.1)?
+    // Does this driver have every function of the facet (CUDA 12.1)?
     static bool complete(const Api& api) noexcept;
 
     Status granularity(const TeamRequest& request, Granularity& out) override;

@@ -1,11 +1,10 @@
-// Making pools, allocating from them, and keeping them small.
+// Creates pools, allocates from them and trims them.
 #include "cuda_pools.hpp"
 
 namespace isthmus::platform::cuda {
 namespace {
 
-// The driver's handles are pointers to its objects, so their lowest bit is free; here it says that the pool's memory
-// is managed.
+// The driver's handles are pointers to its objects, so their lowest bit is free; here it marks pools of managed memory.
 constexpr std::uintptr_t managed_bit = 1;
 
 bool is_managed(PoolHandle pool) noexcept {
@@ -18,7 +17,7 @@ PoolHandle handle_with_kind(CUmemoryPool pool, bool managed) noexcept {
     return static_cast<PoolHandle>(reinterpret_cast<std::uintptr_t>(pool) | (managed ? managed_bit : 0));
 }
 
-constexpr int since_most_bytes = 12020;  // CUmemPoolProps::maxSize; reserved before, and has to be 0
+constexpr int since_most_bytes = 12020;  // CUmemPoolProps::maxSize; before that, reserved and required to be 0
 constexpr int since_managed_pools = 13000;
 
 }  // namespace
@@ -29,7 +28,7 @@ bool CudaPools::complete(const Api& api) noexcept {
            api.pool_set_access;
 }
 
-// The device is where the memory lies, or, for managed memory, where it is preferred.
+// The device holds the memory, or is the preferred location of managed memory.
 Status CudaPools::create(const PoolRequest& request, PoolHandle& out) {
     const Api& api = context_.api();
     const bool managed = request.kind == MemoryKind::managed_pool;
@@ -56,7 +55,7 @@ Status CudaPools::create(const PoolRequest& request, PoolHandle& out) {
     return status;
 }
 
-// A pool needs no context and survives all of them (observed: 0 in any state), so it is destroyed in any.
+// A pool needs no context and survives all of them (observed: 0 in any state), so it is destroyed in any state.
 Status CudaPools::destroy(PoolHandle pool) {
     const CaptureCare care(context_.library());
     const CUresult code = insist([&] { return context_.api().pool_destroy(pool_of(pool)); });
@@ -99,7 +98,7 @@ Status CudaPools::usage(PoolHandle pool, PoolUsage& out) {
     return {Code::ok, 0, "cuMemPoolGetAttribute"};
 }
 
-// High marks can be set to 0 only, which means "from now on".
+// High marks can only be set to 0, which restarts them from now.
 Status CudaPools::reset_high_marks(PoolHandle pool) {
     const Status status = set(pool_of(pool), mempool_attribute::reserved_mem_high, 0);
     return status.ok() ? set(pool_of(pool), mempool_attribute::used_mem_high, 0) : status;

@@ -1,4 +1,4 @@
-// One driver call per copy, fill and hint; a fill of several slices is one per slice.
+// One driver call per copy, fill and hint; a fill of several slices takes one per slice.
 #include "cuda_transfers.hpp"
 
 namespace isthmus::platform::cuda {
@@ -19,7 +19,7 @@ CUDA_MEMCPY2D copy_2d(const CopySide& to, const CopySide& from, const CopyExtent
     return copy;
 }
 
-// CUDA_MEMCPY3D or CUDA_MEMCPY3D_PEER: the second has contexts besides.
+// Fills CUDA_MEMCPY3D or CUDA_MEMCPY3D_PEER; the second also has contexts.
 template <class Copy>
 Copy copy_3d(const CopySide& to, const CopySide& from, const CopyExtent& extent) noexcept {
     Copy copy{};
@@ -56,7 +56,7 @@ CUmemLocation location_of(const Place& place) noexcept {
     if (place.host_node >= 0) return {location_type::host_numa, place.host_node};
     return {location_type::host, 0};
 }
-// Before 12.2 the driver knows the host as a whole only: for a hint near enough.
+// Before 12.2 the driver knows the host only as a whole, which suffices for a hint.
 CUdevice device_of(const Place& place) noexcept {
     return place.ordinal >= 0 ? place.ordinal : device_cpu;
 }
@@ -122,7 +122,7 @@ Status CudaTransfers::fill_elements(std::uint64_t destination, std::uint32_t val
     }
 }
 
-// The driver fills rows only. Slices that follow each other without a gap are so many more rows.
+// The driver fills rows only. Slices without a gap between them count as more rows.
 Status CudaTransfers::fill_shaped(const CopySide& destination, std::uint32_t value, std::size_t element_bytes,
                                   const CopyExtent& extent, StreamHandle stream) {
     const std::size_t width = element_bytes == 0 ? 0 : extent.width_bytes / element_bytes;
@@ -158,7 +158,7 @@ Status CudaTransfers::fill_rows(CUdeviceptr first, std::size_t pitch_bytes, std:
     }
 }
 
-// Capturing streams do not take a prefetch (900, observed): beside them it is harmless.
+// Capturing streams refuse a prefetch (900, observed); on other streams it does not affect the capture.
 Status CudaTransfers::prefetch(std::uint64_t address, std::size_t bytes, const Place& place, StreamHandle stream) {
     const Api& api = context_.api();
     const CUstream on = stream_of(stream);
@@ -194,7 +194,7 @@ Status CudaTransfers::can_reach(int other_ordinal, bool& out) {
     return context_.library().status(code, call);
 }
 
-// A context of ours may have been given the access by other code of the process: already as asked is as asked.
+// Other code of the process may have set the access of this context: already as requested counts as success.
 Status CudaTransfers::set_peer_access(int other_ordinal, bool allowed) {
     const char* const call = allowed ? "cuCtxEnablePeerAccess" : "cuCtxDisablePeerAccess";
     CUcontext other = nullptr;

@@ -1,4 +1,4 @@
-// Reserving, creating, mapping, letting in, and undoing all of it, also where the context has died meanwhile.
+// Reserves, creates, maps, grants access, and undoes all of it, also after the context was destroyed.
 #include "cuda_virtual_memory.hpp"
 
 #include "virtual_memory_words.hpp"
@@ -26,7 +26,7 @@ bool CudaVirtualMemory::complete(const Api& api) noexcept {
            api.mem_get_properties && api.mem_export && api.mem_import;
 }
 
-// Ordinals are the driver's, and so are its CUdevices; asked all the same, because nothing promises it.
+// Ordinals and CUdevices have the same numbers today, but nothing guarantees it: the CUdevice is looked up.
 Status CudaVirtualMemory::location_of(const MemoryPlace& place, const char* call, CUmemLocation& out) const {
     switch (place.where) {
         case MemoryPlace::Where::device: {
@@ -162,7 +162,7 @@ Status CudaVirtualMemory::export_fd(PhysicalHandle memory, int& fd) {
     return status;
 }
 
-// The driver takes the descriptor by value, in the place of a pointer.
+// The driver takes the descriptor by value, in a pointer parameter.
 Status CudaVirtualMemory::import_fd(int fd, PhysicalHandle& out) {
     CUmemGenericAllocationHandle made = 0;
     const Status status = context_.anywhere("cuMemImportFromShareableHandle", [&] {

@@ -1,4 +1,4 @@
-// Virtual memory of one CUDA device: one driver call for each function of the facet.
+// Virtual memory of one CUDA device: one driver call per function of the facet.
 #pragma once
 
 #include "context.hpp"
@@ -8,7 +8,7 @@ namespace isthmus::platform::cuda {
 class CudaVirtualMemory final : public VirtualMemory {
 public:
     explicit CudaVirtualMemory(DeviceContext& context) noexcept : context_(context) {}
-    // Has this driver every function of the facet?
+    // Does this driver have every function of the facet?
     static bool complete(const Api& api) noexcept;
 
     Status granularity(const PhysicalRequest& request, Granularity& out) override;

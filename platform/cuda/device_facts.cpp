@@ -1,4 +1,4 @@
-// Everything that the driver says about a device.
+// Reads everything that the driver states about a device.
 #include "cuda_device.hpp"
 
 #include <isthmus/facts.hpp>
@@ -10,8 +10,8 @@ namespace isthmus::platform::cuda {
 namespace {
 
 constexpr int last_attribute_asked = 255;
-// Beyond the names we know, drivers newer than this code may have more: they are asked by number until so many in a
-// row are unknown to the driver, too.
+// Newer drivers may have attributes without a name here: queried by number until this many in a row are unknown to the
+// driver.
 constexpr int unknown_in_a_row = 8;
 
 CUresult read_attribute(const Api& api, CUdevice device, int id, std::vector<AttributeFact>& facts) {
@@ -36,7 +36,7 @@ std::optional<HostAtomics> read_host_atomics(const Api& api, CUdevice device) {
     return answers;
 }
 
-// No attribute says that a device is a MIG instance; but the older function answers with the UUID of the whole GPU.
+// No attribute tells that a device is a MIG instance, and the older function answers with the whole GPU's UUID.
 Uuid read_uuid(const Api& api, CUdevice device) {
     Uuid uuid;
     CUuuid answer{};

@@ -1,4 +1,4 @@
-// What the driver's result codes mean, for ordinary calls and for calls that were refused before the driver.
+// The meaning of the driver's result codes, for ordinary calls and for calls refused before the driver.
 #include "errors.hpp"
 
 #include "abi.hpp"
@@ -29,7 +29,7 @@ constexpr std::string_view rebuild_remedy =
     "compile the kernel's source for this GPU's compute capability, or for PTX (docs/kernels.md: ARCHITECTURES of "
     "isthmus_add_kernels, --arch of isthmus-kernel-image)";
 
-// Ascending by number; what stands in no row is Code::driver_error with the driver's own words.
+// Ascending by number; a code without a row is Code::driver_error with the driver's own text.
 constexpr Row rows[] = {
     {1, Code::invalid_argument, false, "the driver found an argument invalid", {}},
     {2, Code::out_of_memory, false, "not enough memory (or an RLIMIT_AS below what the driver reserves)",
@@ -139,7 +139,7 @@ constexpr Row rows[] = {
     {999, Code::driver_error, false, "the driver does not know why", "dmesg may say more (lines with NVRM or Xid)"},
 };
 
-// Where a code means something of its own to one call (observed on driver 580).
+// Codes with a special meaning for one call (observed on driver 580).
 struct CallRow {
     std::string_view call;
     int result;
@@ -244,7 +244,7 @@ Explanation explain_refusal(Code code, std::string_view call) noexcept {
 
 namespace {
 
-// CUDA_ERROR_INVALID_VALUE, "invalid argument"
+// Formats e.g. CUDA_ERROR_INVALID_VALUE, "invalid argument".
 std::string answer_text(int cu_result, std::string_view driver_text) {
     const std::string_view named = result_name(cu_result);
     std::string text(named.empty() ? "unknown code" : named);
@@ -252,7 +252,7 @@ std::string answer_text(int cu_result, std::string_view driver_text) {
     return text;
 }
 
-// `answer`: what the driver answered; empty where it was not asked.
+// `answer`: the driver's answer; empty if the driver was not called.
 Error worded(Code code, std::string_view what, const Explanation& explanation, std::string_view answer) {
     const auto& [meaning, remedy] = explanation;
     if (meaning.empty()) {
@@ -266,7 +266,7 @@ Error worded(Code code, std::string_view what, const Explanation& explanation, s
 }  // namespace
 
 Error explain_status(const Status& status, std::string_view what_was_asked, std::string_view driver_text) {
-    // A forked child is told 3 by the driver; what matters is the fork.
+    // In a forked child the driver answers 3; the cause to report is the fork.
     const bool asked_driver = status.driver_code != 0 && status.code != Code::forked;
     const Explanation explanation =
         asked_driver ? explain_result_of(status.driver_code, status.call) : explain_refusal(status.code, status.call);

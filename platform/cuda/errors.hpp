@@ -1,4 +1,4 @@
-// What the driver's result codes mean: pure functions from numbers to a Code, an explanation and a remedy.
+// The meaning of the driver's result codes: pure functions from numbers to a Code, an explanation and a remedy.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -11,17 +11,17 @@
 
 namespace isthmus::platform::cuda {
 
-// The kind of failure that a code of an ordinary call means (0 → Code::ok).
+// The Code that a result of an ordinary call means (0 → Code::ok).
 Code code_of(int cu_result) noexcept;
-// After such a code every later call of the process on that device answers the same (observed: 700, 716, 719).
+// After such a code, every later call of the process on that device returns the same code (observed: 700, 716, 719).
 bool is_sticky(int cu_result) noexcept;
-// May the same call succeed when it is made again at once or later? Not after a fault, nor where the answer is about
-// the arguments, the machine or an open capture.
+// Can the same call succeed when repeated at once or later? Not after a fault, nor if the answer concerns the
+// arguments, the machine or an open capture.
 bool may_pass(int cu_result) noexcept;
 inline bool may_pass(const Status& status) noexcept {
     return may_pass(status.driver_code);
 }
-// "CUDA_ERROR_INVALID_VALUE"; empty for a number that this version does not know.
+// "CUDA_ERROR_INVALID_VALUE"; empty for a number unknown to this version.
 std::string_view result_name(int cu_result) noexcept;
 
 struct Explanation {
@@ -30,12 +30,12 @@ struct Explanation {
 };
 // For codes of ordinary calls.
 Explanation explain_result(int cu_result) noexcept;
-// The same where the call is known, and the code means something of its own to it.
+// The same for a known call, for which the code may have a special meaning.
 Explanation explain_result_of(int cu_result, std::string_view call) noexcept;
-// For Status values with no driver code: calls that were refused before the driver was asked.
+// For Status values without a driver code: calls refused before the driver was called.
 Explanation explain_refusal(Code code, std::string_view call) noexcept;
 
-// What decides between two causes that cuInit reports with one code.
+// Distinguishes two causes that cuInit reports with one code.
 struct InitFacts {
     std::string library_path{};
     int driver_version = 0;
@@ -46,7 +46,7 @@ struct InitFacts {
 // Why cuInit (or cuDriverGetVersion, or counting the devices) failed.
 Error explain_init(int cu_result, const InitFacts& facts);
 
-// The Error for a Status: what was asked, what the driver said (in its own words, `driver_text`), what works.
+// The Error for a Status: what was asked, the driver's answer (its own text is `driver_text`), and a remedy.
 Error explain_status(const Status& status, std::string_view what_was_asked, std::string_view driver_text);
 
 }  // namespace isthmus::platform::cuda

@@ -1,4 +1,4 @@
-// Why the driver could not be started, from cuInit's code and what is known of the process.
+// Why the driver failed to start, from cuInit's code and facts about the process.
 #include "errors.hpp"
 
 #include "abi.hpp"

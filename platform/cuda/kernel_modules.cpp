@@ -1,4 +1,4 @@
-// Loading images and finding kernels in them.
+// Loads images and finds kernels in them.
 #include "kernel_modules.hpp"
 
 #include <memory>
@@ -9,8 +9,8 @@ namespace {
 
 using SimulatedParameters = std::vector<isthmus_sim_parameter>;
 
-// The simulator keeps pointers to what it is given for the rest of the process, longer than any runtime lives; so
-// these are made once per kernel and never given back. Never used with a real driver.
+// The simulator keeps pointers to these until the process ends, longer than any runtime lives: so they are made once
+// per kernel and never freed. Not used with a real driver.
 const SimulatedParameters& parameters_for_simulator(const KernelInfo& kernel) {
     static std::mutex mutex;
     static auto* made = new std::unordered_map<const KernelInfo*, std::unique_ptr<SimulatedParameters>>;
@@ -30,7 +30,7 @@ const SimulatedParameters& parameters_for_simulator(const KernelInfo& kernel) {
 }  // namespace
 
 int register_twin(const Library& library, const KernelInfo& kernel) {
-    // The two layouts of an extent are one: the simulator calls the twin with its own.
+    // Both extent types must have one layout: the simulator calls the twin with its own.
     static_assert(sizeof(isthmus_sim_extent) == sizeof(Extent) &&
                   offsetof(isthmus_sim_extent, z) == offsetof(Extent, z));
     const SimulatedParameters& parameters = parameters_for_simulator(kernel);
@@ -46,14 +46,14 @@ int register_twin(const Library& library, const KernelInfo& kernel) {
     description.rank = kernel.rank;
     description.block_threads = kernel.block_threads;
     description.twin = reinterpret_cast<decltype(description.twin)>(reinterpret_cast<void*>(kernel.twin));
-    // … and so are those of its updates (unit.kernels.atomic_ref compares them).
+    // The update types share their layout too (unit.kernels.atomic_ref compares them).
     description.play_gpu = reinterpret_cast<decltype(description.play_gpu)>(reinterpret_cast<void*>(kernel.play_gpu));
     return library.register_twin(&description);
 }
 
 KernelModules::~KernelModules() {
     if (context_.library().forked()) return;
-    for (const auto& loaded : libraries_) {  // of no context: they outlive one that died
+    for (const auto& loaded : libraries_) {  // context-independent: they survive a destroyed context
         const CaptureCare care(context_.library());
         (void)insist([&] { return context_.api().library_unload(loaded.second); });
     }
@@ -91,7 +91,7 @@ Status KernelModules::resolve(const KernelInfo& kernel, FunctionHandle& out) {
     return found;
 }
 
-// A failed load is tried again by the next resolve: running out of memory passes.
+// A failed load is repeated by the next resolve(): a memory shortage may pass.
 Status KernelModules::load(const KernelImage& image, CUmodule& module) {
     if (const auto known = modules_.find(image.data); known != modules_.end()) {
         module = known->second;

@@ -1,4 +1,4 @@
-// The kernel images of one device: each loaded once, on the first use of one of its kernels.
+// The kernel images of one device, each loaded once, on the first use of one of its kernels.
 #pragma once
 
 #include "context.hpp"
@@ -10,7 +10,7 @@
 
 namespace isthmus::platform::cuda {
 
-// Thread-safe. Holds its lock while the driver loads an image, so that an image is never loaded twice.
+// Thread-safe. Holds its lock while the driver loads an image, so that no image is loaded twice.
 class KernelModules {
 public:
     explicit KernelModules(DeviceContext& context) noexcept : context_(context) {}
@@ -20,8 +20,8 @@ public:
 
     Status resolve(const KernelInfo& kernel, FunctionHandle& out);
     bool knows(const KernelInfo& kernel);
-    // The same code without a context, of a kernel that resolve() has found: what a node of a graph can be given on
-    // any thread. Loaded apart, on the first use of a kernel of its image.
+    // The context-independent handle of a kernel that resolve() has found; a graph node can be given it on any thread.
+    // Loaded separately, on the first use of a kernel of its image.
     Status free_of_context(const KernelInfo& kernel, CUkernel& out);
     bool knows_free_of_context(const KernelInfo& kernel);
 
@@ -37,7 +37,8 @@ private:
     std::unordered_map<const unsigned char*, CUlibrary> libraries_;
 };
 
-// Tells the simulator which CPU function stands for a kernel. 0, or 1: it knows another kernel of that image and name.
+// Registers the CPU function of a kernel with the simulator. 0, or 1: another kernel of that image and name is
+// registered.
 int register_twin(const Library& library, const KernelInfo& kernel);
 
 }  // namespace isthmus::platform::cuda

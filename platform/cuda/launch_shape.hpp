@@ -14,13 +14,12 @@ struct LaunchShape {
     bool empty = false;    // nothing to run
 };
 
-// The grid limits of every GPU since compute capability 3.0 (attributes 5 to 7).
+// Grid limits of every GPU since compute capability 3.0 (attributes 5 to 7).
 inline constexpr std::uint64_t max_grid[3] = {2147483647, 65535, 65535};
 
-// Item i of a dimension is blockIdx * blockDim + threadIdx there, and kernels guard their bounds, so that the grid is
-// rounded up. 256 threads in every rank: enough to hide latency, and what kernels are compiled for at most.
-// Neighbouring threads of a warp lie along x, where memory is contiguous.
-// Block sizes are powers of two, so that no division stands in the way of a launch.
+// Item i of a dimension is blockIdx * blockDim + threadIdx; kernels guard their bounds, so the grid is rounded up. 256
+// threads in every rank: enough to hide latency, and the maximum that kernels are compiled for. Neighbouring threads of
+// a warp lie along x, where memory is contiguous. Block sizes are powers of two, so that a launch needs no division.
 inline LaunchShape launch_shape(const KernelInfo& kernel, const Extent& extent) noexcept {
     if (kernel.rank == 1 && extent.y == 1 && extent.z == 1) {  // most launches
         const std::uint64_t blocks = (extent.x >> 8) + ((extent.x & 255) != 0 ? 1 : 0);

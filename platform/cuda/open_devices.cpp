@@ -1,4 +1,4 @@
-// From a library's name to opened devices: load, initialise, read facts; every way to fail is an explained Error.
+// From a library name to opened devices: load, initialise, read facts. Every failure is an explained Error.
 #include "cuda_driver.hpp"
 
 #include "context.hpp"
@@ -25,7 +25,7 @@ InitFacts init_facts(const Library& library) {
 Result<os::SharedLibrary> open_library(const std::string& asked) {
     std::string file = asked.empty() ? os::environment("ISTHMUS_CUDA_LIBRARY") : asked;
     const bool named = !file.empty();
-    if (!named) file = "libcuda.so.1";  // the bare name: the loader's search path decides, as for everyone else
+    if (!named) file = "libcuda.so.1";  // bare name: the loader's search path decides, as in other programs
     Result<os::SharedLibrary> opened = os::SharedLibrary::open(file);
     if (opened.ok()) return opened;
     const std::string_view reason = opened.error().message();
@@ -40,7 +40,7 @@ Result<std::shared_ptr<Library>> start(const std::string& file, MachineFacts& ma
     library->file = *opened;
     const Result<int> version = ask_version(library->file);
     if (!version.ok()) return version.error();
-    machine.driver_version = *version;  // worth knowing also where it is too old
+    machine.driver_version = *version;  // reported even if it is too old
     Result<Api> api = load_api(library->file, *version);
     if (!api.ok()) return std::move(api).error();
     library->api = *api;
@@ -53,13 +53,13 @@ Result<std::shared_ptr<Library>> start(const std::string& file, MachineFacts& ma
     return library;
 }
 
-// More GPUs than a machine has are a damaged answer.
+// A larger count is treated as a damaged answer.
 constexpr int most_devices = 4096;
 
-// After a fault every call that needs a context answers the fault's code for the rest of the process, in new contexts
-// too (observed on driver 580). Making and destroying an event is the cheapest such call. A context that is not there
-// yet is made for this only where a device of this process has faulted before; the reset of a context takes none of
-// it back. Anything but a fault is left to the first use of the device.
+// After a fault, every call that needs a context returns the fault's code until the process ends, in new contexts too
+// (observed on driver 580); resetting a context does not clear it. Creating and destroying an event is the cheapest
+// such call. A context is created for this only if a device of this process has faulted before. Other failures are left
+// to the first use of the device.
 Status find_fault(const Library& library, CUdevice device) {
     const Api& api = library.api;
     const CaptureCare care(library);

@@ -1,4 +1,4 @@
-// The facts of a simulated machine, which the simulator states in the operating system's place.
+// The facts of a simulated machine, stated by the simulator in place of the operating system.
 #include "cuda_device.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ bool parse(std::string_view text, Number& number) {
     return true;
 }
 
-// The part before the separator; `text` keeps what stands behind it.
+// Returns the part before the separator and leaves the part after it in `text`.
 std::string_view take(std::string_view& text, char separator) {
     const std::size_t at = text.find(separator);
     const std::string_view part = text.substr(0, at);
@@ -33,7 +33,7 @@ std::string_view take(std::string_view& text, char separator) {
     return part;
 }
 
-// "id:cpus:bytes" joined by ','.
+// Parses "id:cpus:bytes" entries joined by ','.
 std::vector<NumaNode> parse_nodes(std::string_view text) {
     std::vector<NumaNode> nodes;
     while (!text.empty()) {
@@ -60,7 +60,7 @@ void set_param(MachineFacts& machine, std::string_view key, std::string value) {
 
 void read_simulated_machine(isthmus_sim_fact_fn fact, MachineFacts& machine) {
     machine.simulated = true;
-    // The parameters that decide something, or that doctor shows.
+    // Only parameters that decide something, or that doctor shows.
     for (const std::string_view key : {"CoherentGPUMemoryMode", "ImexChannelCount", "CreateImexChannel0"}) {
         if (auto value = ask(fact, ("nvidia_params." + std::string(key)).c_str())) {
             set_param(machine, key, std::move(*value));

@@ -1,4 +1,4 @@
-// Words of virtual memory in the driver's types, for the facets that speak of it.
+// Converts virtual-memory terms to the driver's types, for the facets that use them.
 #pragma once
 
 #include "abi.hpp"

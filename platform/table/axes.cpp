@@ -1,4 +1,4 @@
-// The four axes. Where two attributes contradict each other, the weaker reading counts: it is lawful under both.
+// The four axes. If two attributes contradict each other, the weaker reading applies: it is valid under both.
 #include "axes.hpp"
 
 namespace isthmus::platform {
@@ -11,20 +11,20 @@ Translation translation_of(const Capabilities& c) noexcept {
 MemoryModel memory_of(const Capabilities& c, std::string_view coherent_mode) noexcept {
     if (c.has(Feature::integrated)) return MemoryModel::shared_dram;
     if (c.gpu_numa_node >= 0) return MemoryModel::coherent_node;
-    // The mode is the machine's: a PCIe GPU beside a coherent one reads the same word, but has no host page tables.
+    // The mode is the machine's: a PCIe GPU beside a coherent one reads the same value but has no host page tables.
     const bool coherent = translation_of(c) == Translation::host_page_tables;
     return coherent && coherent_mode == "driver" ? MemoryModel::coherent_hidden : MemoryModel::separate;
 }
 
 ManagedModel managed_of(const Capabilities& c) noexcept {
     if (!c.has(Feature::managed)) return ManagedModel::none;
-    // 89=0 forbids every CPU access during a kernel, whatever 101 says.
+    // 89=0 forbids every CPU access during a kernel, whatever attribute 101 says.
     if (!c.has(Feature::concurrent_managed)) return ManagedModel::phase_guarded;
     return c.has(Feature::direct_managed) ? ManagedModel::direct : ManagedModel::concurrent;
 }
 
 LinkAtomics link_atomics_of(const Capabilities& c) noexcept {
-    // "Only some" is the weaker claim where a driver makes both.
+    // If a driver claims both, "only some" is the weaker claim.
     if (c.has(Feature::partial_atomics)) return LinkAtomics::partial;
     return c.has(Feature::native_atomics) ? LinkAtomics::native : LinkAtomics::none;
 }

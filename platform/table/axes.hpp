@@ -1,4 +1,4 @@
-// The four axes, read from features that are already answered.
+// The four axes, derived from features that are already decided.
 #pragma once
 
 #include <isthmus/capability.hpp>
@@ -9,7 +9,7 @@
 namespace isthmus::platform {
 
 Translation translation_of(const Capabilities& capabilities) noexcept;
-// `coherent_mode` is CoherentGPUMemoryMode of /proc/driver/nvidia/params, which speaks for the whole machine.
+// `coherent_mode` is CoherentGPUMemoryMode of /proc/driver/nvidia/params, one value for the whole machine.
 MemoryModel memory_of(const Capabilities& capabilities, std::string_view coherent_mode) noexcept;
 ManagedModel managed_of(const Capabilities& capabilities) noexcept;
 LinkAtomics link_atomics_of(const Capabilities& capabilities) noexcept;

@@ -149,7 +149,7 @@ constexpr bool complete(const Row& row) {
            !row.prefetch_pays.source.empty() && !row.write_combined_pays.source.empty() &&
            !row.memory_info_counts.source.empty();
 }
-// Who touches data often gains by a copy no later than who touches it once.
+// A side that accesses data often gains from a copy at the same or a smaller size than one that accesses it once.
 constexpr bool borders_make_sense(const Row& row) {
     return row.reads_often_copied_from_bytes.value <= row.reads_once_copied_from_bytes.value &&
            row.writes_often_copied_from_bytes.value <= row.writes_once_copied_from_bytes.value;
@@ -214,7 +214,7 @@ constexpr bool every_feature_has_its_attribute() {
         if (static_cast<std::size_t>(row.feature) != i || row.attribute < 1) return false;
         if (row.yes.empty() || row.no.empty()) return false;
         for (std::size_t j = 0; j < i; ++j) {
-            if (features[j].attribute == row.attribute) return false;  // no two features share a deciding fact
+            if (features[j].attribute == row.attribute) return false;  // no two features share a deciding attribute
         }
     }
     return true;
@@ -241,7 +241,7 @@ const Row& row_of(Translation translation, MemoryModel memory) noexcept {
     if (memory == MemoryModel::host) return row(Model::cpu);
     const bool shared = memory == MemoryModel::shared_dram;
     if (translation == Translation::host_page_tables) return row(shared ? Model::ats : Model::c2c);
-    // HMM on shared DRAM was never seen: the integrated row promises less than the hmm row.
+    // HMM on shared DRAM was never observed: the integrated row promises less than the hmm row.
     if (shared) return row(Model::integrated);
     return row(translation == Translation::hmm ? Model::hmm : Model::discrete);
 }

@@ -1,4 +1,4 @@
-// Facts → capabilities. Every feature answers from its own attribute; axes next; the row's name last.
+// Facts → capabilities: first each feature from its own attribute, then the axes, then the row's name.
 #include <platform/detect.hpp>
 
 #include "axes.hpp"
@@ -22,7 +22,7 @@ constexpr int attribute_host_numa_id = 134;
 constexpr int attribute_compression = 107;     // CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED: physical memory
 constexpr int attribute_rdma_of_mapped = 110;  // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED: the same
 constexpr int numa_config_node = 1;            // CU_DEVICE_NUMA_CONFIG_NUMA_NODE
-constexpr int code_invalid_value = 1;  // CUDA_ERROR_INVALID_VALUE: how a driver answers an id that it does not know
+constexpr int code_invalid_value = 1;          // CUDA_ERROR_INVALID_VALUE: the driver's answer to an unknown id
 
 std::string attribute_text(int id) {
     return composed("{} (attribute {})", attribute_name(id), id);
@@ -113,7 +113,7 @@ void apply_probe(Capabilities& capabilities, const Probe& probe) {
     if (probe.driver_code != 0) capability.reason += composed(" (error {})", probe.driver_code);
     if (capability.reason.empty() || capability.reason.back() != '.') capability.reason += '.';
 
-    // The axes follow their features down, never up: losing "only some atomics" must not read as "all of them".
+    // The axes may only go down with their features: losing "only some atomics" must not read as "all of them".
     capabilities.translation = std::min(capabilities.translation, translation_of(capabilities));
     capabilities.managed = std::min(capabilities.managed, managed_of(capabilities));
     capabilities.link_atomics = std::min(capabilities.link_atomics, link_atomics_of(capabilities));

@@ -1,4 +1,4 @@
-// The public doors of channels and listeners.
+// Public functions of channels and listeners.
 #include <isthmus/channel.hpp>
 
 #include "channel_errors.hpp"
@@ -25,7 +25,7 @@ public:
           forks_(process::generation()) {}
     ListenerState(const ListenerState&) = delete;
     ListenerState& operator=(const ListenerState&) = delete;
-    // The name is the parent's after fork().
+    // After fork() the name belongs to the parent.
     ~ListenerState() {
         if (!forked()) place_.end();
     }
@@ -34,7 +34,7 @@ public:
     const ChannelOptions& options() const noexcept { return options_; }
     int descriptor() const noexcept { return greetings_.descriptor(); }
 
-    // true: take() has an answer.
+    // true: take() has a result.
     Result<bool> wait(std::chrono::nanoseconds timeout) {
         if (forked()) return make_error<errors::listener_in_forked_child>();
         if (next_) return true;
@@ -52,7 +52,7 @@ public:
 private:
     ListenerPlace place_;
     OpenGreetings greetings_;
-    std::optional<OpenGreetings::Outcome> next_{};  // what wait() came upon
+    std::optional<OpenGreetings::Outcome> next_{};  // result found by wait()
     ChannelOptions options_;
     std::uint64_t forks_;
 };

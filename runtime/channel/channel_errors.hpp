@@ -1,4 +1,4 @@
-// The errors of channels and listeners, as data.
+// Error entries: channels and listeners.
 #pragma once
 
 #include "error_entry.hpp"
@@ -19,7 +19,7 @@ inline constexpr auto nobody_connected =
                 "nobody connected to a listener in time",
                 "wait_for_connection(), or a larger ChannelOptions::step_timeout");
 
-// What the operating system refused.
+// Refused by the operating system.
 inline constexpr auto channel_peer_lost =
     error_entry("H004", Code::peer_lost,
                 "{what}: {reason}",

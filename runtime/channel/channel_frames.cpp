@@ -1,4 +1,4 @@
-// Numbers in and out of bytes, and the checks that need no memory of earlier frames.
+// Encodes and decodes frames, and makes the checks that need no state of earlier frames.
 #include "channel_frames.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ T get(const std::byte* at) noexcept {
     return static_cast<T>(value);
 }
 
-// The payload that a type has; of messages any.
+// Does the payload size fit the type? Messages may have any.
 bool right_size(FrameType type, std::size_t bytes) noexcept {
     switch (type) {
         case FrameType::hello:

@@ -1,4 +1,4 @@
-// The system calls of a connected socket. Whatever arrives is owned before it is judged.
+// System calls on a connected socket. Every received descriptor has an owner before the frame is checked.
 #include "channel_link.hpp"
 
 #include "channel_errors.hpp"
@@ -15,7 +15,7 @@
 namespace isthmus::inline v0::detail {
 namespace {
 
-// Room for the descriptors of one frame, aligned as the kernel wants it.
+// Space for the descriptors of one frame, aligned as the kernel requires.
 class ControlBytes {
 public:
     explicit ControlBytes(std::size_t fds)
@@ -28,10 +28,10 @@ private:
 };
 
 iovec as_iovec(std::span<const std::byte> bytes) noexcept {
-    return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // sendmsg reads only
+    return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // sendmsg only reads
 }
 
-// Every descriptor that the kernel has made in this process, whatever came with it.
+// Takes ownership of every descriptor that the kernel created in this process, whatever else arrived.
 void own_fds(msghdr& message, std::vector<FileDescriptor>& fds) {
     for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
@@ -48,13 +48,13 @@ void own_fds(msghdr& message, std::vector<FileDescriptor>& fds) {
 #define SO_PASSPIDFD 76  // Linux 6.5
 #endif
 
-// Whoever had an inherited socket before may have asked for more than messages; a pidfd with each of them would be a
-// descriptor that nobody closes.
+// A previous holder of the socket may have enabled ancillary data; a pidfd with each message would be a descriptor that
+// no code closes.
 Result<void> take_messages_only(int socket, const platform::os::ProcessCalls& calls) {
     for (const int option : {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD}) {
         const int off = 0;
         if (calls.setsockopt(socket, SOL_SOCKET, option, &off, sizeof off) == 0) continue;
-        if (errno == ENOPROTOOPT || errno == EOPNOTSUPP) continue;  // a kernel that does not have it
+        if (errno == ENOPROTOOPT || errno == EOPNOTSUPP) continue;  // the kernel lacks the option
         return channel_error("setsockopt", errno, "a socket could not be told to pass messages only");
     }
     return {};
@@ -106,7 +106,7 @@ Result<bool> wait_for_sockets(std::span<pollfd> sockets, ChannelDeadline deadlin
         timeout.tv_sec = static_cast<time_t>(std::min<std::int64_t>(seconds.count(), 1 << 30));
         timeout.tv_nsec = static_cast<long>((left - seconds).count());
         const int ready = calls.wait(sockets.data(), sockets.size(), &timeout);
-        if (ready > 0) return true;  // POLLHUP and POLLERR, too: the next call says what is the matter
+        if (ready > 0) return true;  // POLLHUP and POLLERR too: the next call reports the cause
         if (ready < 0 && errno != EINTR) return channel_error("ppoll", errno, "waiting for another process");
         if (ready == 0 && std::chrono::steady_clock::now() >= deadline) return false;
     }
@@ -161,7 +161,7 @@ Result<bool> ChannelLink::wait(short events, ChannelDeadline deadline) const {
 
 Result<std::optional<ArrivedFrame>> ChannelLink::take(std::span<std::byte> buffer, std::size_t most_fds) const {
     ControlBytes control(most_fds);
-    // Allocated in front: nothing may fail between the kernel's making descriptors and their having an owner.
+    // Allocated first: nothing may fail between the kernel's creating descriptors and their having an owner.
     ArrivedFrame frame;
     frame.fds.reserve(most_fds + 1);
     bool again_after_reset = true;
@@ -177,7 +177,7 @@ Result<std::optional<ArrivedFrame>> ChannelLink::take(std::span<std::byte> buffe
             const int error = errno;
             if (error == EINTR) continue;
             if (error == EAGAIN) return std::optional<ArrivedFrame>{};
-            // Said once where the peer left something unread; what it sent before stands behind that.
+            // Reported once if the peer left something unread; data that it sent before follows.
             if (error == ECONNRESET && std::exchange(again_after_reset, false)) continue;
             return channel_error("recvmsg", error, "receiving from another process");
         }
@@ -185,7 +185,7 @@ Result<std::optional<ArrivedFrame>> ChannelLink::take(std::span<std::byte> buffe
         frame.bytes = std::min(static_cast<std::size_t>(got), buffer.size());
         frame.bytes_cut = (message.msg_flags & MSG_TRUNC) != 0;
         frame.fds_cut = (message.msg_flags & MSG_CTRUNC) != 0;
-        // No frame is empty: this is the end, or something that counts as it.
+        // No frame is empty: this is the end of the connection, or is treated as that.
         frame.at_end = got == 0 && frame.fds.empty() && !frame.fds_cut;
         return std::optional<ArrivedFrame>(std::move(frame));
     }

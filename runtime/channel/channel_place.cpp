@@ -1,5 +1,5 @@
-// Directories are opened once and checked as opened; names are reached through /proc/self/fd, so that no path is
-// walked twice, and none is too long for a socket's address.
+// Directories are opened once and checked through their descriptors. Names are reached through /proc/self/fd: no path
+// is resolved twice, and none is too long for a socket address.
 #include "channel_place.hpp"
 
 #include "channel_errors.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* place_name = "channel";
 constexpr int waiting_connections = 8;
-constexpr int lock_tries = 20;  // 1 ms each: who removes a dead name holds the lock for one call
+constexpr int lock_tries = 20;  // 1 ms each: removing a dead name holds the lock for one call
 
 sockaddr_un address_of(const std::string& path) noexcept {
     sockaddr_un address{};
@@ -37,7 +37,7 @@ void pause_1ms(const platform::os::ProcessCalls& calls) noexcept {
     calls.wait(nullptr, 0, &time);
 }
 
-// `directory` as without_trailing() left it.
+// `directory`: a result of without_trailing().
 Result<FileDescriptor> open_directory(const std::string& directory, int flags,
                                       const platform::os::ProcessCalls& calls) {
     FileDescriptor opened(calls.open(directory.c_str(), flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -47,7 +47,7 @@ Result<FileDescriptor> open_directory(const std::string& directory, int flags,
     return channel_error("open", error, composed("the directory {} could not be opened", directory));
 }
 
-// A directory that somebody else owns is that one's to exchange the name in: only the one who listens there may.
+// The owner of a directory can replace the name in it. So if that is another user, only that user may listen there.
 Result<void> check_owner(const std::string& directory, uid_t owner, int socket,
                          const platform::os::ProcessCalls& calls) {
     if (owner == 0 || owner == calls.geteuid()) return {};
@@ -75,8 +75,8 @@ Result<void> check_owned(int directory, const std::string& name, const platform:
     return {};
 }
 
-// Whether the name in a locked directory is a dead listener's: a socket of this user that refuses connections. true:
-// it is; false: there is no such name. Everything else under that name is refused.
+// Whether the name in a locked directory is a dead listener's: a socket of this user that refuses connections. true: it
+// is; false: no such name exists. Anything else under that name is refused.
 Result<bool> has_dead_name(int at, const std::string& directory, const platform::os::ProcessCalls& calls) {
     const FileDescriptor name(calls.openat(at, place_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!name) {
@@ -104,7 +104,7 @@ Result<bool> has_dead_name(int at, const std::string& directory, const platform:
     return make_error<errors::listener_entry_in_use>(place_name, directory);
 }
 
-// The name, where its listener is dead. A listener that is just beginning holds the lock.
+// Removes the name if its listener is dead. A listener that is starting holds the lock.
 void remove_dead_name(int directory, const platform::os::ProcessCalls& calls) noexcept {
     const FileDescriptor readable(calls.openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!readable || !locked(readable.get(), calls)) return;
@@ -112,7 +112,7 @@ void remove_dead_name(int directory, const platform::os::ProcessCalls& calls) no
     if (dead && *dead) calls.unlinkat(readable.get(), place_name, 0);
 }
 
-// Whether something else than a socket has the name by now.
+// Whether the name now belongs to something other than a socket.
 bool was_replaced(int directory, const platform::os::ProcessCalls& calls) noexcept {
     const FileDescriptor name(calls.openat(directory, place_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat facts {};
@@ -173,7 +173,7 @@ Result<ListenerPlace> ListenerPlace::take(const std::string& asked, const platfo
 
 void ListenerPlace::end() noexcept {
     if (!was_replaced(directory_.get(), *calls_)) calls_->unlinkat(directory_.get(), place_name, 0);
-    // Ends for everybody, also where a forked child still holds copies of both.
+    // shutdown() also ends it if a forked child still holds copies of both.
     if (socket_) calls_->shutdown(socket_.get(), SHUT_RDWR);
     calls_->flock(directory_.get(), LOCK_UN);
 }
@@ -212,7 +212,7 @@ Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::n
         if (error != EAGAIN && error != EINTR) {
             return channel_error("connect", error, composed("the listener in {} could not be reached", directory));
         }
-        // As many wait to be accepted as the listener has room for.
+        // EAGAIN: the listener's queue of connections to accept is full.
         if (std::chrono::steady_clock::now() >= deadline) {
             return make_error<errors::listener_accepts_nobody>(directory);
         }

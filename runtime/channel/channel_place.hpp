@@ -1,5 +1,4 @@
-// The directory in which a listener has its name: whose it is, who holds it, and getting from it to a socket without
-// following a link.
+// The directory of a listener's name: its ownership, its lock, and reaching the socket in it without following a link.
 #pragma once
 
 #include <isthmus/file_descriptor.hpp>
@@ -13,21 +12,21 @@
 
 namespace isthmus::inline v0::detail {
 
-// A path that names its last component: opening "link/" or "link/." would follow the link, O_NOFOLLOW or not.
+// Strips trailing "/" and "/.", because opening "link/" or "link/." would follow the link even with O_NOFOLLOW.
 std::string without_trailing(std::string path);
 
-// The name and the lock of a living listener. The lock is the open directory's (flock), so it ends with the process,
-// however that ends: a name in a directory that nobody has locked is a dead listener's.
+// The name and lock of a living listener. The lock is a flock on the open directory, so it ends with the process in any
+// case: a name in an unlocked directory belongs to a dead listener.
 class ListenerPlace {
 public:
-    // Creates the directory where it is missing, checks and locks it, removes a dead listener's name, and listens.
+    // Creates the directory if missing, checks and locks it, removes a dead listener's name, and listens.
     static Result<ListenerPlace> take(const std::string& asked, const platform::os::ProcessCalls& calls);
     ListenerPlace(ListenerPlace&&) noexcept = default;
     ListenerPlace& operator=(ListenerPlace&&) = delete;
     ~ListenerPlace() = default;  // closes: the lock ends with its last copy, the name stays
 
     int socket() const noexcept { return socket_.get(); }
-    void end() noexcept;  // gives up name and lock, in forked children, too
+    void end() noexcept;  // gives up name and lock, also for copies in forked children
 
 private:
     ListenerPlace(FileDescriptor directory, const platform::os::ProcessCalls& calls)
@@ -37,8 +36,8 @@ private:
     const platform::os::ProcessCalls* calls_;
 };
 
-// A socket that is connected to the directory's listener. The directory belongs to this user, root, or the user who
-// listens. A name without a listener is removed.
+// A socket connected to the directory's listener. The directory must belong to this user, to root, or to the listening
+// user. Removes a name without a listener.
 Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::nanoseconds timeout,
                                         const platform::os::ProcessCalls& calls);
 

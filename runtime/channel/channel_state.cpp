@@ -1,4 +1,4 @@
-// Greeting, sending, receiving: each step has one deadline, and whatever is wrong ends the channel.
+// Greeting, sending, receiving: each step has one deadline, and any protocol fault ends the channel.
 #include "channel_state.hpp"
 
 #include "channel_errors.hpp"
@@ -78,7 +78,7 @@ Result<ChannelState::Greeting> ChannelState::greet_on() {
     Greeting seen = Greeting::nothing_came;
     while (protocol_.phase() == ChannelProtocol::Phase::greeting) {
         if (const auto mine = protocol_.greeting()) {
-            // A new socket has room for the one or two small frames of a greeting, so that this does not wait.
+            // A new socket has room for the one or two small frames of a greeting, so put() does not wait.
             if (Result<void> sent = put(mine->span(), {}, {}); !sent) return std::move(sent).error();
             protocol_.greeting_sent();
             continue;
@@ -136,7 +136,7 @@ Result<bool> ChannelState::pump() {
             break;
         case ChannelProtocol::Event::ended: (void)end(make_error<errors::channel_closed_by_peer>(), true); break;
         case ChannelProtocol::Event::fault:
-            // Fewer than there was room for: the kernel could open no more of them here.
+            // Fewer than there was room for: the kernel could not open more in this process.
             if (frame.fds_cut && frame.fds.size() < quota_.message_fds) {
                 return end(make_error<errors::channel_descriptors_lost>(), false);
             }
@@ -159,21 +159,21 @@ Result<void> ChannelState::put(std::span<const std::byte> header, std::span<cons
         Result<bool> sent = link_.put(header, payload, fds);
         if (!sent) {
             const Code code = sent.code();
-            // Nothing was sent, and the next message may be: these are about this message or this process. A frame of
-            // the protocol's own has to follow the one before.
+            // Nothing was sent and the next message may succeed: these errors concern this message or this process. But
+            // a frame of the protocol itself must follow the previous one.
             const bool message = !payload.empty() || !fds.empty();
             const bool passes =
                 code == Code::invalid_argument || code == Code::system_limit || code == Code::out_of_memory;
             if (message && passes) return std::move(sent).error();
-            // What the peer sent before its end is kept.
+            // Keeps what the peer sent before its end.
             while (code == Code::peer_lost && !ended_) {
                 if (Result<bool> came = pump(); !came || !*came) break;
             }
             return end(std::move(sent).error(), true);
         }
         if (*sent) return {};
-        // Both ends may be sending: what comes meanwhile is taken in, within this end's quota. In the handshake a frame
-        // is taken in its turn only.
+        // Both ends may be sending, so arriving frames are taken in, within this end's quota. During the handshake a
+        // frame is taken only in its turn.
         const bool open = protocol_.phase() == ChannelProtocol::Phase::open;
         const short events = open ? POLLIN | POLLOUT : POLLOUT;
         if (Result<void> waited = wait_step(events, deadline, "room for what is sent"); !waited) return waited;
@@ -258,7 +258,7 @@ Result<ChannelMessage> ChannelState::receive() {
     if (!*there) return end(make_error<errors::channel_message_owed>(peer().pid), false);
     ChannelMessage message = std::move(came_.front());
     came_.pop_front();
-    // A peer that is gone needs no receipt, and the message is whole: the next call says the rest.
+    // The message is complete, so a failed receipt does not matter: the next call reports the end.
     if (!ended_) (void)put(protocol_.confirm_message().span(), {}, {});
     return message;
 }

@@ -1,4 +1,4 @@
-// One end of a channel: the protocol's states, a socket, and the messages that came and were not received yet.
+// One end of a channel: protocol state, socket, and messages that arrived and were not received yet.
 #pragma once
 
 #include "channel_link.hpp"
@@ -17,29 +17,29 @@ namespace isthmus::inline v0::detail {
 
 Result<void> check(const ChannelOptions& options);
 
-// Asks the rule of `options`; root is nobody special.
+// Applies the rule in `options`; root gets no exception.
 Result<void> admit(const PeerCredentials& peer, const ChannelOptions& options, const platform::os::ProcessCalls& calls);
 
 class ChannelState {
 public:
-    // Admits the peer, then greets it. Owns the socket from the first moment on.
+    // Admits the peer, then greets it. Owns the socket from the start, also on failure.
     static Result<std::unique_ptr<ChannelState>> greet(FileDescriptor socket, ChannelSide side,
                                                        const ChannelOptions& options,
                                                        const platform::os::ProcessCalls& calls);
-    // Admits the peer; the greeting is the caller's to carry on with greet_on().
+    // Admits the peer; the caller continues the greeting with greet_on().
     static Result<std::unique_ptr<ChannelState>> begin(FileDescriptor socket, ChannelSide side,
                                                        const ChannelOptions& options,
                                                        const platform::os::ProcessCalls& calls);
     enum class Greeting : std::uint8_t {
-        nothing_came,  // the peer owes its half
-        went_on,       // a frame of the peer came; it owes the next one
+        nothing_came,  // the peer's half is missing
+        went_on,       // a frame of the peer arrived; the next one is missing
         over,          // the channel is open
     };
-    // As far as it goes without waiting for the peer. An error has ended the channel.
+    // Continues the greeting as far as possible without waiting. An error has ended the channel.
     Result<Greeting> greet_on();
-    // Ends a channel whose peer owed its half of the greeting for too long.
+    // Ends a channel whose peer did not complete the greeting in time.
     Error end_silent_greeting();
-    // Ends a channel whose greeting made room for a later one.
+    // Ends a channel whose greeting was dropped in favour of a later one.
     Error end_displaced_greeting();
     ~ChannelState();
 
@@ -56,12 +56,12 @@ public:
 
 private:
     ChannelState(ChannelLink link, rules::ChannelProtocol protocol, const ChannelOptions& options);
-    Result<void> usable() const;  // this process, and not ended
-    // Ends the channel with this error, which every later call repeats.
+    Result<void> usable() const;  // an error in a forked child, or after the end
+    // Ends the channel with this error; every later call returns it.
     Error end(Error error, bool keep_messages);
-    // Takes one frame in, where one is there; false: none is.
+    // Takes in one frame if there is one; false: none.
     Result<bool> pump();
-    // Until the socket has something (or room, for `events`), within the step; what comes is taken in.
+    // Waits, within the step, until the socket has data (or room, for `events`); takes in what arrives.
     Result<void> wait_step(short events, ChannelDeadline deadline, const char* owed);
     Result<void> put(std::span<const std::byte> header, std::span<const std::byte> payload, std::span<const int> fds);
 
@@ -75,7 +75,7 @@ private:
     std::optional<Error> ended_;
 };
 
-// The doors of tests, which bring system calls of their own.
+// Entry points of tests, which provide their own system calls.
 struct ChannelAccess {
     static Result<Channel> over(FileDescriptor socket, ChannelSide side, const ChannelOptions& options,
                                 const platform::os::ProcessCalls& calls);

@@ -1,4 +1,4 @@
-// Both ends' states: three frames of greeting, then messages and confirmations until somebody says goodbye.
+// The states of both ends: three greeting frames, then messages and confirmations until a goodbye.
 #include "channel_states.hpp"
 
 namespace isthmus::rules {
@@ -48,7 +48,7 @@ ChannelProtocol::Arrival ChannelProtocol::arrived(const ArrivedBytes& bytes) noe
     return phase_ == Phase::greeting ? greeted(frame) : heard(frame);
 }
 
-// The peer's nonce is learned from its first frame: it has one, and it is not ours sent back to us.
+// Learns the peer's nonce from its first frame: it must be set, and not this end's own sent back.
 ChannelProtocol::Arrival ChannelProtocol::greeted(const DecodedFrame& frame) noexcept {
     const FrameHeader& header = frame.header;
     switch (turn_) {
@@ -69,7 +69,7 @@ ChannelProtocol::Arrival ChannelProtocol::greeted(const DecodedFrame& frame) noe
             turn_ = Turn::done;
             phase_ = Phase::open;
             return {Event::opened, FrameFault::none, 0, {}};
-        default: return fault(FrameFault::order);  // it is this end's turn
+        default: return fault(FrameFault::order);  // this end must send next
     }
 }
 

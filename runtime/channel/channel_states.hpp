@@ -1,4 +1,4 @@
-// What either end of a channel may send next, and what it makes of a frame that came. Pure: no clock, no system calls.
+// What one end of a channel may send next, and what an arriving frame means. Pure: no clock, no system calls.
 #pragma once
 
 #include "channel_frames.hpp"
@@ -9,7 +9,7 @@
 
 namespace isthmus::rules {
 
-// One end. A fault ends it: every later frame is a fault as well, and nothing may be sent.
+// State of one end. A fault ends it: every later frame is a fault too, and nothing may be sent.
 class ChannelProtocol {
 public:
     enum class Phase : std::uint8_t { greeting, open, ended };
@@ -19,12 +19,12 @@ public:
     Phase phase() const noexcept { return phase_; }
     const ChannelQuota& peer_quota() const noexcept { return peer_quota_; }
 
-    // The frame of the handshake that is this end's to send now. Commit with greeting_sent().
+    // The handshake frame that this end must send now. Commit with greeting_sent().
     std::optional<SmallFrame> greeting() const noexcept;
     void greeting_sent() noexcept;
 
     enum class Event : std::uint8_t {
-        nothing,  // to be told to the program
+        nothing,  // for the program
         opened,   // the handshake is over
         message,
         ended,  // the peer said goodbye
@@ -34,22 +34,22 @@ public:
         Event event = Event::nothing;
         FrameFault fault = FrameFault::none;
         std::uint32_t kind = 0;              // of a message
-        std::span<const std::byte> payload;  // … within the bytes that came
+        std::span<const std::byte> payload;  // within the received bytes
     };
     Arrival arrived(const ArrivedBytes& frame) noexcept;
 
     // May a message be sent now?
     enum class Permission : std::uint8_t { yes, wait, too_many_bytes, too_many_fds, closed };
     Permission may_send(std::size_t bytes, std::size_t fds) const noexcept;
-    // The header of a message that may be sent, whose payload follows. Commit with message_sent() once it is in the
-    // kernel's hands; one that was not sent leaves no trace.
+    // The header of a message that may be sent; the payload follows it. Commit with message_sent() after the kernel has
+    // accepted it; a message not sent changes no state.
     SmallFrame message_header(std::uint32_t kind, std::size_t bytes, std::size_t fds) const noexcept;
     void message_sent() noexcept;
     bool all_received() const noexcept { return messages_sent_ == messages_confirmed_; }
 
-    // The program received a message: tells the peer. To be sent at once.
+    // Tells the peer that the program received a message. Send at once.
     SmallFrame confirm_message() noexcept;
-    // The end of this side. Empty: the conversation never began, or is over.
+    // Ends this side. Empty: the conversation never began, or is over.
     std::optional<SmallFrame> goodbye() noexcept;
 
 private:
@@ -65,12 +65,12 @@ private:
     ChannelNonce peer_nonce_{};
     ChannelQuota quota_;
     ChannelQuota peer_quota_{};
-    std::uint64_t sequence_ = 0;       // of the next frame from here
-    std::uint64_t peer_sequence_ = 0;  // … from there
+    std::uint64_t sequence_ = 0;       // of this end's next frame
+    std::uint64_t peer_sequence_ = 0;  // of the peer's next frame
     std::uint64_t messages_sent_ = 0;
-    std::uint64_t messages_confirmed_ = 0;  // of those, received by the peer's program
+    std::uint64_t messages_confirmed_ = 0;  // sent messages that the peer's program has received
     std::uint64_t messages_came_ = 0;
-    std::uint64_t messages_received_ = 0;  // of those, received by this program
+    std::uint64_t messages_received_ = 0;  // arrived messages that this program has received
 };
 
 }  // namespace isthmus::rules

@@ -1,4 +1,4 @@
-// The public calls of this room where libisthmus is built without it: each refuses before it looks at anything.
+// Public calls of this room in a build without it: each refuses before any other check.
 #include <isthmus/channel.hpp>
 
 #include "left_out.hpp"
@@ -12,7 +12,7 @@ Error refused() {
 
 }  // namespace
 
-// No channel and no listener is ever made, so that neither holds a state.
+// No channel or listener can be made, so neither has state.
 namespace detail {
 class ChannelState {};
 class ListenerState {};

@@ -1,4 +1,4 @@
-// One poll over all of them; each that has something to say is listened to, each that said nothing in time is given up.
+// One poll covers all greetings: continues those with data and gives up those that were silent for too long.
 #include "open_greetings.hpp"
 
 #include "greeting_rules.hpp"
@@ -48,7 +48,7 @@ Result<std::optional<OpenGreetings::Outcome>> OpenGreetings::next(ChannelDeadlin
         Result<bool> waited = wait(first);
         if (!waited) return std::move(waited).error();
         if (std::optional<Outcome> outcome = go_on(options)) return outcome;
-        // What has come is taken in first, also where the deadline has passed.
+        // Arrived data is taken in first, even after the deadline.
         if (!*waited && std::chrono::steady_clock::now() >= deadline) return std::optional<Outcome>();
     }
 }
@@ -90,7 +90,7 @@ std::optional<OpenGreetings::Outcome> OpenGreetings::accept(const ChannelOptions
     do {
         socket = FileDescriptor(calls_->accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC));
     } while (!socket && errno == EINTR);
-    if (!socket && (errno == EAGAIN || errno == ECONNABORTED)) return std::nullopt;  // it is gone again
+    if (!socket && (errno == EAGAIN || errno == ECONNABORTED)) return std::nullopt;  // the connection is gone again
     if (!socket) return channel_error("accept4", errno, "a connection could not be accepted");
     Outcome begun = ChannelState::begin(std::move(socket), ChannelSide::offering, options, *calls_);
     if (!begun) return begun;

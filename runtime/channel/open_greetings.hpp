@@ -1,5 +1,4 @@
-// The connections that a listener has accepted and not yet greeted to the end, side by side: one that is silent holds
-// up none of the others.
+// Connections that a listener has accepted and is still greeting, in parallel: a silent peer does not delay the others.
 #pragma once
 
 #include "channel_state.hpp"
@@ -18,17 +17,16 @@ namespace isthmus::inline v0::detail {
 
 class OpenGreetings {
 public:
-    // `listening`: non-blocking; stays the caller's, who keeps it open.
+    // `listening`: non-blocking; owned by the caller, who keeps it open.
     static Result<OpenGreetings> of(int listening, const platform::os::ProcessCalls& calls);
 
-    // How the greeting of one connection ended: with an open channel, or with an error about that connection (or about
-    // accepting it).
+    // Result of one greeting: an open channel, or an error about that connection (or about accepting it).
     using Outcome = Result<std::unique_ptr<ChannelState>>;
-    // Accepts and greets until one greeting is over; nothing: none was by the deadline. Errors are of the listener.
+    // Accepts and greets until one greeting ends; nothing: none did by the deadline. Errors are the listener's.
     Result<std::optional<Outcome>> next(ChannelDeadline deadline, const ChannelOptions& options);
 
-    // For poll(): readable when next() has something to do. An epoll instance over the listening socket and those that
-    // are being greeted.
+    // For poll(): readable when next() has work. An epoll instance over the listening socket and the connections being
+    // greeted.
     int descriptor() const noexcept { return epoll_.get(); }
 
 private:
@@ -44,14 +42,14 @@ private:
     std::optional<Outcome> accept(const ChannelOptions& options);
     std::optional<Outcome> go_on_with(std::size_t at, const ChannelOptions& options);
     Result<void> watch(int fd);
-    // Before the socket closes: a forked child may hold a copy of it, and epoll would go on to report it.
+    // Called before the socket closes: a forked child may hold a copy, which epoll would continue to report.
     void unwatch(const Open& open) noexcept;
     void forget(std::size_t at) { open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(at)); }
 
     int listening_;
     FileDescriptor epoll_;
     const platform::os::ProcessCalls* calls_;
-    std::vector<Open> open_{};      // the oldest first
+    std::vector<Open> open_{};      // oldest first
     std::vector<pollfd> polled_{};  // the listening socket, then those of open_
 };
 

@@ -10,14 +10,14 @@
 
 namespace isthmus::platform {
 
-// The attributes that detect() and the rest of the runtime read: those that opening a device asks for. Ascending.
+// The attributes that detect() and the rest of the runtime read, queried when a device is opened. Ascending.
 std::vector<int> deciding_attributes();
 
-// Unknown combinations classify to the weakest row that fits, never to an error.
+// Unknown combinations map to the weakest row that fits, never to an error.
 Capabilities detect(const MachineFacts& machine, const DeviceFacts& device);
 
-// What a real try showed. A failed try lowers the feature to no; a successful one turns yes into probed and leaves
-// no as it is: a probe never widens.
+// Result of a real attempt. A failed one lowers the feature to no; a successful one turns yes into probed and leaves no
+// unchanged: a probe never widens.
 struct Probe {
     Feature feature;
     bool works = false;

@@ -1,4 +1,4 @@
-// Opens every device of this machine. driver_list.cpp is the one place that knows which backends exist.
+// Opens every device of this machine. Only driver_list.cpp knows which backends exist.
 #pragma once
 
 #include <platform/driver.hpp>
@@ -12,15 +12,15 @@ namespace isthmus::platform {
 
 struct DriverOptions {
     bool use_cuda = true;
-    // Another file than "libcuda.so.1"; empty: ISTHMUS_CUDA_LIBRARY (read with secure_getenv), else the bare name.
+    // A file instead of "libcuda.so.1"; empty: ISTHMUS_CUDA_LIBRARY (read with secure_getenv), else the bare name.
     std::string cuda_library;
 };
 
 struct DriverSet {
-    std::vector<std::unique_ptr<Driver>> drivers;  // CUDA devices by ordinal, the CPU device last, always there
-    std::vector<Status> found;                     // of each: device_lost where it faulted earlier in this process
+    std::vector<std::unique_ptr<Driver>> drivers;  // CUDA devices by ordinal; the CPU device last, always present
+    std::vector<Status> found;                     // per driver: device_lost if it faulted earlier in this process
     MachineFacts machine;
-    std::optional<Error> cuda_absence;  // why there is no CUDA device; nothing where there is one
+    std::optional<Error> cuda_absence;  // why there is no CUDA device; nothing if there is one
 };
 
 DriverSet open_drivers(const DriverOptions& options);

@@ -1,7 +1,7 @@
-// The facet of multicast objects: one piece of virtual memory that stands for memory of several devices. Made, joined
-// by every device of its team, bound to memory of each, and mapped as other memory (virtual_memory.hpp releases, maps
-// and exports it, too). Absent where the device takes no part (attribute 132). A driver waits in bind and map until all
-// devices have joined, so the runtime keeps that order.
+// The facet of multicast objects: one range of virtual memory that stands for memory of several devices. It is created,
+// joined by every device of its team, bound to memory of each, and mapped like other memory (virtual_memory.hpp also
+// releases, maps and exports it). Absent if the device does not support it (attribute 132). A driver waits in bind and
+// map until all devices have joined, so the runtime keeps that order.
 #pragma once
 
 #include <platform/virtual_memory.hpp>
@@ -21,12 +21,12 @@ public:
     virtual ~Multicast() = default;
     virtual Status granularity(const TeamRequest& request, Granularity& out) = 0;
     virtual Status create(const TeamRequest& request, PhysicalHandle& out) = 0;
-    // This device joins.
+    // Adds this device to the team.
     virtual Status add_device(PhysicalHandle team) = 0;
-    // Memory of this device from byte `memory_offset`, at byte `offset` of the object. Waits for the team.
+    // Binds this device's memory from byte `memory_offset` at byte `offset` of the object. Waits for the team.
     virtual Status bind(PhysicalHandle team, std::size_t offset, PhysicalHandle memory, std::size_t memory_offset,
                         std::size_t bytes) = 0;
-    // What this device bound there, all of it.
+    // Unbinds the whole range that this device bound there.
     virtual Status unbind(PhysicalHandle team, std::size_t offset, std::size_t bytes) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The facet of stream-ordered pools that the runtime makes itself. Absent where the device has none (attribute 115).
+// The facet of stream-ordered pools created by the runtime. Absent if the device has none (attribute 115).
 #pragma once
 
 #include <isthmus/memory_kind.hpp>
@@ -14,7 +14,7 @@ struct Allocation;
 
 struct PoolRequest {
     MemoryKind kind = MemoryKind::pool;         // pool, or managed_pool (CUDA 13)
-    std::uint64_t release_threshold_bytes = 0;  // kept at synchronisation points instead of given back
+    std::uint64_t release_threshold_bytes = 0;  // kept at synchronisation points instead of released
     std::uint64_t most_bytes = 0;               // 0: as much as the device has
 };
 
@@ -30,14 +30,15 @@ public:
     virtual ~Pools() = default;
     virtual Status create(const PoolRequest& request, PoolHandle& out) = 0;
     virtual Status destroy(PoolHandle pool) = 0;  // also after Driver::context_died()
-    // Ordered on `stream`; undone by Memory::release(). bytes > 0. In a capture it becomes a node of the graph.
+    // Ordered on `stream`; undone by Memory::release(). bytes > 0. In a capture it becomes a graph node.
     virtual Status allocate(PoolHandle pool, std::size_t bytes, StreamHandle stream, Allocation& out) = 0;
-    // Gives unused memory back to the device until at most `keep_bytes` are reserved.
+    // Returns unused memory to the device until at most `keep_bytes` are reserved.
     virtual Status trim(PoolHandle pool, std::size_t keep_bytes) = 0;
     virtual Status usage(PoolHandle pool, PoolUsage& out) = 0;
     virtual Status reset_high_marks(PoolHandle pool) = 0;
     virtual Status set_release_threshold(PoolHandle pool, std::uint64_t bytes) = 0;
-    // May the device with this ordinal touch the pool's memory? (cuMemPoolSetAccess) Code::wrong_device: no such one.
+    // Whether the device with this ordinal may access the pool's memory (cuMemPoolSetAccess). Code::wrong_device: no
+    // such device.
     virtual Status set_access(PoolHandle pool, int ordinal, bool allowed) = 0;
 };
 

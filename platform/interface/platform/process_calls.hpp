@@ -1,5 +1,5 @@
-// The system calls of channels between processes and of the memory that they share, in one table, so that tests can
-// count them, make them fail, or end the process between two of them.
+// System calls of channels and shared memory in one table, so that tests can count them, make them fail, or end the
+// process between two of them.
 #pragma once
 
 #include <poll.h>
@@ -14,8 +14,8 @@
 
 namespace isthmus::platform::os {
 
-// Each with the semantics of its namesake (−1 and errno). real() is the system. Giving back (close, munmap) included
-// where it is ours to count; FileDescriptor closes by itself.
+// Each with the semantics of its namesake (−1 and errno). real() calls the system. Releasing calls (munmap) are
+// included where they must be counted; FileDescriptor closes directly.
 struct ProcessCalls {
     int (*socket)(int domain, int type, int protocol);
     int (*socketpair)(int domain, int type, int protocol, int ends[2]);

@@ -1,5 +1,5 @@
-// Host addresses that are there before their memory: the floor of growable buffers and mirrored rings where no driver
-// maps memory.
+// Host addresses reserved before their memory: the base of growable buffers and mirrored rings when no driver maps
+// memory.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -8,12 +8,12 @@
 
 namespace isthmus::platform::os {
 
-// A range of addresses; pages of it become memory and cease to be. Movable; given back on destruction. Offsets and
-// sizes are multiples of the page size. Not thread-safe.
+// An address range whose pages can be committed and decommitted. Movable; released on destruction. Offsets and sizes
+// are multiples of the page size. Not thread-safe.
 class ReservedPages {
 public:
-    // Takes addresses only: touching them faults. Errors: invalid_argument (0 bytes, more than an address space has),
-    // out_of_memory (also RLIMIT_AS).
+    // Reserves addresses only: touching them faults. Errors: invalid_argument (0 bytes, more than an address space
+    // has), out_of_memory (also RLIMIT_AS).
     static Result<ReservedPages> reserve(std::size_t bytes);
     ReservedPages() = default;
     ReservedPages(ReservedPages&& other) noexcept;
@@ -22,9 +22,9 @@ public:
 
     void* data() const noexcept { return data_; }
     std::size_t bytes() const noexcept { return bytes_; }
-    // Pages of zeros, for reading and writing. On an error nothing has changed. Error: out_of_memory.
+    // Maps zeroed, readable and writable pages. On an error nothing has changed. Error: out_of_memory.
     Result<void> commit(std::size_t offset, std::size_t bytes);
-    // Gives the memory back and keeps the addresses. On an error nothing has changed. Error: system_error.
+    // Releases the memory and keeps the addresses. On an error nothing has changed. Error: system_error.
     Result<void> decommit(std::size_t offset, std::size_t bytes);
 
 private:
@@ -32,10 +32,10 @@ private:
     std::size_t bytes_ = 0;
 };
 
-// Memory that stands twice in a row: byte i and byte i + bytes() are the same. Movable; given back on destruction.
+// Memory mapped twice in a row: byte i and byte i + bytes() are the same. Movable; released on destruction.
 class MirroredPages {
 public:
-    // A multiple of the page size. Errors: invalid_argument, out_of_memory, system_limit (file descriptors).
+    // `bytes`: a multiple of the page size. Errors: invalid_argument, out_of_memory, system_limit (file descriptors).
     static Result<MirroredPages> create(std::size_t bytes);
     MirroredPages() = default;
 

@@ -1,4 +1,4 @@
-// What a driver call returned, and the opaque handles that facets exchange.
+// The result of a driver call, and the opaque handles that facets exchange.
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -7,7 +7,7 @@
 
 namespace isthmus::platform {
 
-// driver_code is the CUresult or errno, call the function's name (static storage).
+// driver_code is the CUresult or errno; call is the function's name (static storage).
 struct [[nodiscard]] Status {
     Code code = Code::ok;
     int driver_code = 0;
@@ -22,6 +22,6 @@ enum class FunctionHandle : std::uintptr_t { none = 0 };
 enum class PoolHandle : std::uintptr_t { none = 0 };
 enum class GraphHandle : std::uintptr_t { none = 0 };
 enum class GraphInstanceHandle : std::uintptr_t { none = 0 };
-enum class NodeHandle : std::uintptr_t { none = 0 };  // of a graph; lives as long as it
+enum class NodeHandle : std::uintptr_t { none = 0 };  // node of a graph; valid as long as the graph
 
 }  // namespace isthmus::platform

@@ -8,12 +8,12 @@
 
 namespace isthmus::platform {
 
-// One side of a copy: where its first byte lies, and how far rows and slices are apart.
+// One side of a copy: address of the first byte, and distances between rows and slices.
 struct CopySide {
     std::uint64_t address = 0;
-    bool host = false;                // an address of the host (pageable, pinned, registered)
-    std::size_t row_pitch_bytes = 0;  // from one row to the next, at least the width
-    std::size_t slice_rows = 0;       // from one slice to the next, in rows; at least the rows of the copy
+    bool host = false;                // a host address (pageable, pinned, registered)
+    std::size_t row_pitch_bytes = 0;  // distance between rows, at least the width
+    std::size_t slice_rows = 0;       // distance between slices in rows, at least the rows of the copy
 };
 struct CopyExtent {
     std::size_t width_bytes = 0;
@@ -21,21 +21,21 @@ struct CopyExtent {
     std::size_t slices = 1;
 };
 
-// Where a hint wants memory: a device, or a node of the host.
+// Target of a hint: a device, or a host node.
 struct Place {
     int ordinal = -1;    // of a GPU; -1: the host
-    int host_node = -1;  // with ordinal −1: this node (CUDA 12.2 and newer), or −1: whichever
+    int host_node = -1;  // with ordinal −1: this node (CUDA 12.2 and newer); −1: any
 };
 enum class Advice : std::uint8_t { read_mostly, not_read_mostly, prefer, no_preference, accessed_by, not_accessed_by };
 
-// Another device that the driver did not open is Code::wrong_device.
+// Code::wrong_device: the other device was not opened by this driver.
 class Transfers {
 public:
     virtual ~Transfers() = default;
     // Within one device and the host; one slice is a 2-D copy (cuMemcpy2DAsync), more are 3-D.
     virtual Status copy_shaped(const CopySide& destination, const CopySide& source, const CopyExtent& extent,
                                StreamHandle stream) = 0;
-    // Between two devices, whether they see each other or not: the driver stages where they do not.
+    // Between two devices, with or without peer access: without it the driver stages.
     virtual Status copy_between(std::uint64_t destination, int destination_ordinal, std::uint64_t source,
                                 int source_ordinal, std::size_t bytes, StreamHandle stream) = 0;
     virtual Status copy_shaped_between(const CopySide& destination, int destination_ordinal, const CopySide& source,
@@ -45,11 +45,11 @@ public:
                                  std::size_t count, StreamHandle stream) = 0;
     virtual Status fill_shaped(const CopySide& destination, std::uint32_t value, std::size_t element_bytes,
                                const CopyExtent& extent, StreamHandle stream) = 0;
-    // Hints for managed memory, and for pageable memory where the device reaches it. Code::unsupported where nobody
-    // listens. A capturing stream takes no prefetch.
+    // Hints for managed memory, and for pageable memory that the device reaches. Code::unsupported where hints have no
+    // effect. A capturing stream does not accept a prefetch.
     virtual Status prefetch(std::uint64_t address, std::size_t bytes, const Place& place, StreamHandle stream) = 0;
     virtual Status advise(std::uint64_t address, std::size_t bytes, Advice advice, const Place& place) = 0;
-    // Can this device be given access to the other's memory, and the switch itself. Switching twice is no error.
+    // Can this device get access to the other's memory; and switching it. Repeating a switch is no error.
     virtual Status can_reach(int other_ordinal, bool& out) = 0;
     virtual Status set_peer_access(int other_ordinal, bool allowed) = 0;
 };

@@ -1,6 +1,6 @@
-// The facet of virtual memory: addresses are reserved, memory is created, and the one is mapped at the other. Absent
-// where the device lacks it (attribute 102). Undone in the order unmap → release → free_address; a driver answers
-// anything else with an error or, at worst, with somebody else's memory, so the runtime keeps that order.
+// The facet of virtual memory: addresses are reserved, memory is created, and the memory is mapped at the addresses.
+// Absent if the device lacks it (attribute 102). Undone in the order unmap → release → free_address; a driver answers
+// any other order with an error or, at worst, with other code's memory, so the runtime keeps that order.
 #pragma once
 
 #include <isthmus/memory_place.hpp>
@@ -13,7 +13,7 @@
 
 namespace isthmus::platform {
 
-// A piece of physical memory, or a multicast object, before it has an address.
+// Physical memory, or a multicast object, before it has an address.
 enum class PhysicalHandle : std::uint64_t { none = 0 };
 
 struct PhysicalRequest {
@@ -24,7 +24,8 @@ struct PhysicalRequest {
     bool gpudirect_rdma = false;
 };
 
-// What the driver says of a piece that exists (V3). Nothing tells its size: whoever creates or imports it knows.
+// The driver's facts about existing memory (V3). No call tells its size: the code that creates or imports it must keep
+// it.
 struct PhysicalFacts {
     MemoryPlace place;
     ExportKinds exports = ExportKinds::none;
@@ -38,41 +39,42 @@ struct Granularity {
 };
 
 struct AccessGrant {
-    MemoryPlace place;  // who: a device, or the host as the place of host memory
+    MemoryPlace place;  // a device, or the host as the place of host memory
     RangeAccess access = RangeAccess::none;
 };
 
-// What fabric export gives: opaque bytes that other nodes import.
+// The result of a fabric export: opaque bytes that other nodes import.
 using FabricHandle = std::array<unsigned char, 64>;
 
 class VirtualMemory {
 public:
     virtual ~VirtualMemory() = default;
-    // For memory like this; `request.bytes` does not matter.
+    // For memory of this kind; `request.bytes` is ignored.
     virtual Status granularity(const PhysicalRequest& request, Granularity& out) = 0;
 
-    // Addresses without memory. `alignment` 0: the driver's.
+    // Reserves addresses without memory. `alignment` 0: the driver's default.
     virtual Status reserve(std::size_t bytes, std::size_t alignment, std::uint64_t& address) = 0;
-    // All of a reservation, with nothing mapped in it.
+    // Frees a whole reservation with nothing mapped in it.
     virtual Status free_address(std::uint64_t address, std::size_t bytes) = 0;
 
-    // Memory without an address. Survives its context; zero-filled where it can be exported.
+    // Memory without an address. Survives its context; zero-filled if exportable.
     virtual Status create(const PhysicalRequest& request, PhysicalHandle& out) = 0;
-    // Drops one reference; the memory goes when it is mapped nowhere and exported to nobody.
+    // Drops one reference; the memory is freed once it is neither mapped nor exported.
     virtual Status release(PhysicalHandle memory) = 0;
     virtual Status properties(PhysicalHandle memory, PhysicalFacts& out) = 0;
 
-    // All of one piece at `address`. Grants access to nobody.
+    // Maps all of the memory at `address`. Grants no access.
     virtual Status map(std::uint64_t address, std::size_t bytes, PhysicalHandle memory) = 0;
-    // One mapping or several whole ones. May wait for the device.
+    // Unmaps one or several whole mappings. May wait for the device.
     virtual Status unmap(std::uint64_t address, std::size_t bytes) = 0;
-    // For all devices in one call, over whole mappings. May wait for the device. Code::wrong_device: no such device.
+    // Sets access for all listed places in one call, over whole mappings. May wait for the device. Code::wrong_device:
+    // no such device.
     virtual Status set_access(std::uint64_t address, std::size_t bytes, const AccessGrant* grants,
                               std::size_t count) = 0;
-    // What `place` may do at this address.
+    // The access of `place` at this address.
     virtual Status access(std::uint64_t address, const MemoryPlace& place, RangeAccess& out) = 0;
 
-    // The descriptor is the caller's, and has CLOEXEC. Importing leaves the descriptor to the caller, too.
+    // The caller owns the exported descriptor, which has CLOEXEC, and keeps ownership of one that it imports.
     virtual Status export_fd(PhysicalHandle memory, int& fd) = 0;
     virtual Status import_fd(int fd, PhysicalHandle& out) = 0;
     virtual Status export_fabric(PhysicalHandle memory, FabricHandle& out) = 0;
