@@ -44,8 +44,9 @@ struct StreamOptions {
 class ISTHMUS_API Device {
 public:
     explicit Device(std::shared_ptr<detail::DeviceState> state);
-    Device(const Device&) = delete;  // it belongs to its Runtime
-    Device& operator=(const Device&) = delete;
+    Device(const Device&) = default;  // the same device; a move copies, so that no Device is ever empty
+    Device& operator=(const Device&) = default;
+    ~Device() = default;
 
     std::size_t index() const noexcept;  // within the runtime
     bool is_cpu() const noexcept;
