@@ -36,6 +36,7 @@ public:
     MemoryKind kind() const noexcept;
     // The kind of the host's side; differs from kind() where the buffer is staged.
     MemoryKind host_kind() const noexcept;
+    // How a launch on the owning device uses the memory; LaunchPath::refuse when empty.
     LaunchPath path() const noexcept;
     // Why the buffer is of that kind, in one sentence. Static storage.
     std::string_view explain() const noexcept;

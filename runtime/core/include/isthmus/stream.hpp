@@ -196,7 +196,7 @@ public:
 
     // Calls function() on the CPU, after the stream's earlier work and before its later work: on a thread of the
     // driver, or, on the CPU device, at once. F must be noexcept to call. Calls of this library from within it are
-    // refused (not_permitted); buffers and streams that it lets go of are released later.
+    // refused (not_permitted); buffers and streams that it drops are released later.
     // The runtime destroys the function after it has run: in a later wait, or when the device closes. If the device was
     // lost, it may be destroyed without having run, so that nothing that has to happen may depend on it (S20).
     // In a capture, it is called at every launch, by one thread per instance, and destroyed with the graph. A graph of
@@ -216,7 +216,10 @@ public:
     Result<void> record(Event& event);        // wrong_device: the event belongs to another device
     Result<void> wait(const Event& event);    // later work waits for the event's last record; may cross devices
     Result<void> wait_stream(Stream& other);  // records on `other`, waits here
+    // Whether all work of this stream has finished, also that of other code. Does not wait.
     Result<bool> finished();
+    // Waits until it has (S9). Errors: timed_out, not_ready (Wait::never()); of both functions: capture_error (the
+    // stream is captured), in_use (its kernel is a service that runs), device_lost.
     Result<void> synchronize(Wait wait = {});
 
     // Whether the operation at this position (LaunchReport::position) is known to have completed: false where that is
