@@ -1,5 +1,5 @@
-// Books: what one runtime records about memory, and the state that changes while it runs. Shared by its devices and by
-// every buffer, because memory may outlive the Runtime object.
+// Books: a runtime's records of memory, and its changing state. Shared by its devices and buffers, because memory may
+// outlive the Runtime object.
 #pragma once
 
 #include "address_map.hpp"

@@ -28,8 +28,8 @@ bool driver_ended(const DeviceState& device) {
     return device.lost_code() == deinitialized;
 }
 
-// Defers the end of a buffer that a service uses: the service ends only when it is stopped, which may be after the
-// buffer was let go. Pool memory is freed in the order of the service's stream, without a wait.
+// Defers the end of a buffer that a service uses, until the service is stopped, which may be after the buffer was
+// dropped. Pool memory is freed in the order of the service's stream, without a wait.
 bool put_off_behind_service(BufferState* buffer) {
     if (buffer->freed_in_order()) return false;
     for (const BufferState::Use& use : buffer->uses) {

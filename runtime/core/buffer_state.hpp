@@ -35,14 +35,14 @@ struct DeviceState;
 struct FenceEvent;
 struct StreamState;
 
-// Each member has its own file, with its rules; their lock is `views`. The steps that touch several members are here.
-// The first members are what every launch over device memory reads, in one cache line.
+// The members' rules are in their own files; their lock is `views`. Here are the steps that touch several members. The
+// first members are what every launch over device memory reads, in one cache line.
 struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     using Use = StreamUse;
 
     explicit BufferState(std::shared_ptr<DeviceState> owner) : device(std::move(owner)) {}
-    // Called at its end: returns the memory, or gives it up where it may still be used. Waits for work, and for threads
-    // blocked in the driver, within the runtime's timeout. Returns the streams that still name the state.
+    // Returns the memory, or gives it up where it may still be used. Waits for work, and for threads blocked in the
+    // driver, within the runtime's timeout. Returns the streams that still name the state.
     std::vector<std::shared_ptr<StreamState>> end();
 
     const std::shared_ptr<DeviceState> device;
@@ -135,7 +135,7 @@ struct alignas(64) BufferState : std::enable_shared_from_this<BufferState> {
     // Whether the memory can be freed in the order of a stream. Not memory of other code, whose order is not known
     // here.
     bool freed_in_order() const noexcept { return rules::is_pooled(held->block.kind) && !memory->adopted; }
-    // Waits until nothing uses the memory any more, and returns nullptr; or, for pooled memory, returns a stream behind
+    // Waits until nothing uses the memory, and returns nullptr; for pooled memory, may instead return a stream behind
     // whose work nothing does. Waits for the device only where the kind of memory needs it.
     Result<std::shared_ptr<StreamState>> part_with_uses(Wait wait);
     // Gives all memory back. On an error nothing has changed.
@@ -147,9 +147,8 @@ private:
     Result<std::shared_ptr<StreamState>> gather_uses(const Deadline& deadline);
 };
 
-// A buffer under construction. Its maker fills in the facts about the memory and the blocks that hold it, and calls
-// make(). If make() was not called, the destructor makes the buffer and ends it, so that a failed step leaves nothing
-// behind.
+// A buffer under construction. Its maker fills in facts and blocks, and calls make(); without that, the destructor
+// makes the buffer and ends it, so that a failed step leaves nothing behind.
 class NewBuffer {
 public:
     explicit NewBuffer(std::shared_ptr<DeviceState> owner)
@@ -176,8 +175,8 @@ public:
 
 // Ends a buffer that neither an owner nor a view holds any more; deferred where the driver refuses what that needs.
 void end_buffer(BufferState* buffer);
-// Opens the buffer for the CPU: read, write (every byte), read_write or concurrent. Refuses if a conflicting view is
-// open, waits for conflicting device work, and brings the host's side up to date.
+// Opens the buffer for the CPU: read, write (every byte), read_write or concurrent. Refuses beside a conflicting view,
+// waits for conflicting device work, and brings the host's side up to date.
 Result<ViewScope> open_scope(BufferState& buffer, ArgumentUse use, Wait wait, const rules::ByteSpan& span = {});
 // The same after open_at_once() was tried and did nothing.
 Result<ViewScope> open_with_care(BufferState& buffer, ArgumentUse use, Wait wait, const rules::ByteSpan& span = {});

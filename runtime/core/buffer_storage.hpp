@@ -16,8 +16,8 @@ namespace isthmus::inline v0::detail {
 
 struct PoolState;
 
-// What the maker of a buffer fills in. The order of the members keeps what a launch, a claim and a view read in two
-// cache lines of BufferState: the two members before `reason` in the first, those after `relay` in the third.
+// What the maker of a buffer fills in. The order keeps what a launch, a claim and a view read in two cache lines of
+// BufferState: the members before `reason` in the first, those after `relay` in the third.
 struct StorageFacts {
     std::uint64_t device_address = 0;
     std::size_t bytes = 0;
@@ -52,7 +52,7 @@ public:
 
     const StorageFacts* operator->() const noexcept { return &facts_; }
 
-    // The only change: a growable buffer takes or returns memory at its end, and exportable memory is zeroed up to its
+    // The only change: a growable buffer grows or shrinks at its end, and exportable memory is zeroed up to its
     // granularity before it gets the requested size. Expects the buffer's lock, and no other user.
     void change_size(std::size_t bytes) noexcept { facts_.bytes = bytes; }
     // The places where its handles meet change with it. Expects the buffer's lock.
@@ -61,8 +61,8 @@ public:
         while (!facts_.seams.empty() && facts_.seams.back() >= byte) facts_.seams.pop_back();
     }
 
-    // Whether it is memory of a file. A mapping does not change while a buffer lies in it: ask() is called at most once
-    // by each thread that comes before the first answer.
+    // Whether it is memory of a file. A mapping does not change while a buffer lies in it: a thread calls ask() only if
+    // it comes before the first answer.
     template <class Ask>
     bool of_file(Ask ask) {
         signed char known = of_file_.load(std::memory_order_relaxed);

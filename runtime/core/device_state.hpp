@@ -67,8 +67,8 @@ struct DeviceState : DeviceSession {
     void set_out_of_memory_handler(OutOfMemoryHandler handler);
     bool make_room(std::size_t bytes);
 
-    // Takes over the reference to an event behind a destroyed stream's last work. The device does not close before it,
-    // because closing a driver waits for its kernels, and for a hung one without end.
+    // Takes over a reference to the event behind a destroyed stream's last work. The device does not close before it:
+    // closing a driver waits for its kernels, for a hung one without end.
     void outlive(FenceEvent* last_work);
     // The same for a stream that ended before its work, and behind which no event could be recorded.
     void leave_unfenced() noexcept { unfenced_.store(true, std::memory_order_relaxed); }
@@ -86,8 +86,8 @@ struct DeviceState : DeviceSession {
     // Waits for work that other code gave to the device's context, where the driver can tell and no capture is open.
     Result<void> wait_for_others(const Deadline& deadline);
 
-    // The stream that copies staged content to the host's side. It is separate, so that a view does not wait behind
-    // later work of other streams. Lives as long as a buffer that used it.
+    // The stream that copies staged content to the host's side; separate, so that a view does not wait for later work
+    // of other streams. Lives as long as a buffer that used it.
     std::shared_ptr<StreamState> download_stream();
     void add_stream(const std::shared_ptr<StreamState>& stream);
     std::vector<std::shared_ptr<StreamState>> live_streams();

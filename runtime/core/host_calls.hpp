@@ -26,7 +26,7 @@ public:
     // Destroys closures that have run.
     void reap();
     // For a device that runs nothing any more: destroys the closures that are not about to run. The driver still has
-    // their addresses, so that an empty closure stays there until the process ends.
+    // their addresses, so that an empty closure stays until the process ends.
     void drop_all();
     // Takes over those of `other`.
     void take(HostCalls& other);

@@ -31,9 +31,9 @@ struct Provenance {
     }
 };
 
-// From the runtime's books. The driver is asked about an address that they do not know, once, and its answer is kept
-// (A10). What no driver knows is system memory (MemoryKind::host); that answer cannot be kept, because the extent is
-// not known. At most one driver call (cuPointerGetAttributes), which leaves captures alone.
+// From the books. The driver is asked once about an address that they do not know, and its answer kept (A10). What no
+// driver knows is system memory (MemoryKind::host); that answer is not kept, because its extent is unknown. At most one
+// driver call (cuPointerGetAttributes), which leaves captures alone.
 Provenance provenance_of(const DeviceState& device, std::uint64_t address);
 
 // Removes kept foreign answers about any part of the range: something else lies there now. Called when an allocation of
@@ -57,9 +57,9 @@ AccessAnswer buffer_access(const DeviceState& device, const BufferState& buffer)
 // The buffer's address for this device, whether the device may access it or not; 0: it has none.
 std::uint64_t buffer_address(const DeviceState& device, const BufferState& buffer);
 
-// A lost device, other than this one, that owns memory of the buffer or of the range; nullptr: none. Such memory does
-// not hold what the program computed, and no GPU is given it (R2). By the books alone. For the CPU device, which opens
-// views, always nullptr.
+// A lost device, other than this one, that owns memory of the buffer or of the range; nullptr: none, and always for the
+// CPU device, which opens views. Such memory does not hold what the program computed, and no GPU is given it (R2). By
+// the books alone.
 std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const BufferState& buffer);
 std::shared_ptr<const DeviceState> lost_owner(const DeviceState& device, const Provenance& memory,
                                               std::uint64_t address, std::uint64_t bytes);

@@ -11,8 +11,8 @@
 
 namespace isthmus::inline v0::detail {
 
-// Lockable (std::lock_guard): the buffer's lock. Functions expect it unless stated otherwise. A change that gives a
-// view something to wait for, to copy, to note or to refuse must call open_slowly() before it unlocks.
+// Lockable (std::lock_guard): the buffer's lock. Functions expect it unless stated otherwise. Before the unlock, a
+// change that gives a view something to wait for, copy, note or refuse calls open_slowly().
 class OpenViews {
 public:
     OpenViews() = default;
@@ -35,15 +35,15 @@ public:
     }
     // From now on only views hold the buffer. true: none does, and the caller has to end it.
     bool abandon() noexcept { return word_.abandon(); }
-    // Whether the buffer was released, or is about to be, although a part of it exists. begin_release() sets it with
-    // the lock held, so that the release waits for a use that found it unset under the lock.
+    // Whether the buffer was released, or is about to be, although a part exists. begin_release() sets it under the
+    // lock: the release waits for a use that found it unset there.
     bool released() const noexcept { return releasing_.load(std::memory_order_acquire); }
     void release_failed() noexcept { releasing_.store(false, std::memory_order_release); }
     // Whether parts were made, of any memory: others than the owner may then use it.
     bool has_parts() const noexcept { return has_parts_.load(std::memory_order_acquire); }
     void note_part() noexcept { has_parts_.store(true, std::memory_order_release); }
-    // Whether uses of its parts are distinguished. Set for good by the first part of memory whose parts can be used
-    // separately. Before, and for other memory, each use counts as one of the whole buffer.
+    // Whether uses of parts are distinguished. Set for good by the first part of memory whose parts can be used
+    // separately; otherwise each use counts for the whole buffer.
     bool parted() const noexcept { return parted_.load(std::memory_order_acquire); }
 
     // An open view that conflicts with this use.

@@ -192,8 +192,8 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     return true;
 }
 
-// In a capture that code beside the runtime began, the runtime does not see when the graph is launched: nothing can be
-// done around a launch, and nothing is claimed.
+// The runtime does not see when a graph that other code captures is launched: nothing can be done around a launch, and
+// nothing is claimed.
 Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint64_t capture) {
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
@@ -252,8 +252,8 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     }
     operation.closure = std::move(closure_);
     if (const platform::Status status = action(erased); !status.ok()) {
-        // Of several driver calls some may have become nodes, and nothing can be removed from an open capture: what
-        // they use is held. The operation has no place in the order.
+        // Some of the driver calls may have become nodes, and nothing can be removed from an open capture: what they
+        // use is held. The operation has no place in the order.
         operation.failed = true;
         operation.stream_id = stream_.id;
         operation.device = device_.index;
@@ -354,8 +354,8 @@ ArgumentUse Operation::use_of_all(const BufferState& staged) const noexcept {
     return !writing ? ArgumentUse::read : reading ? ArgumentUse::read_write : ArgumentUse::write;
 }
 
-// Driver calls of a claim are made without the buffer's lock (`held`, which may come back released), because views of
-// the buffer have deadlines. By then the use is entered, and a view that opens waits for it.
+// Driver calls of a claim are made without the buffer's lock (`held`, which may come back released), because views have
+// deadlines. By then the use is entered, and a view that opens waits for it.
 Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<OpenViews>& held) {
     const auto known = [&](const Sides& side) { return side.buffer == &buffer; };
     if (std::any_of(sides_.begin(), sides_.end(), known)) return true;

@@ -27,7 +27,7 @@ struct Recording;
 struct StreamState;
 
 // Steps: order uploads that other streams queued → lock the stream → departure fence → claim every buffer (refuse open
-// views, copy staged buffers, attach managed ones) → the driver call. If a step fails, the sides of staged buffers are
+// views, copy staged buffers, attach managed ones) → driver call. If a step fails, the sides of staged buffers are
 // restored.
 class Operation {
 public:

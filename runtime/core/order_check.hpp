@@ -26,8 +26,8 @@ struct Recording;
 struct RuntimeConfig;
 struct StreamState;
 
-// Thread-safe. Its mutex is the innermost: it is taken with the locks of a stream, a buffer or an event held, and no
-// lock is taken under it. Stored in Books; nullptr where nothing is checked.
+// Thread-safe. Its mutex is the innermost: taken with the locks of a stream, a buffer or an event held, never the
+// reverse. Stored in Books; nullptr where nothing is checked.
 class OrderChecker {
 public:
     OrderChecker(OrderCheck mode, std::shared_ptr<const RuntimeConfig> config);
@@ -52,14 +52,12 @@ public:
         std::vector<std::string> lines{};  // to be logged once it has happened
     };
     // The next three functions expect the stream's lock. begin() enters the uses, so that other threads find them, and
-    // refuses in OrderCheck::refuse. end() keeps them if the operation happened, at its final position, and removes
-    // them if it did not (0). The position is known only then, because what precedes the operation (a return of managed
-    // memory, an upload) takes positions, too.
+    // refuses in OrderCheck::refuse. end() keeps them at the operation's final position, or removes them if it did not
+    // happen (0): what precedes it (a return of managed memory, an upload) takes positions, too.
     Result<void> begin(Attempt& attempt);
     void end(Attempt& attempt, std::uint64_t position);
-    // As begin(), for an operation that a captured stream records, against the operations of the capture: finds
-    // branches that were not joined in between. Expects the recording's lock. The capture enters the uses itself, and
-    // count() follows.
+    // As begin(), for an operation that a captured stream records: finds branches of the capture that were not joined
+    // in between. Expects the recording's lock. The capture enters the uses itself, and count() follows.
     Result<void> judge_recorded(Recording& recording, Attempt& attempt);
     void count(const Attempt& attempt);
     // Later work of `later` comes behind this operation of `earlier`.
@@ -79,8 +77,8 @@ public:
     void seen(const StreamState& stream, std::uint64_t position);
     void seen(std::uint64_t stream_id, std::uint64_t position);  // no driver call: also called in host functions
     void ended(StreamState& stream);                             // called by its destructor
-    // What the host knows once it has waited for the streams of a device that have ended so far. To be called before
-    // the host looks at what it waits for.
+    // What the host knows once it has waited for the streams of a device that have ended so far. Call it before looking
+    // at what is waited for.
     OrderClock ended_on(std::size_t device);
     void seen_ended_streams(std::size_t device, const OrderClock& ended);
 

@@ -36,8 +36,8 @@ Result<platform::StreamHandle> own_order(DeviceState& device, PoolState& pool, S
     return order;
 }
 
-// Frees in the order of `after`; if that belongs to another device or does not take the free, in the pool's own order
-// behind it. An error: the work of `after` still runs. Otherwise the piece may be freed at any time from then on.
+// Frees in the order of `after`; if that is another device's or does not take the free, in the pool's own order behind
+// it. An error: the work of `after` still runs. Otherwise the piece may be freed at any time from then on.
 Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece, StreamState* after) {
     platform::Memory& memory = device.driver->memory();
     if (after != nullptr && after->device.get() == &device) {
@@ -102,8 +102,8 @@ Result<void> free_beside_services(DeviceState& device, Piece& piece, const std::
     return free_now(device, piece, after.get(), std::move(call));
 }
 
-// One attempt, which leaves the piece as it is. A context that was destroyed took its memory with it, and after a fault
-// every call fails: then only the books are updated (K11). Pool memory survives its context.
+// One attempt, which leaves the piece as it is. A destroyed context took its memory with it, and after a fault every
+// call fails: then only the books are updated (K11). Pool memory survives its context.
 Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece, StreamState* after) {
     platform::Memory& memory = device.driver->memory();
     if (piece.pool || rules::is_pooled(piece.allocation.kind)) {
@@ -143,7 +143,7 @@ Result<void> finish(DeviceState& device, Piece& piece) {
 }
 
 // After a call that failed with a fault, the driver releases nothing any more. Addresses that the runtime mapped must
-// not be reused; memory of other code belongs to its owner again, because a lost device uses nothing.
+// not be reused; memory of others belongs to its owner again, because a lost device uses nothing.
 void keep_mappings(Piece& piece) {
     if (piece.host_part && piece.host_part->registered) {
         process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.host_part)));

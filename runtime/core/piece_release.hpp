@@ -15,11 +15,10 @@ namespace isthmus::inline v0::detail {
 struct DeviceState;
 struct StreamState;
 
-// Frees a piece that was taken from the ledger; if it is pooled, behind the work of `after` (nullptr: nothing uses it
-// any more). Success means that the caller has released it: while a capture is open the free is deferred, and memory of
-// the runtime that the driver does not take back now is kept and tried again (ADR 78). On an error nothing has changed
-// and the piece is whole: the driver still has adopted memory registered, or work still runs that pooled memory cannot
-// be freed behind.
+// Frees a piece taken from the ledger; if pooled, behind the work of `after` (nullptr: nothing uses it any more).
+// Success: the caller has released it. During a capture the free is deferred, and memory of the runtime that the driver
+// does not take back now is kept and tried again (ADR 78). On an error the piece is unchanged: the driver still has
+// adopted memory registered, or work still runs that pooled memory cannot be freed behind.
 Result<void> free_piece(DeviceState& device, Piece& piece, std::shared_ptr<StreamState> after);
 // Frees it now, even while a capture is open. `call` keeps a service from starting meanwhile.
 Result<void> free_now(DeviceState& device, Piece& piece, StreamState* after, CallInFlight call = {});

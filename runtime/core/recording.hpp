@@ -64,9 +64,9 @@ std::vector<std::uint64_t> unjoined_streams(const std::vector<RecordedOperation>
 // What a launch of all operations has to claim: each buffer once, with all of its uses.
 std::vector<RecordedUse> merged_uses(const std::vector<RecordedOperation>& operations);
 
-// One capture. Streams that take part point to it (StreamState::recording) until they find that it has ended.
+// One capture. Streams that take part point to it (StreamState::recording) until they find it ended.
 // Locks: a stream's mutex is taken before this one; never two streams' at once. This one is held while the driver is
-// given something for a captured stream, so that nothing ends the capture meanwhile.
+// given something for a captured stream, so that the capture does not end meanwhile.
 struct Recording {
     enum class State : std::uint8_t {
         open,
@@ -99,8 +99,7 @@ struct Recording {
     // Adds what the stream was just given; returns its index in `operations`.
     std::uint32_t add(const StreamState& stream, RecordedOperation operation);
     // Ends the capture in the driver, on the thread that began it. Afterwards no stream is captured, whatever the
-    // outcome; if the driver releases nothing, the capture is given up. `left`: its streams, to be released without the
-    // lock.
+    // outcome; if the driver releases nothing, the capture is given up. `left`: streams to release without the lock.
     Result<void> end(platform::GraphHandle& out, std::vector<CaptureBranch>& left);
     // Ends a capture that was given up; refuses on a thread that cannot.
     Result<void> end_given_up(std::vector<CaptureBranch>& left);

@@ -58,8 +58,8 @@ void StreamState::add_fence(FenceEvent* event) {
     fences_.push_back({issued, event});
 }
 
-// The list is bounded, because no wait may ever come. If the older half has completed, it is released; otherwise every
-// second fence of it is dropped (a wait for a dropped fence then lasts until the next kept one).
+// The list is bounded, because no wait may ever come. The older half is released if it has completed; otherwise every
+// second fence of it is dropped (a wait for one then lasts until the next kept one).
 void StreamState::thin_fences() {
     std::uint64_t ended = 0;
     std::vector<FenceEvent*> thinned;
@@ -86,9 +86,9 @@ void StreamState::thin_fences() {
     if (ended != 0) note_reached(ended);
 }
 
-// A user's event is also a fence, without a further call: views of what the stream used so far wait for the event, and
-// a later operation owes no fence. Not if managed memory is attached to the stream: returning it would cost two more
-// driver calls. Nor for an interprocess event, which is recorded again in place.
+// A user's event is also a fence, without a further call: views of what the stream used so far wait for it, and a later
+// operation owes none. Not if managed memory is attached to the stream (returning it would cost two more driver calls),
+// nor for an interprocess event, which is recorded again in place.
 Result<bool> StreamState::record_user_event(FenceEvent& event) {
     const bool attached = std::any_of(
         tail.begin(), tail.end(), [](const BufferState* buffer) { return buffer->memory->path == LaunchPath::attach; });

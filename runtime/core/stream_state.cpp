@@ -282,9 +282,8 @@ Result<void> StreamState::wait_for_fence(const Fence& fence, std::uint64_t posit
     return {};
 }
 
-// Expects `mutex`. If other code gives the stream work, too, a fence behind our last operation may come before that
-// work: one more is recorded. In a capture, or without a wrapper, none can be recorded: then only our own operations
-// are covered.
+// Expects `mutex`. If other code gives the stream work, a fence behind our last operation may come before it: one more
+// is recorded. In a capture, or without a wrapper, none can be: then only our own operations are covered.
 Result<StreamState::Fence> StreamState::covering_all() {
     bool records = others() && handle != platform::StreamHandle::none;
     if (records) {

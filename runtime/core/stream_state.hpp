@@ -46,9 +46,9 @@ platform::Status poll_event(const DeviceState& device, platform::EventHandle eve
 // operation that leaves one of them. A host view then waits for the last use of its buffer and for nothing after it,
 // and any other launch costs one driver call.
 // Locks: a stream's mutex is taken before a buffer's; never two streams' at once. It is held during driver calls that
-// give work, which block while the stream's queue is full behind a kernel that hangs (R5). Waits with a deadline,
-// queries and cleanup therefore take it by lock_within(). During such a call neither a buffer's mutex is held nor the
-// fences', which is taken last: a recorded fence can be waited for while another thread is blocked in the driver.
+// give work, which block while the stream's queue is full behind a kernel that hangs (R5): waits with a deadline,
+// queries and cleanup take it by lock_within(). Neither a buffer's mutex nor the fences', which comes last, is held
+// during such a call: recorded fences can be waited for meanwhile.
 struct StreamState : std::enable_shared_from_this<StreamState> {
     // If a host function drops the last reference, the destructor is deferred.
     static std::shared_ptr<StreamState> make(std::shared_ptr<DeviceState> owner, int wanted_priority);
@@ -90,7 +90,7 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     std::vector<BufferState*> tail;  // host-viewable buffers that the last operations use and no fence covers
 
     // Takes the mutex for callers that give no work. not_ready or timed_out: another thread holds it, blocked in the
-    // driver; the error names that call. The time waited is deducted from `wait`. `what` begins the message.
+    // driver call that the error names. Deducts the time waited from `wait`. `what` begins the message.
     Result<std::unique_lock<std::mutex>> lock_within(Wait& wait, const char* what);
     // Notes the next driver call that gives work, for messages in case it does not return. Expects `mutex`.
     void gives(const char* operation) noexcept { giving_.store(operation, std::memory_order_relaxed); }
@@ -98,11 +98,11 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
 
     // The following functions expect `mutex` to be held unless stated otherwise.
     Result<void> open_handle();
-    // The open capture, locked so that it does not end; empty: none, or no longer. Ends a capture that was given up,
-    // and refuses on a thread that cannot. For operations that cannot be recorded, use refuse_captured().
+    // The open capture, locked so that it does not end; empty: none, or no longer. Ends one that was given up, and
+    // refuses on a thread that cannot. For what cannot be recorded: refuse_captured().
     Result<HeldCapture> capture();
     // Records a fence behind everything issued, unless there is one. Returns attached buffers to the host first.
-    // `recorded` receives a reference to the event; unchanged if no event was recorded.
+    // `recorded` receives a reference to the event, if one was recorded.
     Result<void> fence(FenceEvent** recorded = nullptr);
     std::uint64_t recording_id();  // expects `mutex` not to be held; 0: the stream is not captured
     // For operations that cannot be recorded: refuses while the stream is captured. The capture continues.
@@ -131,18 +131,18 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     // Waits until the position is reached. Expects `mutex` not to be held.
     Result<void> wait_until(std::uint64_t position, Wait wait);
     // Makes later work of this stream wait for the event; the host does not wait. The caller has a reference to the
-    // event, which was recorded behind `position` of `other`.
+    // event, recorded behind `position` of `other`.
     Result<void> wait_behind(platform::EventHandle event, StreamState& other, std::uint64_t position, Wait wait = {});
     // Waits for all work of the stream, also that of other code; on a captured stream, for the work before the capture
     // (waiting for a whole device is always possible).
     Result<void> wait_for_all(Wait wait);
-    // A reference to an event behind all work of the stream, also that of other code; nullptr: it has ended. Of the
-    // runtime's operations it covers those up to `position`.
+    // A reference to an event behind all work of the stream, also that of other code, and of ours up to `position`;
+    // nullptr: it has ended.
     Result<FenceEvent*> fence_behind_all(std::uint64_t& position);
     // Waits for an event that was recorded behind the position.
     Result<void> wait_for(platform::EventHandle event, std::uint64_t position, Wait wait);
     // A reference to the fence at or behind the position, for other streams to wait for; nullptr: already reached. The
-    // host does not wait for the work, only for another thread that is blocked in the driver.
+    // host waits only for another thread that is blocked in the driver.
     Result<FenceEvent*> fence_behind(std::uint64_t position, Wait wait = {});
     bool reached(std::uint64_t position) const noexcept {
         return completed_.load(std::memory_order_acquire) >= position;
@@ -152,18 +152,18 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
     // Work up to the position is known to have ended, and no buffer that it used needs a fence any more. No lock.
     void raise(std::uint64_t position) noexcept;
 
-    // Asks the driver how far the stream has come, and returns that position: one query if nothing new has ended, about
-    // 2 log2(n) if n fences have. Also on a captured stream, whose earlier work is fenced. While another thread is
-    // blocked in the driver: the position by recorded fences.
+    // Asks the driver how far the stream has come: one query if nothing new has ended, about 2 log2(n) if n fences
+    // have. Also on a captured stream, whose earlier work is fenced. While another thread is blocked in the driver:
+    // what the recorded fences show.
     Result<std::uint64_t> poll();
     // Records a fence behind everything issued, and returns that position. timed_out: another thread is blocked in the
     // driver.
     Result<std::uint64_t> mark();
     // Expects `mutex`. Records a user's event. true: it also serves as the fence that the stream owes, if it owes one.
     Result<bool> record_user_event(FenceEvent& event);
-    // Removes a buffer that ends from the tail. `last`: the position of its last use here. Does not wait if that was
-    // reached, because a fence stands behind it then. false: another thread is blocked in the driver, and the tail may
-    // still name the buffer.
+    // Removes a buffer that ends from the tail. `last`: its last use here; if that was reached, a fence stands behind
+    // it and nothing is waited for. false: another thread is blocked in the driver, and the tail may still name the
+    // buffer.
     bool forget(const BufferState* buffer, std::uint64_t last) noexcept;
     // Keeps a buffer for which forget() returned false until the stream ends.
     void keep_until_end(std::shared_ptr<BufferState> buffer);

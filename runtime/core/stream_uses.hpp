@@ -16,9 +16,8 @@ namespace isthmus::inline v0::detail {
 
 struct StreamState;
 
-// The first stream that uses memory which the host can never view. A launch there stores its position without a lock.
-// The place belongs to that stream for good: if it were passed on, a late store could be taken for another stream's
-// position.
+// The first stream that uses memory which the host can never view; its launches store their position without a lock.
+// The place is that stream's for good: if passed on, a late store could be taken for another stream's position.
 class FirstUse {
 public:
     bool is(const StreamState& stream) const noexcept { return stream_.load(std::memory_order_relaxed) == &stream; }
@@ -70,9 +69,9 @@ public:
         }
         return nullptr;
     }
-    // Removes streams that only buffers hold and whose work here is known to have ended: streams may come and go while
-    // the buffer stays. Their last use is behind a fence, so that their tail does not name the buffer any more. Returns
-    // these streams, as names. `named`: streams that the buffer names elsewhere, which stay.
+    // Removes streams that only buffers hold and whose work here has ended: streams may come and go while the buffer
+    // stays. A fence is behind their last use, so that their tail does not name the buffer. Returns them, as names.
+    // `named`: streams that the buffer names elsewhere, which stay.
     std::vector<const void*> forget_ended(const std::array<const StreamState*, 3>& named);
     // Called as the buffer ends: returns the uses, which no longer count.
     Uses take_all() noexcept;

@@ -8,9 +8,9 @@ namespace isthmus::inline v0::detail {
 struct StreamState;
 
 // Some operations give a stream several things, with host waits in between: a staged launch copies its results back
-// after its kernel, a copy goes through pinned pieces. If the stream were captured between two parts, the later ones
-// would be recorded and not done. While this lives, begin_capture() and joining refuse (Code::in_use). They do not
-// wait, because the operation on the other thread could take as long as any kernel.
+// after its kernel, a copy goes through pinned pieces. In a capture that began in between, the later ones would be
+// recorded and not done. While this lives, begin_capture() and joining refuse (Code::in_use); a wait could take as long
+// as any kernel of the other thread.
 class UncapturedScope {
 public:
     // Refuses if the stream is captured (the message begins with `what`). Expects the stream's mutex not to be held;

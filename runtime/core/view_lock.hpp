@@ -1,5 +1,5 @@
-// ViewLock: a buffer's lock and its open host views, in one word. If there is nothing to look at, opening and closing a
-// view are one operation each, without the lock (ADR 77).
+// ViewLock: a buffer's lock and its open host views, in one word. With nothing to look at, opening and closing a view
+// are one operation each, without the lock (ADR 77).
 #pragma once
 
 #include "view_word.hpp"

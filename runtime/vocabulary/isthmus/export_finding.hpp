@@ -1,5 +1,5 @@
-// ExportFinding: the result of trying to export a GPU's memory to other processes. probe_export() makes findings, and
-// RuntimeOptions takes them. A finding confirms or withdraws what an attribute says, and never adds anything.
+// ExportFinding: the result of trying to export a GPU's memory to other processes. Made by probe_export(), taken by
+// RuntimeOptions. It confirms or withdraws what an attribute says, and never adds anything.
 #pragma once
 
 #include <isthmus/export.hpp>

@@ -34,8 +34,8 @@ struct ParameterInfo {
     bool own_device = false;  // updated at the scope of one GPU: for launches on the device that made the memory
 };
 
-// GPU code of one source file: a fatbin, or, if no GPU compiler was available, a named placeholder. The simulator
-// accepts a placeholder (it runs the CPU twins); a real driver never gets one.
+// GPU code of one source file: a fatbin, or, without a GPU compiler, a named placeholder. The simulator accepts a
+// placeholder (it runs the CPU twins); a real driver never gets one.
 struct KernelImage {
     const unsigned char* data;
     std::size_t size_bytes;

@@ -37,7 +37,7 @@ struct AdoptOptions {
     // It must be noexcept and must not call this library.
     std::function<void(void* pointer, std::size_t bytes)> release{};
     isthmus_adopt_callbacks c_release{};  // the same in C; called after `release` if both are given
-    // The first use, on either side, waits for both: an event of any device (to wait for other code, record it on a
+    // The first use, on either side, waits for both: an event of any device (for other code's work, record it on a
     // wrapped stream), and a function that returns when the memory is ready, such as poll() on a sync file. The
     // function runs on a thread of the driver and must not call this library. On the CPU device, and where the CPU has
     // to copy the memory, adopt() itself waits.

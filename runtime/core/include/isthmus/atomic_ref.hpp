@@ -1,5 +1,5 @@
-// AtomicRef: one word that CPU and GPU access at the same time. It does the access, and does not check that it is
-// lawful: Buffer::atomics_on_host() and a launch with an AtomicView check that. An AtomicRef made by hand is unguarded.
+// AtomicRef: one word that CPU and GPU access at the same time. It does not check that the access is lawful:
+// Buffer::atomics_on_host() and a launch with an AtomicView do; an AtomicRef made directly is unguarded.
 #pragma once
 
 #include <isthmus/atomic_set.hpp>
@@ -24,11 +24,11 @@ inline constexpr bool grants_add =
     !std::is_const_v<T> && contains(asked, std::is_floating_point_v<T> ? AtomicSet::float_add : AtomicSet::add);
 }  // namespace detail
 
-// The scope is all CPU threads and all GPUs, or the threads of one GPU. The memory order of each operation is part of
-// its name. Updates return the old value; integers wrap. Only the requested operations compile. A value without
-// ownership, free to copy and to use on any thread; the word must be aligned to its size. Lock-free on both sides. The
-// order of concurrent updates is not promised (G6, order_free_updates): float and double have only add and sub, whose
-// sums depend on it.
+// The scope is all CPU threads and all GPUs, or the threads of one GPU. The name of each operation states its memory
+// order. Updates return the old value; integers wrap. Only the requested operations compile. A value without ownership,
+// free to copy and to use on any thread; the word must be aligned to its size. Lock-free on both sides. The order of
+// concurrent updates is not promised (G6, order_free_updates): float and double have only add and sub, whose sums
+// depend on it.
 template <class T, AtomicSet operations = AtomicSet::all, AtomicScope scope = AtomicScope::system>
 class AtomicRef {
     static_assert(detail::is_atomic_word<std::remove_const_t<T>>,

@@ -26,8 +26,8 @@ class Device;
 
 // A buffer without its element type. Movable. The destructor releases the memory: it waits for device work that still
 // uses it, at most the runtime's wait timeout. Memory that a hung kernel holds is given up, and the log says so. A
-// moved-from or released buffer answers Code::invalid_handle. Queries may be called from any thread; only the owner
-// moves or releases.
+// moved-from or released buffer answers Code::invalid_handle. Any thread may call queries; only the owner moves or
+// releases.
 class ISTHMUS_API BufferBase {
 public:
     explicit operator bool() const noexcept { return state_ != nullptr; }
@@ -36,6 +36,7 @@ public:
     MemoryKind kind() const noexcept;
     // The kind of the host's side; differs from kind() where the buffer is staged.
     MemoryKind host_kind() const noexcept;
+    // How a launch on the owning device uses the memory; LaunchPath::refuse when empty.
     LaunchPath path() const noexcept;
     // Why the buffer is of that kind, in one sentence. Static storage.
     std::string_view explain() const noexcept;
@@ -88,7 +89,7 @@ AccessAnswer can_export(const HostView<T>&) noexcept {
 }
 
 // A buffer of any kind with elements of type T: what launches, copies, fills, graphs and host views take. It cannot be
-// assigned or moved through this base, so that memory of one kind never ends up in an object of another kind.
+// assigned or moved through this base, so that memory of one kind never ends up in an object of another.
 template <class T>
 class TypedBuffer : public BufferBase {
     static_assert(std::is_trivially_copyable_v<T>, "a buffer's elements travel between CPU and GPU as bytes");

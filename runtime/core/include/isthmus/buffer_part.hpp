@@ -25,9 +25,8 @@ public:
     std::size_t size_bytes() const noexcept { return bytes_; }
     std::size_t first_byte() const noexcept { return first_byte_; }  // offset within the buffer
     MemoryKind kind() const noexcept;
-    // Whether parts of this memory are used separately. Not where it is staged, or managed memory that CPU and GPU use
-    // in turn (89=0): there the buffer changes sides as a whole, and using a part is using the buffer. Nor in a
-    // MirroredRing.
+    // Whether parts of this memory are used separately. Not if it is staged, or managed memory that CPU and GPU use in
+    // turn (89=0): then it changes sides as a whole, and using a part is using the buffer. Nor in a MirroredRing.
     bool independent() const noexcept;
     const std::shared_ptr<BufferState>& state() const noexcept { return buffer_; }
 

@@ -1,5 +1,5 @@
-// ConcurrentView: a scope in which the CPU may use a buffer while the device does. Both sides use only aligned loads
-// and stores, atomics or mailboxes. While it is open, every other use of the buffer is refused.
+// ConcurrentView: a scope in which the CPU may use a buffer while the device does. Both sides keep to aligned loads and
+// stores, atomics or mailboxes. While it is open, every other use of the buffer is refused.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -46,8 +46,8 @@ ISTHMUS_API Result<ConcurrentScope> open_concurrent(const std::shared_ptr<Buffer
 
 // Movable; empty after a move. Several may be open at once. Several threads may use the data, by atomics or by loads
 // and stores of aligned words of 1, 2, 4, 8 or 16 bytes, which the other side never sees half done; there are no
-// references to elements. It does not promise that read-modify-writes are atomic between CPU and GPU (see
-// GuardedAtomics). The memory stays valid while the view lives, even if the buffer is destroyed first.
+// references to elements. Read-modify-writes need not be atomic between CPU and GPU (see GuardedAtomics). The memory
+// stays valid while the view lives, even if the buffer is destroyed first.
 template <class T>
 class [[nodiscard]] ConcurrentView {
 public:

@@ -90,7 +90,8 @@ public:
     ~Graph() = default;
     // The number of recorded operations (launches, copies, fills).
     std::size_t size() const noexcept;
-    // Errors: in_use (a graph that allocates memory has one instance at a time), device_lost, driver_error.
+    // Makes an instance. Errors: in_use (a graph that allocates memory has one instance at a time), device_lost,
+    // driver_error.
     Result<GraphInstance> instantiate() const;
     // The recorded work in the DOT language (Graphviz): operations, the buffers that kernels and copies use by name,
     // streams, devices, and what follows what. No driver call.

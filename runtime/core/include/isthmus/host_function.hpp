@@ -13,7 +13,7 @@ namespace isthmus::inline v0::detail {
 
 class OrderChecker;
 
-// Owned by the stream that it was given to, not by the driver: a lost device runs nothing any more, but what the
+// Owned by the stream that it was given to, not by the driver: a lost device runs nothing any more, and what the
 // closure holds must still be freed.
 class ISTHMUS_API HostFunction {
 public:

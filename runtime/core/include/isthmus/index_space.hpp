@@ -1,5 +1,5 @@
-// Index spaces of kernels. The first parameter of a kernel names its space: Index, Index2 and Index3 run once per item;
-// Block runs once per block of threads that share memory and meet at barriers.
+// Index spaces of kernels. The first parameter of a kernel names its space: Index, Index2 and Index3 run once per item,
+// Block once per block of threads that share memory and meet at barriers.
 #pragma once
 
 #include <isthmus/detail/host_device.hpp>
@@ -23,9 +23,8 @@ struct Index3 {
     std::uint64_t z;
 };
 
-// One block of a block kernel. Code outside for_each_thread() runs in every thread, and its branches must go the same
-// way in all threads of the block. Values that pass from one for_each_thread() to the next must be in ISTHMUS_SHARED
-// arrays.
+// One block of a block kernel. Code outside for_each_thread() runs in every thread and must branch alike in all of
+// them. Values that pass from one for_each_thread() to the next live in ISTHMUS_SHARED arrays.
 struct Block {
     Index3 position;        // of this block among `count`
     Extent count;           // blocks in the launch

@@ -14,8 +14,8 @@ struct NodeName {
 };
 }  // namespace detail
 
-// Made by Capture::launch(); the type carries the kernel's signature. A name without ownership: it may outlive its
-// graph, and instances of other graphs refuse it (Code::invalid_handle). Free to copy and to use on any thread.
+// Made by Capture::launch(); its type carries the kernel's signature. A name without ownership, free to copy and to use
+// on any thread. It may outlive its graph; instances of other graphs refuse it (Code::invalid_handle).
 template <class Signature>
 class KernelNode {
 public:

@@ -89,8 +89,8 @@ LaunchArgument describe_argument(A& argument) {
     }
 }
 
-// The arguments of a launch over buffers and values only, kept as small as possible: beside one driver call the cost of
-// every argument counts. The runtime fills in the views of the pack from the buffers, in the kernel's order.
+// The arguments of a launch over buffers and values only, as small as possible: beside one driver call, every argument
+// counts. The runtime fills in the views of the pack, from the buffers in the kernel's order.
 template <class... P>
 inline constexpr std::size_t view_count = (std::size_t{0} + ... + std::size_t{Parameter<P>::is_view});
 template <class P, class A>

@@ -43,7 +43,7 @@ struct LaunchExplanation {
     std::string device;
     std::vector<ArgumentExplanation> arguments;  // in the kernel's order
     // Calls that give work to the driver. Not counted: what happens once (opening the stream, loading the kernel's
-    // code, creating a pooled event), and the queries of a wait, as many as the wait needs.
+    // code, creating a pooled event), and the queries of a wait, as many as it needs.
     int driver_calls = 0;
     std::optional<Error> refusal;  // why it would be refused; none: it would be launched
 };

@@ -34,8 +34,8 @@ struct DeviceState;
 }  // namespace detail
 
 // A handle: copies and moved-from objects name the same stream. Thread-safe. Made by Device::create_stream(); each
-// device has one stream from the start. Destroying the last handle waits for nothing: the stream's work continues, and
-// buffers still wait for it where they must.
+// device has one from the start. Destroying the last handle waits for nothing: the work continues, and buffers still
+// wait for it where they must.
 class ISTHMUS_API Stream {
 public:
     explicit Stream(std::shared_ptr<detail::StreamState> state);
@@ -75,9 +75,8 @@ public:
             return launch_described<Space, P...>(options, kernel.info(), items, arguments...);
         }
     }
-    // Reports what launch() would do with these arguments, for each argument and as a whole. Launches nothing, waits
-    // for nothing and changes nothing. The driver is asked about an address that the runtime does not know, as launch()
-    // does.
+    // Reports what launch() would do with these arguments, each and as a whole. Launches, waits for and changes
+    // nothing. Like launch(), asks the driver about an address that the runtime does not know.
     template <class Space, class... P, class... A>
     LaunchExplanation explain(const LaunchOptions& options, const Kernel<void(Space, P...)>& kernel,
                               typename KernelTraits<void(Space, P...)>::ExtentType extent, A&&... arguments) const {
@@ -95,9 +94,9 @@ public:
         return explain(LaunchOptions{}, kernel, extent, std::forward<A>(arguments)...);
     }
 
-    // Allocates pool memory in the order of this stream, without waiting. This stream may use it at once; other streams
-    // are made to wait for the allocation before their first use of the buffer. When released, it is freed behind the
-    // work that uses it, without waiting.
+    // Allocates pool memory in the order of this stream, without waiting. This stream may use it at once; others are
+    // made to wait for the allocation before their first use. When released, it is freed behind the work that uses it,
+    // without waiting.
     // Errors: as Device::allocate(); unsupported where the device has no pools.
     template <class T>
     Result<Buffer<T>> allocate(std::size_t count) {
@@ -134,7 +133,7 @@ public:
     }
     // Copies from and to host memory of the caller. Page-locked memory (pinned or registered, by the runtime or by
     // other code) is copied asynchronously: it must stay valid, and a source unchanged, until the stream has completed
-    // the copy. For any other memory, the source has been read, or the destination written, when the call returns.
+    // the copy. Of other memory, the source has been read, or the destination written, when the call returns.
     template <class T>
     Result<void> copy_from_host(TypedBuffer<T>& to, std::span<const std::type_identity_t<T>> from,
                                 std::size_t to_offset = 0) {
@@ -162,8 +161,7 @@ public:
     CopyExplanation explain_copy(const BufferBase& to, const BufferBase& from) const;
 
     // Sets elements. On a device, any box takes values of 1, 2 or 4 bytes, and values that repeat such a pattern;
-    // values of 8 and 16 bytes need rows without gaps between them; other values are unsupported. Host memory takes any
-    // value.
+    // values of 8 and 16 bytes need rows without gaps; others are unsupported. Host memory takes any value.
     template <class T>
     Result<void> fill(TypedBuffer<T>& to, const std::type_identity_t<T>& value) {
         return fill_region(to, {}, {to.size(), 1, 1}, value);
@@ -179,12 +177,12 @@ public:
         return fill_request({to.state(), {}, {to.size_bytes(), 1, 1}, 1, &value});
     }
 
-    // Begins a capture: the stream records what it is given from now on, instead of running it; see graph.hpp.
-    // Errors: capture_error (the stream is already captured), in_use (another thread has a staged launch or a copy in
-    // pieces under way on this stream), device_lost.
+    // Begins a capture: from now on the stream records what it is given, instead of running it; see graph.hpp.
+    // Errors: capture_error (it is already captured), in_use (another thread has a staged launch or a copy in pieces
+    // under way on it), device_lost.
     Result<Capture> begin_capture();
-    // Launches a graph: one driver call. The launch is ordered like any operation, and claims the graph's buffers as a
-    // kernel claims its arguments.
+    // Launches a graph: one driver call. Ordered like any operation; claims the graph's buffers as a kernel claims its
+    // arguments.
     // Errors: in_use (a conflicting host view is open), wrong_device, device_lost, capture_error.
     Result<void> launch(const GraphInstance& instance);
 
@@ -196,7 +194,7 @@ public:
 
     // Calls function() on the CPU, after the stream's earlier work and before its later work: on a thread of the
     // driver, or, on the CPU device, at once. F must be noexcept to call. Calls of this library from within it are
-    // refused (not_permitted); buffers and streams that it lets go of are released later.
+    // refused (not_permitted); buffers and streams that it drops are released later.
     // The runtime destroys the function after it has run: in a later wait, or when the device closes. If the device was
     // lost, it may be destroyed without having run, so that nothing that has to happen may depend on it (S20).
     // In a capture, it is called at every launch, by one thread per instance, and destroyed with the graph. A graph of
@@ -216,18 +214,21 @@ public:
     Result<void> record(Event& event);        // wrong_device: the event belongs to another device
     Result<void> wait(const Event& event);    // later work waits for the event's last record; may cross devices
     Result<void> wait_stream(Stream& other);  // records on `other`, waits here
+    // Whether all work of this stream has finished, also that of other code. Does not wait.
     Result<bool> finished();
+    // Waits until it has (S9). Errors: timed_out, not_ready (Wait::never()); of both functions: capture_error (the
+    // stream is captured), in_use (its kernel is a service that runs), device_lost.
     Result<void> synchronize(Wait wait = {});
 
-    // Whether the operation at this position (LaunchReport::position) is known to have completed: false where that is
-    // not known yet. What any view, wait, event or poll on any thread has seen counts. One load, no driver call.
+    // Whether the operation at this position (LaunchReport::position) is known to have completed, by any view, wait,
+    // event or poll on any thread; false while that is not known. One load, no driver call.
     // Only operations given through the runtime have positions. Work that other code gave to the native handle has
     // none, and mark() and poll() do not cover it.
     bool completed(std::uint64_t position) const noexcept;
     // Asks the driver, and returns the position up to which all operations have completed. Does not wait. One query if
-    // nothing has completed since the last one, about 2 log2(n) queries if n marks were passed. The position advances
-    // from mark to mark, and to the end when the stream is idle: operations between two marks may be complete but not
-    // reported. Errors: device_lost.
+    // nothing has completed since the last one, about 2 log2(n) if n marks were passed. The position advances from mark
+    // to mark, and to the end when the stream is idle: completed operations between two marks are not reported. Errors:
+    // device_lost.
     Result<std::uint64_t> poll();
     // Records a mark (a pooled event) behind all operations of the stream, and returns its position. No driver call if
     // that position is marked already. A stream keeps at most 64 marks, and then thins out the oldest. Errors:

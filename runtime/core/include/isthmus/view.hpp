@@ -1,6 +1,6 @@
 // View, Out and AtomicView: a kernel's access to memory. The type states the use: View<const T> reads, Out<T> writes,
-// View<T> does both, AtomicView<T> does both while the host may. Plain values without ownership: the launching code
-// keeps the memory alive.
+// View<T> does both, AtomicView<T> does both while the host may, too. Plain values without ownership: the launching
+// code keeps the memory alive.
 #pragma once
 
 #include <isthmus/atomic_set.hpp>
@@ -51,7 +51,7 @@ struct View<const T> {
 };
 
 // Write only: the previous contents need not be copied to the device, so that elements which the kernel does not write
-// are undefined afterwards. Use View if only a part is written and the rest matters.
+// are undefined afterwards. If only a part is written and the rest matters, use View.
 template <class T>
 struct Out {
     T* data = nullptr;
@@ -69,7 +69,7 @@ template <class T, AtomicSet operations, AtomicScope scope>
 class AtomicRef;  // atomic_ref.hpp, for at()
 
 // Memory that the host (Buffer::concurrent_on_host) and other kernels may use at the same time: by aligned loads and
-// stores, by the atomics that the type names, or by mailboxes, never through plain references.
+// stores, the atomics that the type names, or mailboxes, never through plain references.
 template <class T, AtomicSet operations = AtomicSet::load_store>
 struct AtomicView {
     T* data = nullptr;

@@ -1,5 +1,5 @@
-// Atomic operations on each side: those of libcu++ in GPU code, of the C++ library elsewhere. In kernel files, a
-// simulated GPU whose link carries no atomics splits its updates into load and store, as such a GPU does.
+// Atomic operations of each side: libcu++ in GPU code, the C++ library elsewhere. In kernel files, a simulated GPU
+// whose link carries no atomics splits updates into load and store, as such a GPU does.
 #pragma once
 
 #include <isthmus/atomic_set.hpp>

@@ -4,8 +4,8 @@
 #if defined(__CUDACC__)
 #define ISTHMUS_KERNEL_FUNCTION __host__ __device__ __forceinline__
 #elif defined(ISTHMUS_KERNEL_IMAGE)
-// In a kernel file, CPU twins may play a GPU: their kernel functions ask for a simulator. The tag makes them different
-// functions from those of the same name in host files, which do not ask.
+// A kernel file: its CPU twins may play a GPU, and its kernel functions ask for a simulator. The tag makes them
+// different functions from those of the same name in host files, which do not ask.
 #define ISTHMUS_DETAIL_PLAYS_GPU
 #define ISTHMUS_KERNEL_FUNCTION __attribute__((abi_tag("isthmus_kernel"))) inline
 #else
@@ -14,8 +14,8 @@
 
 namespace isthmus::inline v0::detail {
 
-// Ends the kernel if an index is outside its view (ISTHMUS_CHECK_BOUNDS): on the GPU with a sticky error, on the CPU
-// with the process, because a kernel cannot continue and cannot report.
+// Ends the kernel if an index is outside its view (ISTHMUS_CHECK_BOUNDS): on the GPU by a sticky error, on the CPU by
+// ending the process. A kernel cannot continue and cannot report.
 [[noreturn]] ISTHMUS_KERNEL_FUNCTION void out_of_bounds() {
 #if defined(__CUDA_ARCH__)
     __trap();

@@ -1,5 +1,5 @@
-// Pack: all arguments of a launch in one plain struct, with the same layout in nvcc and every host compiler. { Extent*,
-// pack* } is the argument list of cuLaunchKernel and of the CPU twin.
+// Pack: all arguments of a launch in one plain struct, laid out alike by nvcc and every host compiler. { Extent*, pack*
+// } is the argument list of cuLaunchKernel and of the CPU twin.
 #pragma once
 
 #include <isthmus/detail/host_device.hpp>

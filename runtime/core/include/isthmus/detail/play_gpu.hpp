@@ -14,8 +14,8 @@ struct UpdateInfo {
     std::uint32_t is_signed;
 };
 
-// Updates of memory by a GPU whose link does not carry every atomic operation, for threads that play one. Called on the
-// thread that runs the kernel; all three functions are noexcept. The layout is that of isthmus_sim_updates.
+// How a GPU whose link does not carry every atomic operation updates memory, for threads that play one. Called on the
+// thread that runs the kernel; all functions are noexcept. The layout is that of isthmus_sim_updates.
 struct SimulatedGpu {
     int (*begin)(const UpdateInfo* update);  // 0: the update is atomic for all. Else end() follows, and until then no
                                              // other thread of this GPU is between the two
