@@ -23,7 +23,7 @@ std::string one_line(std::string_view text);
 // Files of a PCI device's sysfs directory, as read; empty: absent. parse_pci_place() returns nothing if all are absent.
 struct PciTexts {
     std::string speed;  // current_link_speed: "32.0 GT/s PCIe", "Unknown"
-    std::string lanes;  // "16"; 0 or 255 without a link
+    std::string lanes;  // current_link_width: "16"; 0 or 255 without a link
     std::string most_speed;
     std::string most_lanes;
     std::string numa_node;  // "-1": none

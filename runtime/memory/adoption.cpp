@@ -68,7 +68,8 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
             if (memory.kind != MemoryKind::pinned && memory.kind != MemoryKind::write_combined) return memory;
             const platform::os::MappingFacts mapping =
                 platform::os::mapping_facts(reinterpret_cast<const void*>(address), bytes);
-            // Unknown to the system: possibly device memory. It can be used, but is treated as IOMEMORY.
+            // Unknown to the system: possibly device memory. It can be used, but nothing may rely on its loads, stores
+            // or atomics.
             memory.io_memory = !mapping.known || !mapping.mapped;
             if (!mapping.known || !mapping.mapped) return memory;
             memory.readable = mapping.readable;

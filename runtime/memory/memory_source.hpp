@@ -47,7 +47,7 @@ private:
     std::shared_ptr<PoolState> pool_;  // nullptr: the device's own pool, for pool kinds
 };
 
-// An error if the device lacks the feature that the kind needs (K7).
+// An error if a GPU device lacks the feature that the kind needs (K7).
 Result<void> offers(const DeviceState& device, MemoryKind kind);
 
 }  // namespace isthmus::inline v0::detail
