@@ -69,7 +69,7 @@ private:
         std::uint64_t id = 0;
         std::thread::id thread = std::this_thread::get_id();
         Steps steps;
-        std::map<StreamHandle, Branch> streams;  // participating streams
+        std::map<StreamHandle, Branch> streams;
     };
     struct Mark {
         std::weak_ptr<Capture> capture;

@@ -197,7 +197,7 @@ OwnMapping RingReaderCore::mapping() const noexcept {
 
 Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& over) {
     const rules::RingShape& shape = files->shape();
-    // After each overtaken frame the search restarts further on; bounded, because a false count could continue it for
+    // After each overtaken frame the search restarts further on; bounded, because a false count could prolong it for
     // ever.
     for (std::uint32_t round = 0; round < 2 * shape.slots; ++round) {
         const std::uint64_t word = follower.published();

@@ -24,8 +24,7 @@ namespace isthmus::inline v0 {
 namespace detail {
 namespace {
 
-// What an adoption has taken so far. If keep() is not reached, the destructor undoes it without calling the owner's
-// release.
+// What an adoption has taken so far. Unless kept, the destructor undoes it without calling the owner's release.
 struct Taking {
     Taking(DeviceState& owner, void* pointer, std::size_t bytes, AdoptOptions& options) : device(owner) {
         piece.adopted = std::make_unique<AdoptedPart>(pointer, bytes, std::move(options.release), options.c_release);

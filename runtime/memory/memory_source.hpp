@@ -27,7 +27,7 @@ public:
     // Allocates from this pool.
     MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<PoolState> pool);
 
-    MemoryKind kind() const noexcept { return kind_; }  // kind of the blocks
+    MemoryKind kind() const noexcept { return kind_; }
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     // Releases any block of this device, from whichever source (K9).
     Result<void> release(const MemoryBlock& block, Stream* after);
