@@ -1,4 +1,4 @@
-// Captures of CPU streams: who takes part, what each event stands behind, and what becomes of the steps.
+// Captures of CPU streams: participating streams, the position of each event, and the recorded steps.
 #include "cpu_captures.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ std::uint64_t steps_of(const Clock& clock, StreamHandle stream) {
     return found == clock.end() ? 0 : found->second;
 }
 
-// A branch that waits for a point of another: before its next step comes all that came before either.
+// A branch waits for a point of another: its next step comes after everything before either.
 template <class Branch>
 void join(Branch& branch, const Branch& point) {
     const auto covers = [](const auto& clock, const auto& other) {
@@ -31,7 +31,7 @@ void join(Branch& branch, const Branch& point) {
 
 }  // namespace
 
-// Expects the lock.
+// Requires the lock.
 std::shared_ptr<CpuCaptures::Capture> CpuCaptures::capture_of(StreamHandle stream) const {
     const auto found = captured_.find(stream);
     return found == captured_.end() ? nullptr : found->second;
@@ -54,8 +54,8 @@ Status CpuCaptures::begin(StreamHandle stream) {
     return done;
 }
 
-// Another thread, or another stream than the first, cannot end it, and it goes on; streams that have not come back are
-// the end of it, without a graph.
+// Calls from another thread or stream than the first are refused, and the capture continues; if a forked stream was not
+// joined, the capture ends without a graph.
 Status CpuCaptures::end(StreamHandle stream, GraphHandle& out) {
     const std::lock_guard lock(mutex_);
     const std::shared_ptr<Capture> capture = capture_of(stream);
@@ -122,7 +122,7 @@ bool CpuCaptures::recorded(EventHandle event, StreamHandle stream) {
 }
 
 Status CpuCaptures::waited(StreamHandle stream, EventHandle event) {
-    if (open_.load(std::memory_order_acquire) == 0) return done;  // the event's work is
+    if (open_.load(std::memory_order_acquire) == 0) return done;  // the event's work is done already
     const std::lock_guard lock(mutex_);
     const auto mark = marks_.find(event);
     const std::shared_ptr<Capture> into = capture_of(stream);
@@ -149,8 +149,8 @@ void CpuCaptures::forget(EventHandle event) {
     marks_.erase(event);
 }
 
-// A capture loses its first stream, without which nobody can end it; it goes on without another, whose work has to come
-// back all the same.
+// Destroying the capture's first stream closes the capture, which cannot be ended then. Another stream only leaves it;
+// its work must still have been joined.
 void CpuCaptures::forget(StreamHandle stream) {
     const std::lock_guard lock(mutex_);
     const std::shared_ptr<Capture> capture = capture_of(stream);
@@ -186,7 +186,7 @@ Status CpuCaptures::append_conditional(StreamHandle stream, const ConditionalBod
     if (!status.ok()) return status;
     const auto* const word = reinterpret_cast<const std::int32_t*>(static_cast<std::uintptr_t>(request.word));
     const bool kept = keep(stream, Step::of([steps = std::move(steps), word, loops = request.loops]() -> Status {
-                               // The body changes the word behind the compiler's back.
+                               // volatile: the body changes the word, which the compiler cannot see.
                                while (*static_cast<const volatile std::int32_t*>(word) != 0) {
                                    if (const Status turn = cpu::run(steps); !turn.ok()) return turn;
                                    if (!loops) break;

@@ -1,4 +1,4 @@
-// Captures on the CPU device: what a captured stream is given is kept, and run at each launch of the graph.
+// Captures on the CPU device: work of a captured stream is recorded, and run at each launch of the graph.
 #pragma once
 
 #include <platform/driver.hpp>
@@ -15,9 +15,9 @@
 
 namespace isthmus::platform::cpu {
 
-// The streams of one capture share one list of steps. An event waits only for what was recorded before it, so that the
-// order in which the steps came is a lawful order of the whole graph, forks and joins included. Codes are those of a
-// CUDA driver: what would end a capture there is refused here, and the capture goes on. Thread-safe.
+// The streams of one capture share one list of steps. An event waits only for steps recorded before it, so the
+// recording order is a valid order of the whole graph, forks and joins included. Codes are those of a CUDA driver;
+// calls that would end a capture there are refused here, and the capture continues. Thread-safe.
 class CpuCaptures final : public Captures {
 public:
     Status begin(StreamHandle stream) override;
@@ -37,31 +37,31 @@ public:
     Status destroy(GraphHandle graph) override;
     Status destroy(GraphInstanceHandle instance) override;
 
-    // Does the work now, or keeps it where the stream is captured. `work`: a Status() that may run again and again, and
+    // Does the work now, or records it if the stream is captured. `work`: callable as Status(), may run repeatedly, and
     // owns what it needs.
     template <class Work>
     Status run(StreamHandle stream, Work work) {
         if (open_.load(std::memory_order_acquire) == 0) return work();
         return keep(stream, Step::of(work)) ? Status{} : work();
     }
-    // … of a kernel.
+    // The same for a kernel.
     Status launch(const LaunchRequest& request);
 
-    // What events mean for captures. true: the event stands in the capture of the stream, and nowhere else.
+    // Records an event in the capture of its stream. true: it belongs to that capture and to nothing else.
     bool recorded(EventHandle event, StreamHandle stream);
-    // The stream joins the capture that the event stands in. A capture waits for nothing outside of it.
+    // Joins the stream to the event's capture. A capture cannot wait for an event outside it.
     Status waited(StreamHandle stream, EventHandle event);
-    // Code::capture_error for an event that stands in an open capture: nobody can ask for it, nor wait for it.
+    // Code::capture_error for an event of an open capture: it can be neither queried nor waited for.
     Status outside(EventHandle event, const char* call);
     void forget(EventHandle event);
     void forget(StreamHandle stream);
 
 private:
-    // How many steps of each stream come before a point.
+    // For each stream, how many of its steps come before a point.
     using Clock = std::map<StreamHandle, std::uint64_t>;
     struct Branch {
         Clock before;
-        // What its next step follows: one of its own, none, or, after a wait, perhaps several.
+        // The step that its next one follows; none: no step or, after a wait, several.
         NodeHandle last = NodeHandle::none;
     };
     struct Capture {
@@ -69,7 +69,7 @@ private:
         std::uint64_t id = 0;
         std::thread::id thread = std::this_thread::get_id();
         Steps steps;
-        std::map<StreamHandle, Branch> streams;  // those that take part
+        std::map<StreamHandle, Branch> streams;
     };
     struct Mark {
         std::weak_ptr<Capture> capture;

@@ -1,5 +1,5 @@
-// The CPU as a device: every call has done its work when it returns, unless its stream is captured, and every kind of
-// memory is host memory.
+// The CPU as a device: every call has finished its work at return, unless its stream is captured. Every kind of memory
+// is host memory.
 #include "cpu_driver.hpp"
 
 #include "cpu_captures.hpp"
@@ -38,7 +38,7 @@ public:
         if (bytes == 0) return {Code::invalid_argument, EINVAL, "aligned_alloc"};
         const std::size_t unit = bytes < os::page_size_bytes() ? alignment_bytes : os::page_size_bytes();
         const std::size_t rounded = (bytes + unit - 1) / unit * unit;
-        // The system would promise more than it has, and end the process when the promise is called in.
+        // The system would grant more than it has, and kill the process when the memory is used.
         const bool absurd = rounded < bytes || (total_bytes_ != 0 && rounded > total_bytes_);
         void* data = absurd ? nullptr : std::aligned_alloc(unit, rounded);
         if (!data) return {Code::out_of_memory, ENOMEM, "aligned_alloc"};
@@ -49,7 +49,7 @@ public:
         std::free(allocation.host);
         return done;
     }
-    // The CPU reaches all host memory already.
+    // The CPU can already access all host memory.
     Status register_host(void* host, std::size_t, bool, std::uint64_t& device) override {
         device = address_of(host);
         return done;
@@ -68,7 +68,7 @@ public:
             return done;
         });
     }
-    // Nothing runs behind a caller's back, so there is nothing to guard.
+    // Nothing runs asynchronously, so there is nothing to guard.
     Status attach(const Allocation&, Attachment, StreamHandle) override { return done; }
     Status pointer_facts(std::uint64_t, PointerFacts& out) override {
         out = {};
@@ -86,7 +86,7 @@ private:
     CpuCaptures& captures_;
 };
 
-// Streams and events are numbers that are never used twice, so that a stale one is recognised.
+// Streams and events are numbers that are never reused, so that a stale one is recognised.
 class CpuExecution final : public Execution {
 public:
     explicit CpuExecution(CpuCaptures& captures) : captures_(captures) {}

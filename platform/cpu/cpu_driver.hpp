@@ -1,4 +1,4 @@
-// The CPU device: always there, synchronous, runs the CPU twins of kernels.
+// The CPU device: always present, synchronous; runs the CPU twins of kernels.
 #pragma once
 
 #include <platform/driver.hpp>

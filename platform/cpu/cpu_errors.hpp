@@ -1,4 +1,4 @@
-// The errors of the CPU device, as data.
+// Error entries: the CPU device.
 #pragma once
 
 #include "error_entry.hpp"

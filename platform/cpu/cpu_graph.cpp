@@ -1,4 +1,4 @@
-// Steps and instances: kept arguments, runs in order, exchanged kernels.
+// Steps and instances: owned arguments, ordered runs, replaceable kernels.
 #include "cpu_graph.hpp"
 
 #include <atomic>
@@ -10,7 +10,7 @@
 namespace isthmus::platform::cpu {
 namespace {
 
-// No parameter asks for more; the pack's type, which could say what it needs, is erased.
+// No parameter needs more; the pack's type, which would tell, is erased.
 constexpr std::size_t pack_alignment_bytes = 64;
 
 std::uint64_t outermost(const KernelInfo& kernel, const Extent& extent) {
@@ -18,7 +18,7 @@ std::uint64_t outermost(const KernelInfo& kernel, const Extent& extent) {
         case 1: return extent.x;
         case 2: return extent.y;
         case 3: return extent.z;
-        default: return extent.x * extent.y * extent.z;  // blocks, counted through
+        default: return extent.x * extent.y * extent.z;  // number of blocks
     }
 }
 

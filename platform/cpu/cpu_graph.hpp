@@ -1,4 +1,4 @@
-// What a capture on the CPU device leaves: steps in their order, and instances that run them.
+// The result of a capture on the CPU device: ordered steps, and instances that run them.
 #pragma once
 
 #include <platform/driver.hpp>
@@ -13,13 +13,13 @@
 
 namespace isthmus::platform::cpu {
 
-// One recorded operation; never changes. A kernel keeps its own copy of the arguments.
+// One recorded operation; immutable. A kernel keeps its own copy of the arguments.
 class Step {
 public:
     static std::shared_ptr<const Step> of(const LaunchRequest& kernel);
     static std::shared_ptr<const Step> of(std::function<Status()> work);
 
-    std::uint64_t id() const noexcept { return id_; }                      // never that of another step
+    std::uint64_t id() const noexcept { return id_; }                      // unique to this step
     const KernelInfo* kernel() const noexcept { return request_.kernel; }  // nullptr: no kernel
     Status run() const;
 
@@ -38,19 +38,20 @@ using Steps = std::vector<std::shared_ptr<const Step>>;
 
 // Runs the kernel's CPU function over the whole index space, on the calling thread.
 Status run_kernel(const LaunchRequest& request);
-// In their order; the first that fails is the last that ran.
+// Runs the steps in order and stops at the first failure.
 Status run(const Steps& steps);
 
-// Steps that can be exchanged one by one. Runs follow each other, as a driver has it; what is exchanged meanwhile waits
-// for no run and changes only those that begin later. Thread-safe.
+// Steps that can be replaced one by one. Runs are serialised, as in a driver; a replacement does not wait for a run and
+// affects only runs that begin later. Thread-safe.
 class Instance {
 public:
     explicit Instance(Steps steps);
     Status run();
     Steps steps() const;
-    // Of a step of the graph that this was made from. Code::invalid_handle: it is no kernel, or none of this instance.
+    // Replaces a kernel step of the graph that this was made from. Code::invalid_handle: not a kernel, or not of this
+    // instance.
     Status set_kernel(std::uint64_t id, const LaunchRequest& request);
-    // Exchanges all steps for those of another graph. Otherwise nothing has changed, and the answer is how they differ.
+    // Replaces all steps by another graph's and returns ""; otherwise nothing changes and the result is the difference.
     const char* update(Steps steps);
 
 private:

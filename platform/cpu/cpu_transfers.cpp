@@ -1,4 +1,4 @@
-// Loops over rows; whatever is asked is done when the call returns, unless its stream is captured.
+// Loops over rows; the work is finished at return, unless the stream is captured.
 #include "cpu_transfers.hpp"
 
 #include <cerrno>
@@ -14,7 +14,7 @@ unsigned char* row_of(const CopySide& side, std::size_t slice, std::size_t row) 
     return reinterpret_cast<unsigned char*>(static_cast<std::uintptr_t>(address));
 }
 
-// Bytes rather than elements are written: an address that is not aligned is no reason to fault.
+// Writes bytes instead of elements, so that unaligned addresses do not fault.
 void fill_row(unsigned char* row, std::uint32_t value, std::size_t element_bytes, std::size_t count) noexcept {
     if (element_bytes == 1) {
         if (count > 0) std::memset(row, static_cast<int>(value & 0xFF), count);
@@ -29,7 +29,7 @@ bool fillable(std::size_t element_bytes) noexcept {
     return element_bytes == 1 || element_bytes == 2 || element_bytes == 4;
 }
 
-// Rows go upwards or downwards as memmove goes through bytes, so that nothing is overwritten before it was read.
+// Copies rows upwards or downwards, like memmove with bytes, so that nothing is overwritten before it is read.
 Status copy_rows(const CopySide& destination, const CopySide& source, const CopyExtent& extent) {
     const std::size_t rows = extent.width_bytes == 0 ? 0 : extent.rows * extent.slices;
     const bool downwards = destination.address > source.address;

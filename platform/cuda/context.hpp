@@ -19,9 +19,9 @@ auto insist(F f) {
     return answer;
 }
 
-// While captures are open, sets the calling thread's capture mode to RELAXED for its lifetime. Observed on driver 580:
-// allocations, frees, registrations, queries and waits for other streams, pool and module calls then leave a
-// THREAD_LOCAL capture intact, even on its own thread; otherwise they answer 900 and the capture is lost. Makes no
+// While captures are open, sets the calling thread's capture mode to RELAXED while this object lives. Observed on
+// driver 580: allocations, frees, registrations, queries and waits for other streams, pool and module calls then leave
+// a THREAD_LOCAL capture intact, even on its own thread; otherwise they answer 900 and the capture is lost. Makes no
 // driver call while no capture is open and no stream of other code is wrapped.
 class CaptureCare {
 public:

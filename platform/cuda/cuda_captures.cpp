@@ -193,8 +193,7 @@ Status CudaCaptures::add_conditional(StreamHandle stream, const Place& at, const
     return add_setter(stream, inside, *request.setter, pack, last);
 }
 
-// Observed on driver 580: all of these calls leave the capture open, and need no current context if this device's is
-// named.
+// Observed on driver 580: these calls leave the capture open, and need no current context if this device's is named.
 Status CudaCaptures::append_conditional(StreamHandle stream, const ConditionalBody& request) {
     const Api& api = context_.api();
     if (api.graph_conditional_handle_create == nullptr || api.graph_add_node == nullptr) {

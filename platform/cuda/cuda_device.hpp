@@ -15,13 +15,11 @@ DeviceFacts read_facts(const Api& api, int ordinal, CUdevice device, std::span<c
 // One driver call per attribute, about 150.
 std::vector<AttributeFact> read_all_attributes(const Api& api, CUdevice device);
 
-// Sets the facts that the simulated machine states in place of the operating system; facts missing in its record stay
-// unchanged.
+// Sets the facts that the simulated machine states in place of the system; facts missing in its record stay unchanged.
 void read_simulated_machine(isthmus_sim_fact_fn fact, MachineFacts& machine);
 // Nothing if the simulated record does not say.
 std::optional<PciPlace> read_simulated_pci(isthmus_sim_fact_fn fact, int ordinal);
-// Where the device is attached: from the PCI attributes in `facts` and the system's files, or from the simulated
-// record.
+// Where the device is attached: from PCI attributes in `facts` and the system's files, or the simulated record.
 std::optional<PciPlace> read_pci(const Library& library, const DeviceFacts& facts);
 
 // `context` is owned by the library.

@@ -46,7 +46,7 @@ int register_twin(const Library& library, const KernelInfo& kernel) {
     description.rank = kernel.rank;
     description.block_threads = kernel.block_threads;
     description.twin = reinterpret_cast<decltype(description.twin)>(reinterpret_cast<void*>(kernel.twin));
-    // The update types share their layout too (unit.kernels.atomic_ref compares them).
+    // SimulatedGpu and isthmus_sim_updates share a layout too (unit.kernels.atomic_ref compares them).
     description.play_gpu = reinterpret_cast<decltype(description.play_gpu)>(reinterpret_cast<void*>(kernel.play_gpu));
     return library.register_twin(&description);
 }

@@ -37,8 +37,7 @@ private:
     std::unordered_map<const unsigned char*, CUlibrary> libraries_;
 };
 
-// Registers the CPU function of a kernel with the simulator. 0, or 1: another kernel of that image and name is
-// registered.
+// Registers a kernel's CPU function with the simulator. 0, or 1: another kernel of that image and name is registered.
 int register_twin(const Library& library, const KernelInfo& kernel);
 
 }  // namespace isthmus::platform::cuda

@@ -11,7 +11,7 @@ struct LaunchShape {
     unsigned grid[3] = {1, 1, 1};
     unsigned block[3] = {1, 1, 1};
     bool possible = true;  // false: more blocks than one launch may have
-    bool empty = false;    // nothing to run
+    bool empty = false;
 };
 
 // Grid limits of every GPU since compute capability 3.0 (attributes 5 to 7).

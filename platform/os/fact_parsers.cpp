@@ -1,4 +1,4 @@
-// Parsers of /proc and /sys texts. They meet truncated and foreign input, and leave out what they do not know.
+// Parsers of /proc and /sys texts. Input may be truncated or unfamiliar; unknown parts are left out.
 #include "fact_parsers.hpp"
 
 #include "text_pieces.hpp"
@@ -15,7 +15,7 @@ struct ArmCore {
     unsigned part;
     std::string_view name;
 };
-// Cores of the machines that this project knows, and common servers: from Arm's MIDR_EL1 tables.
+// Cores of the machines in this project and of common servers, from Arm's MIDR_EL1 tables.
 constexpr std::array<ArmCore, 18> arm_cores = {{
     {0x41, 0xd03, "Arm Cortex-A53"},
     {0x41, 0xd07, "Arm Cortex-A57"},
@@ -63,7 +63,7 @@ std::vector<int> parse_id_list(std::string_view text) {
         std::string_view part = next(text, ',');
         const std::optional<int> first = number<int>(trim(next(part, '-')));
         const std::optional<int> last = part.empty() ? first : number<int>(trim(part));
-        // A range larger than any machine is a damaged file.
+        // A range beyond any machine's size means a damaged file.
         if (!first || !last || *first < 0 || *last < *first || *last - *first > 65536) continue;
         for (int id = *first; id <= *last; ++id) ids.push_back(id);
     }
@@ -78,7 +78,7 @@ std::string one_line(std::string_view text) {
 
 namespace {
 
-// "32.0 GT/s PCIe" → 32000, "2.5 GT/s" → 2500; 0 where the text says no speed.
+// "32.0 GT/s PCIe" → 32000, "2.5 GT/s" → 2500; 0 if the text states no speed.
 int parse_link_speed(std::string_view text) {
     text = trim(text);
     std::string_view amount = next(text, ' ');
@@ -91,7 +91,7 @@ int parse_link_speed(std::string_view text) {
 
 int parse_lanes(std::string_view text) {
     const std::optional<int> lanes = number<int>(trim(text));
-    return lanes && *lanes > 0 && *lanes <= 32 ? *lanes : 0;  // 63 and 255: the link's width is not known
+    return lanes && *lanes > 0 && *lanes <= 32 ? *lanes : 0;  // 63 and 255: width unknown
 }
 
 }  // namespace
@@ -194,7 +194,7 @@ bool mapping_is_huge(std::string_view smaps, std::uint64_t address) {
 
 std::optional<bool> range_has_file(std::string_view maps, std::uint64_t address, std::uint64_t bytes) {
     const std::uint64_t last = address + bytes;
-    while (!maps.empty() && address < last) {  // lines ascend
+    while (!maps.empty() && address < last) {  // lines are in ascending order
         std::string_view rest = next(maps, '\n');
         std::string_view range = next(rest, ' ');
         const std::optional<std::uint64_t> begin = number<std::uint64_t>(next(range, '-'), 16);
@@ -217,7 +217,7 @@ struct MappingLine {
     std::string_view permissions;
     std::string_view path;  // empty: anonymous
 };
-// "7f28-7f29 rw-p 00000000 fe:00 332383   /usr/lib/x" begins a mapping; other lines describe the one before.
+// "7f28-7f29 rw-p 00000000 fe:00 332383   /usr/lib/x" begins a mapping; other lines describe the previous one.
 std::optional<MappingLine> mapping_line(std::string_view line) {
     std::string_view range = next(line, ' ');
     const std::optional<std::uint64_t> begin = number<std::uint64_t>(next(range, '-'), 16);
@@ -229,8 +229,8 @@ std::optional<MappingLine> mapping_line(std::string_view line) {
     return mapping;
 }
 
-// What drivers of GPUs map what they pin from: files of NVIDIA's, of Tegra's and of WSL's, shared anonymous memory, and
-// buffers of the dma-buf framework.
+// Files that GPU drivers map their pinned memory from: those of NVIDIA, Tegra and WSL, shared anonymous memory, and
+// dma-buf buffers.
 bool may_be_of_gpu_driver(std::string_view path) {
     if (path.empty()) return true;
     for (const std::string_view begin :
@@ -260,7 +260,7 @@ MappingFacts parse_mapping(std::string_view smaps, std::uint64_t address, std::u
     while (!smaps.empty()) {
         std::string_view line = next(smaps, '\n');
         if (const std::optional<MappingLine> mapping = mapping_line(line)) {
-            if (inside) return {};  // the one before told no flags
+            if (inside) return {};  // the previous mapping has no flags
             inside = mapping->begin <= reached && reached < mapping->end && reached < end;
             if (!inside) continue;
             facts.readable = facts.readable && mapping->permissions.find('r') != std::string_view::npos;

@@ -1,4 +1,4 @@
-// Page-aligned host memory: mapped, placed by one mbind, touched, locked and then looked for, each step reported.
+// Page-aligned host memory: mapped, bound by one mbind, touched, locked and then verified; each step is reported.
 #include <platform/os.hpp>
 
 #include "fact_parsers.hpp"
@@ -51,7 +51,7 @@ Error bind_error(int error, const PlacementPlan& plan) {
     }
 }
 
-// Why the system does not say where the pages lie. `nobody_knows`: there was no node to compare with.
+// Why the pages' places are unknown. `nobody_knows`: there was no node to compare with.
 std::optional<Error> unknown_places(const Whereabouts& found, bool nobody_knows) {
     if (found.error != 0) return make_error<errors::page_places_not_stated>(words(found.error));
     if (found.absent > 0) return make_error<errors::some_page_places_not_stated>(found.absent, found.pages);
@@ -59,7 +59,7 @@ std::optional<Error> unknown_places(const Whereabouts& found, bool nobody_knows)
     return std::nullopt;
 }
 
-// What looking for the pages showed: in the report always, and where the wish is strict as an Error besides.
+// Result of verifying the places: always added to the report, and also an Error if the wish is strict.
 Result<void> judge_places(const Whereabouts& found, bool nobody_knows, bool strict, PlacementReport& report) {
     if (std::optional<Error> unknown = unknown_places(found, nobody_knows)) {
         if (report.placed != Placed::fallback) report.placed = Placed::unverifiable;
@@ -80,7 +80,7 @@ Result<void> judge_places(const Whereabouts& found, bool nobody_knows, bool stri
 }
 
 Error lock_error(int error, std::size_t bytes, std::uint64_t memlock_limit_bytes) {
-    // mlock(2): ENOMEM, EPERM (the limit is 0) and EAGAIN are the forms of a limit that is too small.
+    // mlock(2): ENOMEM, EPERM (the limit is 0) and EAGAIN all mean that the limit is too small.
     const bool limit = error == ENOMEM || error == EPERM || error == EAGAIN;
     if (!limit) return make_error<errors::lock_failed>(bytes, words(error));
     if (memlock_limit_bytes == std::numeric_limits<std::uint64_t>::max()) {
@@ -89,8 +89,7 @@ Error lock_error(int error, std::size_t bytes, std::uint64_t memlock_limit_bytes
     return make_error<errors::lock_limit_too_small>(bytes, words(error), memlock_limit_bytes);
 }
 
-// The steps of one allocation after its pages are mapped. Each adds to the report, or, where the wish is strict, ends
-// in an Error.
+// The steps of an allocation after mapping. Each adds to the report or, if the wish is strict, returns an Error.
 struct Steps {
     const HostPlacement& placement;
     const MachineFacts& machine;
@@ -101,7 +100,7 @@ struct Steps {
     const Workers& touchers;
 
     bool placed_on_purpose() const { return placement.locality != Locality::anywhere; }
-    // Only pages that exist can be looked for. `local` leaves the first touch to its user, unless told otherwise.
+    // Only existing pages can be verified. `local` leaves the first touch to the buffer's user, unless told otherwise.
     bool looks() const {
         return placed_on_purpose() && (placement.locality != Locality::local || placement.prefault || placement.strict);
     }
@@ -117,7 +116,7 @@ Result<void> Steps::bind() {
     if (plan.policy != Policy::none) {
         if (const int error = bind_pages(mapping.data, mapping.bytes, mode_of(plan.policy), plan.nodes, calls)) {
             Error refused = bind_error(error, plan).from_call("mbind", error);
-            // Nobody who asked for no place is refused one; the report says what may happen.
+            // A request without a place is never refused; the report states what may happen.
             if (placement.strict && placed_on_purpose()) return refused;
             plan.reason = refused.message();
             plan.policy = Policy::none;
@@ -130,10 +129,10 @@ Result<void> Steps::bind() {
 
 Result<void> Steps::touch() {
     if (!placement.prefault && !placement.lock && !looks()) return {};
-    // Touching from here is what "local" means: the node is this thread's, before or after.
+    // Touching here defines "local": the node is this thread's, before or after.
     const int before = calls.current_node();
     const Workers alone;
-    // Bound pages lie where they were bound, whoever touches them; others follow the thread that does.
+    // Bound pages lie where they were bound, whichever thread touches them; others follow the touching thread.
     const bool bound = plan.policy != Policy::none && !plan.nodes.empty();
     if (const int error =
             touch_pages(mapping.data, mapping.bytes, calls.page_size_bytes(), calls, bound ? touchers : alone)) {
@@ -217,15 +216,15 @@ Result<HostPages> HostPages::allocate(std::size_t bytes, const HostPlacement& pl
     Result<Mapping> mapping = map_pages(bytes, placement, !plan->nodes.empty(), machine, calls);
     if (!mapping) return std::move(mapping).error();
 
-    HostPages pages;  // from here on it unmaps on every way out
+    HostPages pages;  // from here on it unmaps on every exit
     pages.calls_ = &calls;
     pages.data_ = mapping->data;
     pages.bytes_ = bytes;
     pages.mapped_bytes_ = mapping->bytes;
     pages.report_.page_bytes = mapping->page_bytes;
     Steps steps{placement, machine, calls, *plan, *mapping, pages.report_, touchers};
-    // The policy holds for pages that come later, so it stands before the first touch; locking and looking need the
-    // pages. One mbind for the whole mapping.
+    // The policy applies to pages allocated later, so it precedes the first touch; locking and verifying need the
+    // pages. One mbind covers the whole mapping.
     using Step = Result<void> (Steps::*)();
     for (const Step step : {&Steps::bind, &Steps::touch, &Steps::judge_page_size, &Steps::lock}) {
         if (Result<void> done = (steps.*step)(); !done) return std::move(done).error();

@@ -1,4 +1,4 @@
-// Asks the system about this machine: reads the files and leaves their meaning to the parsers.
+// Reads the system's files about this machine; the parsers interpret them.
 #include <platform/os.hpp>
 
 #include "fact_parsers.hpp"
@@ -75,7 +75,7 @@ std::vector<CgroupTexts> own_cgroups(CgroupFiles wanted) {
         texts.unified = unified;
         texts.limit = read_text(base + (unified ? "max" : "limit_in_bytes"));
         if (unified) texts.high = read_text(base + "high");
-        // Version 1 has a limit among its statistics, too.
+        // Version 1 has a limit among its statistics too.
         if (wanted == CgroupFiles::limits_and_usage || !unified) texts.stat = read_text(base + "stat");
         if (wanted == CgroupFiles::limits_and_usage) {
             texts.usage = read_text(base + (unified ? "current" : "usage_in_bytes"));
@@ -90,7 +90,7 @@ std::vector<std::string> memory_only_nodes() {
     std::vector<std::string> nodes;
     for (const int id : parse_id_list(read_text(nodes_directory + std::string("has_memory")))) {
         const std::string directory = node_directory(id);
-        // An empty line: no CPUs. Nothing at all: the file cannot be read, and nothing is known.
+        // An empty line: no CPUs. No text at all: the file cannot be read, so nothing is known.
         const std::string cpus = read_text(directory + "cpulist");
         if (!cpus.empty() && parse_id_list(cpus).empty()) nodes.push_back(read_text(directory + "meminfo"));
     }

@@ -1,4 +1,4 @@
-// What the system says about memory that somebody else mapped.
+// The system's facts about memory mapped by other code.
 #include <platform/os.hpp>
 
 #include "fact_parsers.hpp"

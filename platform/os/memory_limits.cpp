@@ -1,4 +1,4 @@
-// What a memory cgroup and its ancestors leave to this process, and what ordinary host memory there is altogether.
+// Memory that a cgroup and its ancestors leave to this process, and the total of ordinary host memory.
 #include "fact_parsers.hpp"
 
 #include "text_pieces.hpp"
@@ -14,11 +14,11 @@ bool has_word(std::string_view list, std::string_view word) {
 }
 
 struct CgroupMount {
-    std::string root;   // the cgroup that the mount shows at its top
+    std::string root;   // the cgroup at the top of the mount
     std::string point;  // where it is mounted
 };
 
-// Blanks in paths stand there as \040 (proc_pid_mountinfo(5)).
+// Blanks in paths are encoded as \040 (proc_pid_mountinfo(5)).
 std::string unescaped(std::string_view path) {
     std::string text;
     while (!path.empty()) {
@@ -50,8 +50,8 @@ std::optional<CgroupMount> find_mount(std::string_view mountinfo, bool unified) 
     return std::nullopt;
 }
 
-// From the innermost directory to the mount point. A container may see a path that its mount does not show
-// (no cgroup namespace): then only the mount point is left, and it is the container's own cgroup.
+// From the innermost directory to the mount point. A container may see a path that its mount does not show (no cgroup
+// namespace): then only the mount point remains, which is the container's own cgroup.
 void add_directories(std::vector<CgroupDirectory>& out, const CgroupMount& mount, std::string_view path, bool unified) {
     std::string_view below = path;
     if (mount.root != "/") {
@@ -75,7 +75,7 @@ void add_directories(std::vector<CgroupDirectory>& out, const CgroupMount& mount
 
 std::optional<std::uint64_t> parse_cgroup_bytes(std::string_view text) {
     const std::optional<std::uint64_t> bytes = number<std::uint64_t>(trim(text));
-    // Version 1 says "no limit" with the largest page-aligned 63-bit number.
+    // Version 1 means "no limit" by the largest page-aligned 63-bit number.
     if (!bytes || *bytes >= (std::uint64_t{1} << 62)) return std::nullopt;
     return bytes;
 }
@@ -110,7 +110,7 @@ std::optional<CgroupMemory> cgroup_memory(const CgroupTexts& texts) {
         if (other) limit = std::min(limit.value_or(*other), *other);
     };
     tighten(parse_cgroup_bytes(texts.high));
-    // Version 1 states what its ancestors allow, those too that a container cannot see.
+    // Version 1 states the limits of its ancestors, including those invisible in a container.
     if (!texts.unified) {
         if (const auto above = parse_memory_stat(texts.stat, "hierarchical_memory_limit")) {
             tighten(parse_cgroup_bytes(std::to_string(*above)));
@@ -132,7 +132,7 @@ HostMemory combine_host_memory(std::string_view meminfo, const std::vector<std::
     const auto take = [](std::uint64_t& from, std::uint64_t bytes) { from -= std::min(from, bytes); };
     for (const std::string& node : memory_only_nodes) {
         take(memory.total_bytes, parse_meminfo(node, "MemTotal").value_or(0));
-        // No node says what of it is available; free is the least that was counted as such.
+        // Nodes do not state their available memory; their free memory is the least part of it counted as available.
         take(memory.available_bytes, parse_meminfo(node, "MemFree").value_or(0));
     }
     memory.available_bytes = std::min(memory.available_bytes, memory.total_bytes);

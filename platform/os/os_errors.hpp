@@ -1,4 +1,4 @@
-// The errors of host memory and of shared libraries, as data.
+// Error entries: host memory and shared libraries.
 #pragma once
 
 #include "error_entry.hpp"
@@ -14,7 +14,7 @@ inline constexpr auto more_than_an_address_space =
     error_entry("O002", Code::invalid_argument,
                 "{bytes:number} bytes of host memory were asked for, more than an address space has",
                 "ask for less");
-// not_permitted for EPERM, else out_of_memory.
+// Code: not_permitted for EPERM, else out_of_memory.
 inline constexpr auto host_memory_not_mapped =
     error_entry("O003", Code::ok,
                 "{bytes:number} bytes of host memory were asked for: {reason}",
@@ -65,7 +65,7 @@ inline constexpr auto closest_node_without_cpus =
                 "memory near the device was asked for, but the node it states ({node:number}) has no CPUs: it is the "
                 "memory of a GPU or an expander",
                 "name that node (Locality::node) if it is meant");
-// unsupported where the system states no nodes, else not_permitted.
+// Code: unsupported if the system states no nodes, else not_permitted.
 inline constexpr auto no_node_to_interleave =
     error_entry("O015", Code::ok,
                 "interleaved memory was asked for, but no node with CPUs and memory is open to this process (nodes: "
@@ -96,7 +96,7 @@ inline constexpr auto binding_failed =
     error_entry("O021", Code::system_error,
                 "binding host memory to NUMA node {nodes}: {reason}",
                 "ask without strict");
-// out_of_memory for ENOMEM, else system_error.
+// Code: out_of_memory for ENOMEM, else system_error.
 inline constexpr auto pages_not_touched =
     error_entry("O022", Code::ok,
                 "touching {bytes:number} bytes of host memory: {reason}",

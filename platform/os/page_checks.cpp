@@ -1,4 +1,4 @@
-// The NUMA system calls in chunks and masks of a fixed size, so that placement needs no libnuma.
+// NUMA system calls in chunks and with masks of fixed size, so that placement does not need libnuma.
 #include "page_checks.hpp"
 
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ namespace isthmus::platform::os {
 namespace {
 
 constexpr std::size_t bits_per_word = sizeof(unsigned long) * CHAR_BIT;
-// Linux knows at most 1024 nodes (CONFIG_NODES_SHIFT ≤ 10); get_mempolicy refuses smaller masks than the kernel's.
+// Linux has at most 1024 nodes (CONFIG_NODES_SHIFT ≤ 10); get_mempolicy refuses masks smaller than the kernel's.
 constexpr std::size_t mask_bits = 4096;
 using NodeMask = std::array<unsigned long, mask_bits / bits_per_word>;
 
@@ -26,7 +26,7 @@ int last_errno() {
 }
 
 int touch_part(void* data, std::size_t bytes, std::size_t page_bytes, const SystemCalls& calls) {
-    // The kernel's own way answers with an error where touching would be a SIGBUS.
+    // MADV_POPULATE_WRITE returns an error where touching would raise SIGBUS.
     errno = 0;
     if (calls.madvise(data, bytes, MADV_POPULATE_WRITE) == 0) return 0;
     if (errno != EINVAL && errno != ENOSYS) return last_errno();
@@ -43,7 +43,7 @@ int touch_pages(void* data, std::size_t bytes, std::size_t page_bytes, const Sys
     const std::size_t useful = bytes / least_touch_bytes;
     const auto count = static_cast<unsigned>(std::min<std::size_t>(workers.count, useful));
     if (count < 2 || !workers.run) return touch_part(data, bytes, page_bytes, calls);
-    // Parts end at multiples of the least part, so that no huge page is touched by two.
+    // Parts end at multiples of least_touch_bytes, so that two workers never touch one huge page.
     const std::size_t part = (useful + count - 1) / count * least_touch_bytes;
     std::atomic<int> first_error{0};
     workers.run(count, [&](unsigned index) {
@@ -54,7 +54,7 @@ int touch_pages(void* data, std::size_t bytes, std::size_t page_bytes, const Sys
         int none = 0;
         if (error != 0) first_error.compare_exchange_strong(none, error, std::memory_order_relaxed);
     });
-    return first_error.load(std::memory_order_relaxed);  // run() returned behind every task: it orders the stores
+    return first_error.load(std::memory_order_relaxed);  // ordered: run() returns after every task
 }
 
 Whereabouts find_pages(void* data, std::size_t bytes, std::size_t page_bytes, const std::vector<int>& wanted,
@@ -68,7 +68,7 @@ Whereabouts find_pages(void* data, std::size_t bytes, std::size_t page_bytes, co
     for (std::size_t offset = 0; offset < bytes;) {
         std::size_t count = 0;
         for (; count < chunk && offset < bytes; ++count, offset += page_bytes) pages[count] = begin + offset;
-        // Without target nodes move_pages moves nothing and reports.
+        // Without target nodes, move_pages moves nothing and reports the current ones.
         errno = 0;
         if (calls.move_pages(0, count, pages.data(), nullptr, nodes.data(), 0) != 0) {
             found.error = last_errno();

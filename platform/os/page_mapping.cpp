@@ -1,4 +1,4 @@
-// Anonymous memory, aligned for huge pages; what could not be had is said.
+// Maps anonymous memory, aligned for huge pages; reports what could not be obtained.
 #include "page_mapping.hpp"
 
 #include "os_errors.hpp"
@@ -24,7 +24,7 @@ bool round_up(std::size_t bytes, std::size_t unit, std::size_t& out) {
     return out <= static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
 }
 
-// Anonymous memory that begins at a multiple of `alignment`: maps more and gives the ends back.
+// Anonymous memory that begins at a multiple of `alignment`: maps more and unmaps the ends.
 void* map_aligned(std::size_t bytes, std::size_t alignment, const SystemCalls& calls) {
     std::size_t wide = 0;
     if (!round_up(bytes, alignment, wide) || !round_up(wide + alignment, alignment, wide)) return MAP_FAILED;
@@ -38,8 +38,8 @@ void* map_aligned(std::size_t bytes, std::size_t alignment, const SystemCalls& c
     return reinterpret_cast<void*>(data);
 }
 
-// `bound`: hugetlb pages come from a pool per node, and a bound mapping that finds its pool empty is killed by SIGBUS
-// when touched; so bound memory uses transparent huge pages, which fall back by themselves.
+// `bound`: hugetlb pages come from a pool per node, and touching a bound mapping whose pool is empty raises SIGBUS. So
+// bound memory uses transparent huge pages, which fall back by themselves.
 bool map_huge(Mapping& mapping, std::size_t bytes, std::size_t huge, bool bound, const SystemCalls& calls) {
     std::size_t rounded = 0;
     if (huge == 0) {

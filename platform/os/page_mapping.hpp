@@ -1,4 +1,4 @@
-// Maps anonymous memory, in huge pages where they are asked for and can be had.
+// Maps anonymous memory, in huge pages if requested and available.
 #pragma once
 
 #include <platform/os.hpp>
@@ -8,19 +8,19 @@
 
 namespace isthmus::platform::os {
 
-// The words of the C library for an errno.
+// The C library's text for an errno.
 std::string words(int error);
 
 struct Mapping {
     void* data = nullptr;
     std::size_t bytes = 0;
     std::size_t page_bytes = 0;
-    bool transparent_huge = false;  // asked for with madvise: granted or not when the pages are touched
+    bool transparent_huge = false;  // requested by madvise; whether granted shows when the pages are touched
     bool touched = false;
-    std::optional<Error> not_huge;  // why no huge pages
+    std::optional<Error> not_huge;  // why there are no huge pages
 };
-// `bound`: the memory will be bound to nodes. The caller unmaps. Without the huge pages that were asked for, ordinary
-// ones and the reason.
+// `bound`: the memory will be bound to nodes. The caller unmaps it. If requested huge pages are not available: ordinary
+// pages, and the reason.
 Result<Mapping> map_pages(std::size_t bytes, const HostPlacement& placement, bool bound, const MachineFacts& machine,
                           const SystemCalls& calls);
 

@@ -1,4 +1,4 @@
-// Chooses NUMA nodes. Nodes without CPUs are the memory of GPUs or of expanders: they are taken only by number.
+// Chooses NUMA nodes. Nodes without CPUs are memory of GPUs or expanders: used only if named by number.
 #include "placement_plan.hpp"
 
 #include "os_errors.hpp"
@@ -38,7 +38,7 @@ std::vector<int> cpu_nodes(const MachineFacts& machine, const std::optional<std:
     return ids;
 }
 
-// What a wish becomes that cannot be granted: an error, or the system's default policy and the reason.
+// Handles a wish that cannot be granted: an error, or the system's default policy and the reason.
 Result<PlacementPlan> refuse(bool strict, Error why) {
     if (strict) return why;
     PlacementPlan plan;
@@ -71,8 +71,9 @@ Result<PlacementPlan> near_device(int near_node, bool strict, const MachineFacts
     return on_node(near_node, strict, machine, allowed);
 }
 
-// Where GPUs or expanders are nodes, the system's default policy spills over to them when the CPUs' memory is full; so
-// memory without a wish is bound to the CPUs' nodes (the nearest first, as by default). Elsewhere nothing is asked.
+// Where GPUs or expanders are nodes, the system's default policy spills over to them when the CPUs' memory is full. So
+// memory without a requested place is bound to the CPUs' nodes (nearest first, as by default). On other machines no
+// policy is set.
 PlacementPlan anywhere(const MachineFacts& machine, const std::optional<std::vector<int>>& allowed) {
     PlacementPlan plan;
     if (!has_memory_only_nodes(machine)) return plan;

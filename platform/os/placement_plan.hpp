@@ -1,4 +1,4 @@
-// From a wish for a place to the nodes that are asked of the system. Pure.
+// From a requested place to the nodes asked of the system. Pure.
 #pragma once
 
 #include <isthmus/facts.hpp>
@@ -16,14 +16,14 @@ enum class Policy : std::uint8_t { none, local, prefer, bind, interleave };
 struct PlacementPlan {
     Policy policy = Policy::none;
     std::vector<int> nodes;  // where pages may lie; empty with Policy::none and Policy::local
-    std::string reason;      // why less is done than was asked; empty: it is done as asked
+    std::string reason;      // why less is done than requested; empty: done as requested
 };
 
-// Whether a plan for this names nodes, so that it matters which ones are allowed.
+// Does a plan for this name nodes, so that the allowed ones matter?
 bool names_nodes(const HostPlacement& placement, const MachineFacts& machine);
 
-// `near_node` is the device's closest CPU node, -1: none stated. `allowed` are the nodes that the cpuset leaves to
-// this process; nothing: the system does not say. A strict wish that cannot be granted is an Error.
+// `near_node`: the device's closest CPU node, -1: not stated. `allowed`: the nodes that the cpuset allows this process;
+// nothing: the system does not say. A strict wish that cannot be granted is an Error.
 Result<PlacementPlan> plan_placement(const HostPlacement& placement, int near_node, const MachineFacts& machine,
                                      const std::optional<std::vector<int>>& allowed);
 

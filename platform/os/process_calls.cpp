@@ -1,4 +1,4 @@
-// The system itself behind ProcessCalls.
+// ProcessCalls::real(): the system's own calls.
 #include <platform/process_calls.hpp>
 
 #include <fcntl.h>

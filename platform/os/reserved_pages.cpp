@@ -1,4 +1,4 @@
-// Reserving addresses without memory, and putting memory there.
+// Reserves addresses without memory, and commits memory there.
 #include <platform/reserved_pages.hpp>
 
 #include "os_errors.hpp"
@@ -59,7 +59,7 @@ Result<void> ReservedPages::decommit(std::size_t offset, std::size_t bytes) {
         const int error = errno;
         return make_error<errors::reserved_memory_not_given_back>(words(error)).from_call("madvise", error);
     }
-    // Their memory is gone already; where this fails, touching them gives zeros instead of a fault.
+    // The memory is released already; if this fails, touching the addresses gives zeros instead of a fault.
     (void)::mprotect(data, bytes, PROT_NONE);
     return {};
 }

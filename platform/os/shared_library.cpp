@@ -1,4 +1,4 @@
-// Opens a shared library by name and keeps the loader's own words when that fails.
+// Opens a shared library by name; on failure keeps the loader's own text.
 #include <platform/os.hpp>
 
 #include "os_errors.hpp"
@@ -10,8 +10,8 @@ namespace isthmus::platform::os {
 
 Result<SharedLibrary> SharedLibrary::open(const std::string& file) {
     if (file.empty()) return make_error<errors::shared_library_without_name>();
-    ::dlerror();  // forgets an older failure of this thread
-    // RTLD_NOW: a library that cannot be bound fails here and not in the middle of a call.
+    ::dlerror();  // clears an earlier error of this thread
+    // RTLD_NOW: a library that cannot be bound fails here and not during a call.
     void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         const char* said = ::dlerror();

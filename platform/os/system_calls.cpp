@@ -1,4 +1,4 @@
-// The system itself behind SystemCalls, and the few questions about the process that need no parser.
+// SystemCalls::real(): the system's own calls, and process queries that need no parser.
 #include <platform/os.hpp>
 
 #include <linux/mempolicy.h>
@@ -15,8 +15,8 @@
 namespace isthmus::platform::os {
 namespace {
 
-// libnuma's numaif.h calls are the bare system calls; without libnuma they are made here, with the same result.
-// Its numa_* functions are not used: they print.
+// libnuma's numaif.h functions are plain system calls; without libnuma they are made here, with the same result. Its
+// numa_* functions are not used, because they print.
 #if defined(ISTHMUS_HAVE_LIBNUMA)
 long call_mbind(void* address, unsigned long bytes, int mode, const unsigned long* mask, unsigned long max_node,
                 unsigned flags) {

@@ -1,4 +1,4 @@
-// Reads files whose size is not known beforehand: /proc and /sys say 0 or 4096 for every file.
+// Reads files of unknown size: /proc and /sys state 0 or 4096 for every file.
 #include "text_file.hpp"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ bool has_line_with(std::string_view text, std::string_view word) {
     return false;
 }
 
-// `last_word` empty: all of it.
+// `last_word` empty: the whole file.
 std::string read(const std::string& path, std::string_view last_word) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return {};
@@ -27,10 +27,10 @@ std::string read(const std::string& path, std::string_view last_word) {
     for (;;) {
         const ssize_t got = ::read(fd, part.data(), part.size());
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) text.clear();  // half a text might say the opposite of the whole
+        if (got < 0) text.clear();  // a partial text could mean the opposite of the whole
         if (got <= 0) break;
         text.append(part.data(), static_cast<std::size_t>(got));
-        if (text.size() > (std::size_t{64} << 20)) break;  // no file that is asked for is that large
+        if (text.size() > (std::size_t{64} << 20)) break;  // larger than any file read here
         if (!last_word.empty() && has_line_with(text, last_word)) break;
     }
     ::close(fd);

@@ -1,4 +1,4 @@
-// Pieces of text, for the parsers of this room.
+// Text-splitting helpers for the parsers of this folder.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline std::string_view trim(std::string_view text) {
     return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-// Cuts the text up to the next separator off `rest`.
+// Removes the text up to the next separator, and the separator, from `rest`; returns the text.
 inline std::string_view next(std::string_view& rest, char separator) {
     const std::size_t end = std::min(rest.find(separator), rest.size());
     const std::string_view part = rest.substr(0, end);

@@ -29,7 +29,7 @@ struct FrameHeader {
     FrameType type = FrameType::message;
     std::uint64_t sequence = 0;  // of the sender's frames, from 0
     ChannelNonce from{};
-    ChannelNonce to{};  // zero in hello, whose sender knows none yet
+    ChannelNonce to{};  // zero in hello: its sender knows no nonce yet
     std::uint32_t payload_bytes = 0;
     std::uint32_t fds = 0;
     std::uint32_t kind = 0;

@@ -38,7 +38,6 @@ public:
     };
     Arrival arrived(const ArrivedBytes& frame) noexcept;
 
-    // May a message be sent now?
     enum class Permission : std::uint8_t { yes, wait, too_many_bytes, too_many_fds, closed };
     Permission may_send(std::size_t bytes, std::size_t fds) const noexcept;
     // The header of a message that may be sent; the payload follows it. Commit with message_sent() after the kernel has

@@ -17,7 +17,7 @@ namespace isthmus::inline v0::detail {
 
 class OpenGreetings {
 public:
-    // `listening`: non-blocking; owned by the caller, who keeps it open.
+    // `listening`: non-blocking; owned by the caller, and must stay open.
     static Result<OpenGreetings> of(int listening, const platform::os::ProcessCalls& calls);
 
     // Result of one greeting: an open channel, or an error about that connection (or about accepting it).

@@ -5,8 +5,7 @@
 
 namespace isthmus::inline v0::detail {
 
-// Its pack is a platform::SetCondition. GPU code only: CPU devices read the word themselves, so the CPU function is
-// empty.
+// Its pack is a platform::SetCondition. GPU code only: CPU devices read the word, and the CPU function is empty.
 extern const KernelInfo set_condition;
 
 }  // namespace isthmus::inline v0::detail

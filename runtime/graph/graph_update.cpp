@@ -56,8 +56,7 @@ Result<std::string> try_in_place(InstanceState& instance, const GraphState& grap
     if (instance.made.from->conditional || graph.driver->conditional) {
         return std::string("a graph with loops or branches cannot be updated in place");
     }
-    // The driver matches nodes in its own order. If the recordings agree, that is the recorded order, and nodes keep
-    // their names.
+    // The driver matches nodes in its own order. If the recordings agree, it is the recorded one, and nodes keep names.
     std::string differs = detail::shape_difference(instance.operations, graph.operations);
     return differs.empty() ? update_in_place(instance, graph) : Result<std::string>(std::move(differs));
 }

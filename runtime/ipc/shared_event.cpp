@@ -1,5 +1,4 @@
-// Exporting and importing events: the driver's handle, its device, and an event that either process may have recorded
-// last.
+// Exporting and importing events: the driver's handle and its device. Either process may have recorded an event last.
 #include <isthmus/shared_event.hpp>
 
 #include <isthmus/device.hpp>

@@ -38,7 +38,7 @@ struct ImportingEnd {
     bool imports = false;  // can import by this method
     Uuid device;
     std::uint64_t granularity_bytes = 0;
-    std::uint32_t element_bytes = 0;    // that the program asks for
+    std::uint32_t element_bytes = 0;    // requested by the program
     std::uint64_t most_host_bytes = 0;  // limit on the memory that another process may have this one map
 };
 // Checks before any driver call. Errors: unsupported, wrong_device, invalid_argument, out_of_memory.

@@ -285,7 +285,7 @@ Result<std::uint64_t> RingProducerCore::begin(Wait wait) {
         const std::chrono::nanoseconds slow = parts.give_up_slow_readers();
         if (deadline.left() == std::chrono::nanoseconds(0)) {
             if (last_look) return make_error<errors::ring_readers_too_slow>();
-            last_look = true;  // even after a short wait: tells a dead reader from a slow one
+            last_look = true;  // even after a short wait: distinguishes a dead reader from a slow one
             for (Reader& reader : parts.readers) parts.note_end(reader);
             continue;
         }

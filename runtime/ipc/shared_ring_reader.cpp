@@ -197,7 +197,7 @@ OwnMapping RingReaderCore::mapping() const noexcept {
 
 Result<std::optional<RingReaderCore::Taken>> RingReaderCore::Parts::look(bool& over) {
     const rules::RingShape& shape = files->shape();
-    // After each overtaken frame the search restarts further on; bounded, because a false count could continue it for
+    // After each overtaken frame the search restarts further on; bounded, because a false count could prolong it for
     // ever.
     for (std::uint32_t round = 0; round < 2 * shape.slots; ++round) {
         const std::uint64_t word = follower.published();
@@ -264,7 +264,7 @@ Result<RingReaderCore::Taken> RingReaderCore::take(Wait wait) {
         parts.finish_given_back();  // the producer may wait for one of them
         const std::chrono::nanoseconds passed = deadline.passed();
         if (deadline.left() == std::chrono::nanoseconds(0)) {
-            // Even after a short wait: tells a dead producer from a slow one.
+            // Even after a short wait: distinguishes a dead producer from a slow one.
             if (last_look) return make_error<errors::ring_frame_timed_out>();
             last_look = true;
             parts.look_at_line();

@@ -36,7 +36,7 @@ public:
     rules::GrowthSteps steps = rules::GrowthSteps::doubling;
     // Devices that the driver may wait for when mappings change. Empty: no mapping changes.
     DeviceStates users;
-    std::weak_ptr<BufferState> buffer;  // whose memory this is
+    std::weak_ptr<BufferState> buffer;  // the buffer of this memory
 };
 
 // The devices that get access, each once: the device, those in `also` after validation, and the host if the memory lies

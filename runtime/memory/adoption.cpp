@@ -24,8 +24,7 @@ namespace isthmus::inline v0 {
 namespace detail {
 namespace {
 
-// What an adoption has taken so far. If keep() is not reached, the destructor undoes it without calling the owner's
-// release.
+// What an adoption has taken so far. Unless kept, the destructor undoes it without calling the owner's release.
 struct Taking {
     Taking(DeviceState& owner, void* pointer, std::size_t bytes, AdoptOptions& options) : device(owner) {
         piece.adopted = std::make_unique<AdoptedPart>(pointer, bytes, std::move(options.release), options.c_release);
@@ -68,7 +67,8 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
             if (memory.kind != MemoryKind::pinned && memory.kind != MemoryKind::write_combined) return memory;
             const platform::os::MappingFacts mapping =
                 platform::os::mapping_facts(reinterpret_cast<const void*>(address), bytes);
-            // Unknown to the system: possibly device memory. It can be used, but is treated as IOMEMORY.
+            // Unknown to the system: possibly device memory. It can be used, but nothing may rely on its loads, stores
+            // or atomics.
             memory.io_memory = !mapping.known || !mapping.mapped;
             if (!mapping.known || !mapping.mapped) return memory;
             memory.readable = mapping.readable;

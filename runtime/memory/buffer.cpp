@@ -72,8 +72,7 @@ std::array<rules::DriverUse, 2> uses_of_release(const BufferState& buffer) {
             buffer.memory->registered_here ? rules::DriverUse::unregister_host : none};
 }
 
-// true: defer the release until the open captures have ended (K10). Called after begin_release(), when no new use can
-// begin.
+// true: defer the release until the open captures have ended (K10). Called after begin_release(): no new use begins.
 Result<bool> may_be_put_off(const BufferState& buffer) {
     if (buffer.uses.in_graphs()) return make_error<errors::releasing_buffer_of_graph>();
     for (const rules::DriverUse use : uses_of_release(buffer)) {

@@ -81,7 +81,7 @@ Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, 
                        const Attempt& attempt) {
     const auto short_of_memory = [&] { return made.code() == Code::out_of_memory; };
     if (device.books->captures.here()) return made;  // any further call could end the capture
-    // While a service runs, freeing slabs and pieces would wait for it: only the pools and the user's handler can make
+    // While a service runs, freeing slabs and pieces would wait for it: only the pools and the user's handler make
     // room.
     std::optional<CallInFlight> freeing = device.services.enter(rules::DriverUse::free_pinned);
     if (!freeing) {

@@ -12,8 +12,8 @@ namespace isthmus::inline v0::detail {
 
 struct DeviceState;
 
-// Refuses what would swap, stall or be killed instead of failing (K20): managed memory beyond the device's free memory;
-// on machines with one DRAM, every kind beyond the system's available memory.
+// Refuses what would swap, stall or kill the process instead of failing (K20): managed memory beyond the device's free
+// memory; on machines with one DRAM, every kind beyond the system's available memory.
 Result<void> within_budget(DeviceState& device, MemoryKind kind, std::size_t bytes);
 
 using Attempt = std::function<Result<void>()>;

@@ -281,7 +281,7 @@ Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
     return_unreturned(device);
     Result<Piece> piece = device.books->ledger.take(block, device.index);
     if (!piece) return std::move(piece).error();
-    // Uses the state directly: a StreamUser of an external stream would keep the stream in use.
+    // Passes the StreamState, not a Stream: a Stream counts as a wrapper and would keep an external stream in use.
     Result<void> freed = free_piece(device, *piece, after != nullptr ? after->state()->shared_from_this() : nullptr);
     if (!freed) device.books->ledger.put_back(device.index, *piece);
     return freed;

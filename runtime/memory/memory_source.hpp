@@ -27,7 +27,7 @@ public:
     // Allocates from this pool.
     MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<PoolState> pool);
 
-    MemoryKind kind() const noexcept { return kind_; }  // kind of the blocks
+    MemoryKind kind() const noexcept { return kind_; }
     Result<MemoryBlock> allocate(const AllocationRequest& request);
     // Releases any block of this device, from whichever source (K9).
     Result<void> release(const MemoryBlock& block, Stream* after);
@@ -47,7 +47,7 @@ private:
     std::shared_ptr<PoolState> pool_;  // nullptr: the device's own pool, for pool kinds
 };
 
-// An error if the device lacks the feature that the kind needs (K7).
+// An error if a GPU device lacks the feature that the kind needs (K7).
 Result<void> offers(const DeviceState& device, MemoryKind kind);
 
 }  // namespace isthmus::inline v0::detail

@@ -32,7 +32,7 @@ struct Allocation {
     std::size_t bytes = 0;
 };
 
-// Which side may access managed memory (cuStreamAttachMemAsync).
+// What may access managed memory (cuStreamAttachMemAsync).
 enum class Attachment : std::uint8_t { global, host, stream };
 
 enum class CopyDirection : std::uint8_t { host_to_device, device_to_host, device_to_device, host_to_host };

@@ -24,8 +24,7 @@ struct PhysicalRequest {
     bool gpudirect_rdma = false;
 };
 
-// The driver's facts about existing memory (V3). No call tells its size: the code that creates or imports it must keep
-// it.
+// The driver's facts about existing memory (V3). No call states the size: its creator or importer must keep it.
 struct PhysicalFacts {
     MemoryPlace place;
     ExportKinds exports = ExportKinds::none;
