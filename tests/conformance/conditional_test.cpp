@@ -5,6 +5,7 @@
 #include <isthmus/growable_buffer.hpp>
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 namespace conformance {
@@ -170,15 +171,18 @@ TEST(Conditional, TheGraphHoldsWhatItsBodyUses) {  // keeps S15
     });
 }
 
-// Records with `record` on the stream, and gives that as a body: refused, and the capture goes on.
+// Records with `record` on the stream, and gives that as a body: refused with that error, and the capture goes on.
 template <class Record>
-void refuse_body(Loop& scene, Record record) {
+void refuse_body(Loop& scene, std::string_view id, Record record) {
     Capture inner = scene.stream.begin_capture().value();
     record(inner);
     const Graph inside = inner.end().value();
     Capture capture = scene.stream.begin_capture().value();
-    EXPECT_TRUE(refused_as(capture.loop_while(scene.word, inside), Code::unsupported));
-    EXPECT_TRUE(refused_as(capture.run_if(scene.word, inside), Code::unsupported));
+    for (const bool loops : {true, false}) {
+        const auto refused = loops ? capture.loop_while(scene.word, inside) : capture.run_if(scene.word, inside);
+        ASSERT_TRUE(refused_as(refused, Code::unsupported));
+        EXPECT_TRUE(unless_fault(refused.error().id() == id)) << refused.error().id();
+    }
     scene.stream.launch(add_one, 1, scene.turns).value();
     EXPECT_EQ(capture.end().value().size(), 1u);
 }
@@ -186,11 +190,27 @@ void refuse_body(Loop& scene, Record record) {
 TEST(Conditional, WhatNoBodyMayHoldIsRefusedBeforeItIsRecorded) {  // keeps S14
     where_graphs_decide([](Device& device) {
         Loop scene(device);
-        refuse_body(scene, [&](Capture&) { scene.stream.call_on_host([]() noexcept {}).value(); });
+        refuse_body(scene, "G010", [&](Capture&) { scene.stream.call_on_host([]() noexcept {}).value(); });
         const Graph turn = scene.body();
-        refuse_body(scene, [&](Capture& capture) { capture.loop_while(scene.word, turn).value(); });
+        refuse_body(scene, "G009", [&](Capture& capture) { capture.loop_while(scene.word, turn).value(); });
         if (!device.is_cpu() && device.capabilities().has(Feature::pools)) {
-            refuse_body(scene, [&](Capture&) { (void)scene.stream.allocate<std::int32_t>(4).value(); });
+            refuse_body(scene, "G008", [&](Capture&) { (void)scene.stream.allocate<std::int32_t>(4).value(); });
+        }
+    });
+}
+
+TEST(Conditional, ABodyIsOfOneDevice) {  // keeps S14
+    where_graphs_decide([](Device& device) {
+        for (Device& beside : all_devices()) {
+            if (device.is_cpu() || beside.is_cpu() || &beside == &device) continue;
+            Loop scene(device);
+            Stream joined = beside.create_stream().value();
+            Buffer<std::int32_t> there = holding(beside, 0);
+            refuse_body(scene, "G011", [&](Capture& capture) {
+                joined.wait_stream(scene.stream).value();
+                (void)capture.launch(joined, add_one, 1, there).value();
+                scene.stream.wait_stream(joined).value();
+            });
         }
     });
 }

@@ -522,6 +522,19 @@ TEST_F(Services, AMailboxThatServedBeforeServesAgain) {
 }
 
 // keeps G10
+TEST_F(Services, AMailboxOfAnotherDeviceIsRefusedAndLeavesRoomForItsOwn) {
+    on_every_server([](Device& device) {
+        Mail others = Mail::create(runtime().cpu(), 2).value();
+        const auto refused = Answering::start(device, std::move(others), answer_until_stopped);
+        ASSERT_TRUE(refused_as(refused, Code::wrong_device));
+        EXPECT_TRUE(unless_fault(refused.error().id() == "Q014"));
+        Answering service = Answering::start(device, answer_until_stopped).value();
+        EXPECT_TRUE(worked(service.call(question_of(1), soon())));
+        EXPECT_TRUE(worked(service.stop(soon())));
+    });
+}
+
+// keeps G10
 TEST_F(Services, NonsenseInTheMailboxIsAnErrorAndTheServiceStops) {
     on_every_server([](Device& device) {
         Answering service = Answering::start(device, answer_nonsense).value();

@@ -1,9 +1,11 @@
 // Copies and hints against a driver that writes down every call: which calls, in which order, and what is left when
 // any one of them fails.
 #include "fake_driver.hpp"
+#include "refused_with.hpp"
 
 #include "buffer_state.hpp"
 #include "copy.hpp"
+#include "copy_errors.hpp"
 #include "device_state.hpp"
 #include "process.hpp"
 #include "stream_state.hpp"
@@ -195,6 +197,27 @@ TEST(Copies, OfOtherDevicesMemoryAreCarriedByThatDevice) {  // keeps K22, S8
     std::vector<int> wanted(16, 3);
     std::iota(wanted.begin() + 4, wanted.begin() + 12, 100);
     EXPECT_EQ(read, wanted);
+}
+
+TEST(Copies, OfMemoryThatAnotherGpuSharesByPhasesGoThroughTheHost) {  // keeps K6, K22
+    FakeWorld world;
+    std::vector<Device> devices = open(world, 3, 0);
+    const isthmus::SharedUse managed{.kind = MemoryKind::managed};
+    Buffer<int> from = devices[1].allocate_shared<int>(4, managed).value();
+    for (int& one : from.write_on_host().value()) one = 6;
+    Buffer<int> to = devices[2].allocate<int>(4).value();
+    devices[2].stream().fill(to, 1).value();
+    using isthmus::errors::copy_refused;
+    EXPECT_TRUE(isthmus::testing::refused_with<copy_refused>(devices[0].stream().copy(to, from)));
+    std::vector<int> read(4);
+    devices[2].stream().copy_to_host(read, to).value();
+    EXPECT_EQ(read[0], 1) << "nothing was copied";
+    // As the remedy says.
+    Buffer<int> pinned = devices[1].allocate<int>(4, MemoryKind::pinned).value();
+    devices[1].stream().copy(pinned, from).value();
+    devices[0].stream().copy(to, pinned).value();
+    devices[2].stream().copy_to_host(read, to).value();
+    EXPECT_EQ(read[0], 6);
 }
 
 TEST(Copies, OfPageableMemoryAreRefusedInACapture) {  // keeps K22

@@ -1,7 +1,9 @@
 // Refusals that only a driver in a rare state brings about: each is made to occur, and what works then is tried beside
 // it.
 #include "core_errors.hpp"
+#include "device_errors.hpp"
 #include "fake_device.hpp"
+#include "refused_with.hpp"
 
 #include "buffer_state.hpp"
 #include "operation.hpp"
@@ -38,16 +40,9 @@ using isthmus::rules::ByteSpan;
 using isthmus::rules::ViewWord;
 using isthmus::testing::FakeRuntime;
 using isthmus::testing::FakeWorld;
+using isthmus::testing::refused_with;
 namespace errors = isthmus::errors;
 namespace platform = isthmus::platform;
-
-template <const auto& Entry, class T>
-testing::AssertionResult refused_with(const Result<T>& result, Code code = static_cast<Code>(Entry.code)) {
-    if (result) return testing::AssertionFailure() << "not refused";
-    const Error& error = result.error();
-    if (error.id() == Entry.id && error.code() == code) return testing::AssertionSuccess();
-    return testing::AssertionFailure() << error.id() << ": " << error.text();
-}
 
 struct Refusals : testing::Test {
     FakeWorld world;
@@ -157,6 +152,16 @@ TEST_F(Refusals, AWaitForAStreamThatAnotherThreadHoldsNamesTheCall) {  // keeps 
         ASSERT_TRUE(refused_with<errors::stream_held_by_named_call>(named, Code::timed_out));
         EXPECT_NE(named.error().message().find("'a launch'"), std::string_view::npos) << named.error().text();
     }).join();
+}
+
+TEST_F(Refusals, PoolMemoryThatIsStillInUseIsWaitedForAsLongAsTheRuntimeWaits) {  // keeps S3, R5
+    { const Buffer<int> before = device.allocate<int>(8, MemoryKind::pool).value(); }
+    ASSERT_FALSE(world.queue.empty());
+    world.stuck = true;
+    EXPECT_TRUE(refused_with<errors::pool_memory_not_free_in_time>(device.allocate<int>(8, MemoryKind::pool)));
+    world.stuck = false;
+    EXPECT_TRUE(device.allocate<int>(8, MemoryKind::pool).ok());
+    EXPECT_EQ(device.pool().value().usage().value().used_bytes, 0u) << "nothing of what failed is left";
 }
 
 // An external stream, as Device::wrap_stream() makes it where the driver knows streams of other code.

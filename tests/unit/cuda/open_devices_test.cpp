@@ -1,10 +1,13 @@
 // Opening a driver, and every way in which that fails, against libraries that answer as real ones were seen to.
 #include "cuda_driver.hpp"
+#include "cuda_errors.hpp"
 #include "fake_driver.hpp"
 #include "library.hpp"
 #include "says.hpp"
 
 #include <gtest/gtest.h>
+
+#include <sys/resource.h>
 
 #include <array>
 #include <cstdlib>
@@ -214,11 +217,27 @@ TEST(OpenDevices, TheEnvironmentNamesTheLibraryWhereTheCallerDoesNot) {
     ::unsetenv("ISTHMUS_CUDA_LIBRARY");
 }
 
+// Also where a driver is installed: in a process that may open no file.
+// keeps D9
+TEST(OpenDevices, ADriverThatTheLoaderCannotOpenIsNone) {
+    if (::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != nullptr) GTEST_SKIP() << "a driver is loaded already";
+    const auto open_nothing = [] {
+        ::unsetenv("ISTHMUS_CUDA_LIBRARY");
+        const rlimit none{};
+        if (::setrlimit(RLIMIT_NOFILE, &none) != 0) return false;
+        const Error error = failure_of("");
+        return error.id() == errors::driver_not_found.id && error.code() == Code::no_driver &&
+               says(error.message(), "libcuda.so.1");
+    };
+    EXPECT_EXIT(std::_Exit(open_nothing() ? 0 : 1), testing::ExitedWithCode(0), "");
+}
+
 // keeps D9
 TEST(OpenDevices, WhereNoDriverIsInstalledTheRemedyIsToInstallOne) {
     ::unsetenv("ISTHMUS_CUDA_LIBRARY");
     if (::dlopen("libcuda.so.1", RTLD_NOW) != nullptr) GTEST_SKIP() << "a driver is installed here";
     const Error error = failure_of("");
+    EXPECT_EQ(error.id(), errors::driver_not_found.id);
     EXPECT_EQ(error.code(), Code::no_driver);
     EXPECT_TRUE(says(error.message(), "libcuda.so.1"));
     EXPECT_TRUE(says(error.remedy(), "install NVIDIA's driver"));

@@ -1,7 +1,9 @@
 // What follows what in a capture, who has come back at its end, and what keeps captures off a stream.
 #include "fake_device.hpp"
+#include "refused_with.hpp"
 
 #include "buffer_state.hpp"
+#include "graph_errors.hpp"
 #include "graph_state.hpp"
 #include "recording.hpp"
 #include "stream_state.hpp"
@@ -11,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -42,6 +45,8 @@ using isthmus::detail::RecordedOperation;
 using isthmus::detail::unjoined_streams;
 using isthmus::testing::FakeRuntime;
 using isthmus::testing::FakeWorld;
+using isthmus::testing::refused_with;
+namespace errors = isthmus::errors;
 
 std::vector<RecordedOperation> operations(const std::vector<std::vector<std::uint32_t>>& after) {
     std::vector<RecordedOperation> made(after.size());
@@ -261,6 +266,53 @@ TEST_F(Captures, AGraphWhoseMemoryCannotBeFreedIsNone) {  // keeps K13, S14
         EXPECT_TRUE(world.graphs.empty());
         EXPECT_TRUE(world.capturing.empty());
     }
+}
+
+TEST_F(Captures, ADeviceWhoseDriverHasNoneRefusesToBeginOne) {  // keeps S14
+    Buffer<int> data = device.allocate<int>(4).value();
+    world.has_captures = false;
+    EXPECT_TRUE(refused_with<errors::device_without_captures>(stream.begin_capture()));
+    EXPECT_TRUE(stream.launch(negate, 4, data).ok());
+    EXPECT_TRUE(stream.synchronize().ok());
+    world.has_captures = true;
+    EXPECT_TRUE(stream.begin_capture().ok());
+}
+
+// A driver that does not name the node of a launch records it all the same.
+TEST_F(Captures, AKernelWithoutANameKeepsItsArguments) {  // keeps S16
+    Buffer<int> data = device.allocate_shared<int>(4, {.kind = isthmus::MemoryKind::pinned}).value();
+    Buffer<int> other = device.allocate_shared<int>(4, {.kind = isthmus::MemoryKind::pinned}).value();
+    data.write_on_host().value()[0] = 5;
+    other.write_on_host().value()[0] = 7;
+    Capture capture = stream.begin_capture().value();
+    const auto node = capture.launch(negate, 4, data).value();
+    auto instance = capture.end().value().instantiate().value();
+    EXPECT_TRUE(refused_with<errors::node_without_name>(instance.set_arguments(node, 4, other)));
+    ASSERT_TRUE(stream.launch(instance).ok());
+    EXPECT_EQ(data.read_on_host().value()[0], -5);
+    EXPECT_EQ(other.read_on_host().value()[0], 7);
+}
+
+TEST_F(Captures, ANodeTakesNothingThatALaunchOfItsGraphCouldNotUse) {  // keeps S16, S15
+    world.names_nodes = true;
+    Buffer<int> data = device.allocate<int>(4).value();
+    Capture others = stream.begin_capture().value();
+    Buffer<int> of_others = stream.allocate<int>(4).value();
+    ASSERT_TRUE(stream.launch(negate, 4, of_others).ok());
+    const auto first = others.end().value();
+    Capture capture = stream.begin_capture().value();
+    const auto node = capture.launch(negate, 4, data).value();
+    const auto graph = capture.end().value();
+    auto instance = graph.instantiate().value();
+    world.calls.clear();
+    using errors::node_argument_of_another_graph;
+    EXPECT_TRUE(refused_with<node_argument_of_another_graph>(instance.set_arguments(node, 4, of_others)));
+    runtime.config->launch_mode = LaunchMode::staged;
+    std::vector<int> plain{1, 2, 3, 4};
+    const auto copied = instance.set_arguments(node, 4, std::span<int>(plain));
+    EXPECT_TRUE(refused_with<errors::node_argument_needs_copies>(copied));
+    EXPECT_EQ(world.count("launch"), 0u);
+    EXPECT_EQ(data.release().code(), Code::in_use) << "the graph uses it still";
 }
 
 }  // namespace

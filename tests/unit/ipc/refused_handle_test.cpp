@@ -1,9 +1,15 @@
 // What an import passes on of the driver's answers, and what it says of the handle.
+#include "fake_device.hpp"
 #include "ipc_errors.hpp"
 #include "refused_handle.hpp"
+#include "refused_with.hpp"
+#include "shared_memory_bytes.hpp"
+
+#include <isthmus/shared_memory.hpp>
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
 namespace {
@@ -42,6 +48,88 @@ TEST(RefusedHandle, WhatHasAnotherCauseIsPassedOn) {
         EXPECT_EQ(told.message(), "the driver's words");
         EXPECT_EQ(told.remedy(), "the driver's remedy");
     }
+}
+
+// A GPU whose driver has the older handles alone. What it opens is memory of the test.
+struct OlderHandles : ::testing::Test {
+    static constexpr std::uint64_t bytes = rules::legacy_granularity_bytes;
+    isthmus::testing::FakeWorld world;
+    isthmus::testing::FakeRuntime runtime;
+    Device device{runtime.open(world)};
+    platform::PointerFacts told{MemoryKind::device, 0, address, bytes};
+    int opened = 0;
+
+    void SetUp() override {
+        world.open_shared = [this](platform::Allocation& out) {
+            out = {MemoryKind::imported, nullptr, address, 0};
+            ++opened;
+            return platform::Status{};
+        };
+        world.foreign = [this](std::uint64_t, platform::PointerFacts& out) { out = told; };
+    }
+    Result<Buffer<std::int32_t>> import() {
+        const auto facts =
+            rules::make_shared_memory(SharingRung::legacy_ipc, 64, sizeof(std::int32_t), bytes, device.facts().uuid)
+                .value();
+        const auto sent = rules::encode_shared_memory(facts, {1});
+        return import_memory<std::int32_t>(device,
+                                           SharedMemoryDescriptor::received({sent.begin(), sent.end()}, {}).value());
+    }
+    void refuse_to_open(Code code, int driver_code) {
+        world.open_shared = [=](platform::Allocation&) { return platform::Status{code, driver_code, "open_shared"}; };
+    }
+    std::size_t closed() const { return world.count("release imported"); }
+    static constexpr std::uint64_t address = std::uint64_t{1} << 40;
+};
+
+// keeps I1, R1
+TEST_F(OlderHandles, OneThatTheDriverDoesNotOpenIsNamedByItsCause) {
+    refuse_to_open(Code::invalid_handle, 201);
+    EXPECT_TRUE(isthmus::testing::refused_with<errors::imported_memory_of_this_process>(import()));
+    refuse_to_open(Code::invalid_argument, 1);
+    EXPECT_TRUE(isthmus::testing::refused_with<errors::imported_memory_unknown>(import()));
+    EXPECT_EQ(closed(), 0u) << "nothing was opened";
+    SetUp();
+    EXPECT_TRUE(import().ok());
+}
+
+// keeps I1, I6
+TEST_F(OlderHandles, OneForOtherMemoryIsRefusedAndClosed) {
+    const platform::PointerFacts right = told;
+    for (const int wrong : {0, 1, 2}) {
+        told = right;
+        if (wrong == 0) told.bytes = 2 * bytes;
+        if (wrong == 1) told.ordinal = 1;
+        if (wrong == 2) told.base = address - bytes;
+        EXPECT_TRUE(isthmus::testing::refused_with<errors::imported_handle_for_other_memory>(import())) << wrong;
+    }
+    EXPECT_EQ(closed(), 3u);
+    told = right;
+    EXPECT_TRUE(import().ok());
+}
+
+// keeps I1, I6: the driver opens the same memory at one address, which is one buffer
+TEST_F(OlderHandles, OneThatIsHeldAlreadyIsRefusedAndClosedAsOftenAsItWasOpened) {
+    {
+        const Buffer<std::int32_t> taken = import().value();
+        EXPECT_TRUE(isthmus::testing::refused_with<errors::memory_imported_twice>(import()));
+        EXPECT_EQ(opened, 2);
+        EXPECT_EQ(closed(), 1u);
+        EXPECT_EQ(taken.size(), 16u);
+    }
+    EXPECT_EQ(closed(), 2u);
+    EXPECT_TRUE(import().ok()) << "whoever let go may take it in again";
+}
+
+// keeps I1: an integrated GPU without virtual memory
+TEST(DeviceMemoryForOthers, IsRefusedWhereTheDriverHasNoHandleForIt) {
+    isthmus::testing::FakeWorld world;
+    isthmus::testing::FakeRuntime runtime;
+    Device device{runtime.open(world, isthmus::testing::with(isthmus::testing::discrete_facts(), 18, 1))};
+    using Numbers = ExportableBuffer<std::int32_t>;
+    EXPECT_TRUE(isthmus::testing::refused_with<errors::no_way_to_other_gpus>(Numbers::make(device, 16)));
+    EXPECT_TRUE(world.memory.empty());
+    EXPECT_TRUE(Numbers::make(device, 16, {.seen_by = SeenBy::cpus_and_gpus}).ok()) << "as the remedy says";
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Both halves of a shared ring against somebody who writes nonsense, dies, floods or sleeps at the other end.
+#include "ipc_errors.hpp"
+#include "refused_with.hpp"
 #include "ring_files.hpp"
 
 #include <isthmus/runtime.hpp>
@@ -194,6 +196,21 @@ TEST(SharedRingWords, ACursorThatNoReaderWritesEndsThatReaderAndNobodyElse) {
         EXPECT_EQ(readers[0].state, ReaderState::live);
         EXPECT_EQ(readers[1].state, ReaderState::broke_rules);
         EXPECT_NE(readers[1].why.find("cursor"), std::string::npos);
+    }
+}
+
+// keeps I6
+TEST(SharedRingWords, AReaderWhoseCursorLiedIsToldWhyItWasGivenUp) {
+    Producer producer(options_of(RingPolicy::wait, 2));
+    SharedRingDescriptor descriptor = producer.core->admit().value();
+    SealedMemory page = SealedMemory::accept(FileDescriptor(::dup(descriptor.fds()[1])), 4096).value();
+    const auto reader = RingReaderCore::open(device(), std::move(descriptor), sizeof(std::uint32_t), {}).value();
+    producer.word(RingFiles::cursor(page), most_frames);
+    for (std::uint32_t value = 0; value < 4; ++value) ASSERT_TRUE(producer.produce(value)) << value;
+    EXPECT_EQ(producer.core->readers().at(0).state, ReaderState::broke_rules);
+    for (int again = 0; again < 2; ++again) {
+        const auto next = reader->take(Wait::at_most(5s));
+        EXPECT_TRUE(isthmus::testing::refused_with<errors::ring_reader_broke_rules>(next));
     }
 }
 

@@ -2,9 +2,11 @@
 // launch copies and leaves behind when any one of its calls fails, and how access between devices is switched.
 #include "components.hpp"
 #include "fake_driver.hpp"
+#include "refused_with.hpp"
 
 #include "device_state.hpp"
 #include "launch_at_once.hpp"
+#include "launch_errors.hpp"
 #include "process.hpp"
 #include "staged_launch.hpp"
 #include "stream_state.hpp"
@@ -37,6 +39,10 @@ ISTHMUS_KERNEL(copy_over, isthmus::Index i, isthmus::Out<int> out, isthmus::View
 }
 ISTHMUS_KERNEL(shift, isthmus::Index i, isthmus::View<int> out, isthmus::View<const int> in) {
     out[i] = in[i] + 10;
+}
+
+ISTHMUS_KERNEL(leave_sevens, isthmus::Index i, isthmus::AtomicView<int> words) {
+    words.at(i).store_relaxed(7);
 }
 
 using isthmus::Buffer;
@@ -495,6 +501,35 @@ TEST(Staged, AHungKernelEndsInATimeoutAndTheHostsMemoryIsLeftAlone) {  // keeps 
     EXPECT_EQ(data[0], 1);
     machine.world.stuck = false;
     EXPECT_TRUE(machine[0].synchronize().ok());
+}
+
+TEST(Staged, ADeviceThatDoesNotComeToReadingItsArgumentsEndsInATimeout) {  // keeps R5, L4
+    Machine machine;
+    std::vector<int> in = numbered(8);
+    Buffer<int> out = machine[0].allocate_shared<int>(8, {.kind = MemoryKind::pinned}).value();
+    using isthmus::errors::staged_upload_timed_out;
+    ASSERT_TRUE(machine[0].stream().launch(staged, copy_over, 8, out, view(in)).ok());
+    machine.world.stuck = true;
+    const auto launched = machine[0].stream().launch(staged, copy_over, 8, out, view(in));
+    EXPECT_TRUE(isthmus::testing::refused_with<staged_upload_timed_out>(launched));
+    machine.world.stuck = false;
+    EXPECT_TRUE(machine[0].synchronize().ok());
+    EXPECT_EQ(out.read_on_host().value()[7], 7);
+}
+
+TEST(Staged, MemoryThatTheHostUsesBesideTheKernelIsNotCopied) {  // keeps L4, G14
+    Machine machine;
+    std::vector<int> words = numbered(8);
+    using isthmus::errors::concurrent_argument_needs_copies;
+    const Calls calls = machine.during([&] {
+        const auto launched = machine[0].stream().launch(staged, leave_sevens, 8, std::span<int>(words));
+        EXPECT_TRUE(isthmus::testing::refused_with<concurrent_argument_needs_copies>(launched));
+    });
+    EXPECT_EQ(std::count(calls.begin(), calls.end(), "copy up"), 0);
+    EXPECT_EQ(words, numbered(8));
+    Buffer<int> pinned = machine[0].allocate_shared<int>(8, {.kind = MemoryKind::pinned}).value();
+    EXPECT_TRUE(machine[0].stream().launch(staged, leave_sevens, 8, pinned).ok());
+    EXPECT_EQ(pinned.read_on_host().value()[7], 7);
 }
 
 // Everything once: staged in, out and both, by view and by buffer, beside memory that is used in place.

@@ -103,6 +103,10 @@ struct FakeWorld {
     std::pair<std::uint64_t, std::size_t> prefetched;  // the last
     std::function<void(std::uint64_t, platform::PointerFacts&)> foreign;  // what the driver says of an address
     bool has_pools = true, has_transfers = true, has_captures = true;
+    bool names_nodes = false;                           // a captured kernel is a node with a name
+    platform::VirtualMemory* virtual_memory = nullptr;  // a test's own
+    platform::Multicast* multicast = nullptr;
+    std::function<platform::Status(platform::Allocation&)> open_shared;  // what an older handle opens
 
     bool clean() const {
         return memory.empty() && registrations.empty() && streams.empty() && events.empty() && pools.empty() &&
@@ -125,6 +129,8 @@ public:
     platform::Pools* pools() noexcept override { return world_.has_pools ? this : nullptr; }
     platform::Transfers* transfers() noexcept override { return world_.has_transfers ? this : nullptr; }
     platform::Captures* captures() noexcept override { return world_.has_captures ? this : nullptr; }
+    platform::VirtualMemory* virtual_memory() noexcept override { return world_.virtual_memory; }
+    platform::Multicast* multicast() noexcept override { return world_.multicast; }
     bool context_died() noexcept override { return world_.died; }
     bool synchronous() const noexcept override { return world_.synchronous; }
     platform::Status context_in_use(bool& out) override { return out = world_.others_work, platform::Status{}; }
@@ -177,6 +183,9 @@ public:
         const platform::Status status = world_.call("unregister", "unregister");
         if (status.ok()) world_.registrations.erase(host);
         return status;
+    }
+    platform::Status open_shared(const platform::SharedHandle& handle, platform::Allocation& out) override {
+        return world_.open_shared ? world_.open_shared(out) : platform::Memory::open_shared(handle, out);
     }
     platform::Status copy(std::uint64_t to, std::uint64_t from, std::size_t bytes, platform::CopyDirection direction,
                           platform::StreamHandle stream) override {
@@ -420,8 +429,10 @@ public:
         id = out == platform::CaptureState::open ? static_cast<std::uint64_t>(stream) : 0;
         return status;
     }
-    platform::Status last_node(platform::StreamHandle, platform::NodeHandle&) override {
-        return {Code::unsupported, 0, "last_node"};
+    platform::Status last_node(platform::StreamHandle, platform::NodeHandle& out) override {
+        if (!world_.names_nodes) return {Code::unsupported, 0, "last_node"};
+        out = platform::NodeHandle{world_.next++};
+        return {};
     }
     platform::Status resolve_for_nodes(const KernelInfo&, platform::FunctionHandle&) override {
         return {Code::unsupported, 0, "resolve_for_nodes"};

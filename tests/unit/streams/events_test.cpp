@@ -2,9 +2,11 @@
 // still stands for while it is used again.
 #include "components.hpp"
 #include "fake_device.hpp"
+#include "refused_with.hpp"
 
 #include "event_state.hpp"
 #include "stream_state.hpp"
+#include "streams_errors.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,6 +42,7 @@ using isthmus::detail::EventPool;
 using isthmus::testing::discrete_facts;
 using isthmus::testing::FakeRuntime;
 using isthmus::testing::FakeWorld;
+using isthmus::testing::refused_with;
 using isthmus::testing::with;
 
 using Calls = std::vector<std::string>;
@@ -272,6 +277,50 @@ TEST_F(Events, AnEventSeenCompleteGivesNoAttachedMemoryToTheHost) {  // keeps K6
 }
 
 // A buffer that goes while its stream stays must not stand in that stream's tail any more.
+TEST_F(Events, AWaitForAnEventThatAnotherThreadRecordsEnds) {  // keeps S10, R5
+    const Event begin = stream.record({.timing = true}).value();
+    const Event end = stream.record({.timing = true}).value();
+    using isthmus::errors::event_is_being_recorded;
+    {
+        const std::lock_guard recording(end.state()->mutex);
+        std::thread([&] {
+            EXPECT_TRUE(refused_with<event_is_being_recorded>(end.synchronize(Wait::never()), Code::not_ready));
+            const Wait short_wait = Wait::at_most(std::chrono::milliseconds(1));
+            EXPECT_TRUE(refused_with<event_is_being_recorded>(end.synchronize(short_wait), Code::timed_out));
+            EXPECT_TRUE(refused_with<event_is_being_recorded>(Event::elapsed_ms(begin, end), Code::timed_out));
+            EXPECT_FALSE(end.finished().value()) << "an answer that needs no waiting";
+        }).join();
+    }
+    EXPECT_TRUE(end.synchronize().ok());
+    EXPECT_TRUE(Event::elapsed_ms(begin, end).ok());
+}
+
+TEST_F(Events, ElapsedTimeIsThereBehindBothEvents) {  // keeps S10
+    const Event begin = stream.record({.timing = true}).value();
+    const Event end = stream.record({.timing = true}).value();
+    world.fail_at = static_cast<int>(world.calls.size()) + 1;
+    world.fail_code = Code::not_ready;
+    EXPECT_TRUE(refused_with<isthmus::errors::elapsed_time_not_ready>(Event::elapsed_ms(begin, end)));
+    EXPECT_TRUE(end.synchronize().ok());
+    EXPECT_EQ(Event::elapsed_ms(begin, end).value(), 1.0F);
+}
+
+TEST_F(Events, AStreamOfAnotherRuntimeDoesNotJoinACapture) {  // keeps S14
+    NEEDS(graph);
+    FakeRuntime another;
+    FakeWorld beyond;
+    Device foreign{another.open(beyond, facts_with_ipc())};
+    Buffer<int> data = pinned();
+    isthmus::Capture capture = stream.begin_capture().value();
+    const Event event = stream.record().value();
+    EXPECT_TRUE(refused_with<isthmus::errors::capture_of_another_runtime>(foreign.stream().wait(event)));
+    Stream joined = device.create_stream().value();
+    EXPECT_TRUE(joined.wait(event).ok());
+    EXPECT_TRUE(stream.launch(count_up, 4, data).ok());
+    EXPECT_EQ(capture.end().value().size(), 1u);
+    EXPECT_TRUE(foreign.stream().synchronize().ok());
+}
+
 TEST_F(Events, WhatAnEventProvedToBeUnusedGoesWithoutATrace) {
     for (int round = 0; round < 3; ++round) {
         Buffer<int> a = pinned();
