@@ -32,7 +32,7 @@ isthmus::Result<void> offer(isthmus::FileDescriptor socket, int pipe_end) {
     const std::string_view name = "a pipe";
     isthmus::Result<void> sent = channel->send(here_is_a_pipe, std::as_bytes(std::span(name)), std::span(&pipe_end, 1));
     if (!sent) return sent;
-    return channel->wait_received();  // from here on the child has it, and nobody can take it back
+    return channel->wait_received();  // the child has it now; it cannot be taken back
 }
 // end
 

@@ -8,7 +8,7 @@
 
 int main() {
     isthmus::RuntimeOptions options;
-    options.order_check = isthmus::OrderCheck::refuse;  // for development; off it costs nothing
+    options.order_check = isthmus::OrderCheck::refuse;  // for development; costs nothing when off
     isthmus::Runtime runtime = isthmus::Runtime::open(options).value();
     isthmus::Device& device = runtime.default_device();
     isthmus::Stream main_stream = device.create_stream().value();
@@ -24,7 +24,7 @@ int main() {
     main_stream.fill(left, 1).value();
     main_stream.fill(right, 2).value();
     side.wait(main_stream.record().value()).value();
-    auto on_left = capture.launch(brighten, size, left, 40).value();  // a node to be changed later
+    auto on_left = capture.launch(brighten, size, left, 40).value();  // a node whose arguments change later
     auto on_right = capture.launch(side, brighten, size, right, 40).value();
     main_stream.wait(side.record().value()).value();
     main_stream.copy(both, 0, left, 0, size).value();
@@ -32,15 +32,15 @@ int main() {
     isthmus::GraphInstance graph = capture.end().value().instantiate().value();
 
     for (int by : {40, 50, 60}) {
-        graph.set_arguments(on_left, size, left, by).value();  // one driver call each, for launches to come
+        graph.set_arguments(on_left, size, left, by).value();  // one driver call each, for later launches
         graph.set_arguments(on_right, size, right, by + 1).value();
         main_stream.launch(graph).value();
         const auto pixels = both.read_on_host().value();  // waits for that launch
         if (pixels[0] != 1 + by || pixels[size] != 2 + by + 1) return 1;
     }
 
-    // Two streams and one buffer without an order between them: the checker says so. Whether it is done in time is
-    // chance, which is why it has to be refused every time.
+    // Two streams use one buffer without an order between them: the checker refuses it every time, whether or not the
+    // first fill happens to be done.
     main_stream.fill(left, 7).value();
     const auto raced = side.fill(left, 8);
     if (!device.is_cpu() && raced.code() != isthmus::Code::not_ordered) return 1;

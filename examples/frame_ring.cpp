@@ -16,7 +16,7 @@ int main() {
     constexpr std::size_t size = 640 * 480;
     constexpr int frames = 20;
 
-    // Three frames as a camera's driver would map them; whoever mapped them is told when nobody uses them any more.
+    // Three frames as a camera's driver would map them. `release` is called when nothing uses a frame any more.
     std::vector<isthmus::Buffer<std::uint8_t>> mapped;
     for (int at = 0; at < 3; ++at) {
         isthmus::AdoptOptions options;
@@ -31,7 +31,7 @@ int main() {
         for (int number = 0; number < frames; ++number) {
             auto frame = ring.begin_frame().value();
             {
-                auto pixels = frame.buffer().write_on_host().value();  // the GPU has done with what was here before
+                auto pixels = frame.buffer().write_on_host().value();  // waits for the GPU's use of the old content
                 for (std::uint8_t& pixel : pixels) pixel = static_cast<std::uint8_t>(number);
             }
             frame.publish();
@@ -42,7 +42,7 @@ int main() {
     int right = 0;
     for (;;) {
         auto frame = ring.next_frame();
-        if (!frame) break;  // closed, and nothing is left
+        if (!frame) break;  // closed, and no frame is left
         device.stream().launch(brighten, size, frame->buffer(), 40).value();
         auto pixels = frame->buffer().read_on_host().value();  // waits for that launch
         if (pixels[0] == frame->number() + 40 && pixels[size - 1] == pixels[0]) ++right;

@@ -10,7 +10,7 @@ int main() {
     isthmus::Device& device = runtime.default_device();
     isthmus::Stream& stream = device.stream();
 
-    // Addresses for the largest film that there may ever be; they cost no memory.
+    // Reserves addresses for the largest film; they cost no memory.
     constexpr std::size_t picture = 640 * 480;
     auto film = isthmus::GrowableBuffer<std::uint8_t>::make(device, 100 * picture).value();
     film.resize(picture).value();
@@ -28,7 +28,7 @@ int main() {
                 figures.handles, figures.mapped_bytes >> 20, seen);
     std::printf("memory: %.*s\n", static_cast<int>(film.explain().size()), film.explain().data());
 
-    // The last ten bytes and the first ten, in one launch: they follow each other in memory.
+    // The last ten bytes and the first ten in one launch: they are consecutive in memory.
     auto ring = isthmus::MirroredRing<std::uint8_t>::make(device, 1 << 20).value();
     stream.fill(ring, std::uint8_t{1}).value();
     stream.launch(brighten, 20, ring.part(ring.capacity() - 10, 20).value(), 1).value();

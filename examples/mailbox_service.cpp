@@ -14,11 +14,11 @@ using Service = isthmus::Service<std::uint32_t, std::uint64_t>;
 std::uint64_t by_service(Service& service) {
     std::uint64_t sum = 0;
     for (std::uint32_t number = 1; number <= 10; ++number) sum += service.call(number).value();  // no driver call
-    service.stop().value();  // answers what was sent, and ends
+    service.stop().value();  // answers all requests, then ends
     return sum;
 }
 
-// The CPU device, a GPU with a watchdog: the same mailbox, and a launch for each batch.
+// For the CPU device and GPUs with a watchdog: the same mailbox, with one launch per batch.
 std::uint64_t by_batches(isthmus::Device& device) {
     Mail mailbox = Mail::create(device, 16).value();
     for (std::uint32_t number = 1; number <= 10; ++number) mailbox.send(number).value();

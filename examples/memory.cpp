@@ -34,11 +34,11 @@ void shared(Device& gpu, std::size_t size) {
     auto frame =
         gpu.allocate_shared<std::uint8_t>(size, {.host = Use::writes_often, .device = Use::reads_once}).value();
     {
-        auto pixels = frame.write_on_host().value();  // a scope; waits for what still uses the frame, for nothing else
+        auto pixels = frame.write_on_host().value();  // waits for work that still uses the frame
         for (auto& pixel : pixels) pixel = 7;
     }
     gpu.stream().launch(brighten, size, frame, 40).value();
-    auto seen = frame.read_on_host().value();  // waits for that launch
+    auto seen = frame.read_on_host().value();  // waits for the launch
     say("memory", frame.explain());
     // end
     expect(seen[0] == 47, "the kernel's result is seen through a view");
@@ -61,7 +61,7 @@ void adaptors(Device& gpu) {
     isthmus::TrackingAllocator tracked(isthmus::LimitAllocator(counted, 64 << 20));
     {
         auto points = gpu.allocate<float>(1 << 20, tracked).value();
-        auto refused = gpu.allocate<float>(1 << 26, tracked);  // 256 MiB: beyond the limit, and nobody else is asked
+        auto refused = gpu.allocate<float>(1 << 26, tracked);  // 256 MiB: refused without asking `counted`
         say("over the limit", refused.error().text());
     }
     say("leaks", tracked.leak_report().empty() ? "none" : tracked.leak_report());
@@ -71,7 +71,7 @@ void adaptors(Device& gpu) {
 }
 
 // show: own
-// Two functions are an allocator. kind() is optional, and says what an empty buffer would be made of.
+// An allocator is a type with two functions. kind() is optional: the kind of an empty buffer.
 struct Arena {
     isthmus::Result<isthmus::MemoryBlock> allocate(const isthmus::AllocationRequest& request) {
         isthmus::MemoryBlock block;
@@ -79,7 +79,7 @@ struct Arena {
             request.alignment, (request.bytes + request.alignment - 1) / request.alignment * request.alignment);
         if (block.host == nullptr) return isthmus::Error(isthmus::Code::out_of_memory, "the arena is full");
         block.bytes = request.bytes;
-        block.kind = MemoryKind::host;  // what it really is: the kind decides what may touch it
+        block.kind = MemoryKind::host;  // the true kind: it decides what may touch the memory
         return block;
     }
     isthmus::Result<void> release(const isthmus::MemoryBlock& block, Stream*) {
@@ -98,9 +98,9 @@ void scoped(Device& gpu) {
         auto scratch = gpu.allocate<float>(256).value();
         expect(scratch.kind() == MemoryKind::host, "the scope's allocator is used");
     }
-    gpu.set_allocator(gpu.allocator(MemoryKind::pinned));  // this device, all threads, until it is set again
+    gpu.set_allocator(gpu.allocator(MemoryKind::pinned));  // this device, all threads, until set again
     auto pinned = gpu.allocate<float>(256).value();
-    gpu.set_allocator({});  // device memory again; buffers keep what they were made of
+    gpu.set_allocator({});  // device memory again; buffers keep their memory
     // end
     expect(gpu.is_cpu() || pinned.kind() == MemoryKind::pinned, "what was set is used");
     expect(gpu.is_cpu() || gpu.allocate<float>(1)->kind() == MemoryKind::device, "device memory is the default");
@@ -113,11 +113,12 @@ void pools(Device& gpu) {
     isthmus::MemoryPool pool = made.value();
     Stream& stream = gpu.stream();
     {
-        auto scratch = stream.allocate<std::uint8_t>(1 << 20, pool.allocator()).value();  // there at once, in order
+        auto scratch =
+            stream.allocate<std::uint8_t>(1 << 20, pool.allocator()).value();  // usable at once on this stream
         stream.fill_bytes(scratch, 0).value();
-    }  // freed behind the fill; the host waits for nothing
+    }  // freed behind the fill, without a wait of the host
     stream.synchronize().value();
-    pool.trim(0).value();  // what is unused goes back to the device
+    pool.trim(0).value();  // unused memory goes back to the device
     say("reserved", std::to_string(pool.usage().value().reserved_bytes));
     // end
     expect(pool.usage().value().used_bytes == 0, "what was released is not in use");
@@ -130,8 +131,8 @@ void in_order(Device& gpu) {
     Stream second = gpu.create_stream().value();
     auto data = first.allocate<std::uint8_t>(4096).value();  // the device's own pool
     first.fill_bytes(data, 6).value();
-    second.wait_stream(first).value();                      // the content: the program's matter
-    second.launch(brighten, data.size(), data, 1).value();  // the allocation: waited for by itself
+    second.wait_stream(first).value();                      // the program orders the content
+    second.launch(brighten, data.size(), data, 1).value();  // the runtime orders the allocation
     // end
     expect(second.synchronize().ok(), "both streams end");
 }
@@ -176,7 +177,7 @@ void who_may(Device& gpu) {
     const isthmus::AccessAnswer answer = gpu.can_access(buffer);
     say(answer ? "yes" : "no", answer.reason);
     if (!answer) say("instead", answer.remedy);
-    const std::vector<float> foreign(16);  // nobody's of this runtime: looked up by address
+    const std::vector<float> foreign(16);  // not of this runtime: looked up by address
     say("a vector", name(gpu.can_access(foreign.data(), foreign.size() * sizeof(float)).verdict));
     // end
     const bool pageable = gpu.is_cpu() || gpu.capabilities().has(isthmus::Feature::pageable_access);
@@ -186,14 +187,14 @@ void who_may(Device& gpu) {
 void copies(Device& gpu) {
     // show: copies
     Stream& stream = gpu.stream();
-    std::vector<float> picture(640 * 480, 6.0f);  // pageable: it has been read when the call returns
+    std::vector<float> picture(640 * 480, 6.0f);  // pageable: has been read when the call returns
     auto image = gpu.allocate<float>(picture.size()).value();
     stream.copy_from_host(image, std::span<const float>(picture)).value();
     auto corner = gpu.allocate<float>(64 * 64).value();
     stream.copy_region(corner, {}, image, {.offset = 8, .row_pitch = 640}, {.width = 64, .height = 64}).value();
-    std::vector<float> seen(64 * 64);  // … and has been written
+    std::vector<float> seen(64 * 64);  // pageable: has been written when the call returns
     stream.copy_to_host(std::span<float>(seen), corner).value();
-    const isthmus::HintReport hint = stream.prefetch(corner).value();  // never an error because nobody listens
+    const isthmus::HintReport hint = stream.prefetch(corner).value();  // a hint without effect is no error
     say("the hint", hint.reason);
     // end
     expect(seen.front() == 6.0f && seen.back() == 6.0f, "the corner came back");
@@ -205,7 +206,7 @@ void captured(Device& gpu, std::size_t size) {
     Stream stream = gpu.create_stream().value();
     auto capture = stream.begin_capture().value();
     stream.launch(brighten, size, data, 1).value();   // recorded, not run
-    auto refused = gpu.allocate<std::uint8_t>(size);  // would end the capture: the driver is not called
+    auto refused = gpu.allocate<std::uint8_t>(size);  // would end the capture: refused without a driver call
     isthmus::Graph graph = capture.end().value();
     isthmus::GraphInstance again = graph.instantiate().value();
     for (int i = 0; i < 10; ++i) stream.launch(again).value();  // one driver call each
@@ -216,8 +217,8 @@ void captured(Device& gpu, std::size_t size) {
 }
 
 // show: reopened
-// After Code::device_lost from a context that other code destroyed: what was released is gone already, and a new
-// runtime works in the new context. After a fault (700, 716, 719 …) it does not: end the process.
+// After Code::device_lost because other code destroyed the context: a new runtime works in the new context. After a
+// fault (700, 716, 719 …) it does not: end the process.
 isthmus::Result<isthmus::Runtime> open_again(isthmus::Runtime lost) {
     { const isthmus::Runtime closed = std::move(lost); }
     return isthmus::Runtime::open();
@@ -231,7 +232,7 @@ void modes(Device& gpu) {
     stream.set_launch_mode(isthmus::LaunchMode::checked);
     auto launched = stream.launch(brighten, ordinary.size(), ordinary, 1);
     if (!launched) say("refused", launched.error().text());  // kernel, argument, kind, fact and remedy
-    // Copied in and out where the GPU does not reach it, for this launch.
+    // For this launch, copied in and out where the GPU does not reach the buffer.
     stream.launch({.mode = isthmus::LaunchMode::staged}, brighten, ordinary.size(), ordinary, 1).value();
     // end
     expect(launched.ok() == static_cast<bool>(gpu.can_access(ordinary)), "checked launches refuse what is known");

@@ -17,13 +17,13 @@ int main() {
 
     for (std::uint8_t frame = 0; frame < 4; ++frame) {
         {
-            auto pixels = camera.write_on_host().value();  // waits for the copy of the frame before
+            auto pixels = camera.write_on_host().value();  // waits for the copy of the previous frame
             for (auto& pixel : pixels) pixel = frame;
         }
         device.copy(picture, camera).value();
-        device.launch(brighten, size, picture, 40).value();  // behind the copy; the host goes on
+        device.launch(brighten, size, picture, 40).value();  // runs after the copy; does not wait
         device.copy(shown, picture).value();
-        const auto pixels = shown.read_on_host().value();  // waits for the copy behind the launch
+        const auto pixels = shown.read_on_host().value();  // waits for the second copy
         if (pixels[0] != frame + 40) return 1;
     }
     std::printf("4 frames on %.*s\n", static_cast<int>(device.name().size()), device.name().data());

@@ -6,23 +6,23 @@
 #include <cstdio>
 
 int main() {
-    // CUDA if there is one, the CPU always. Every fallible call gives a Result; value() asserts that it went well.
+    // All GPUs and the CPU. Calls that can fail return a Result; value() returns its value or throws.
     isthmus::Runtime runtime = isthmus::Runtime::open().value();
     isthmus::Device& device = runtime.default_device();
     isthmus::Stream& stream = device.stream();
 
-    // Say who uses it and how; the machine decides: pinned, managed, plain memory, or a copy on each side.
+    // The declared use and the machine decide the memory: pinned, managed, plain, or a copy on each side.
     constexpr std::size_t size = 640 * 480;
     auto picture = device
                        .allocate_shared<std::uint8_t>(
                            size, {.host = isthmus::Use::writes_often, .device = isthmus::Use::reads_and_writes})
                        .value();
     {
-        auto pixels = picture.write_on_host().value();  // a scope: the GPU is kept out while it lives
+        auto pixels = picture.write_on_host().value();  // while this view is open, GPU use is refused
         for (std::size_t i = 0; i < size; ++i) pixels[i] = static_cast<std::uint8_t>(i % 256);
     }
-    stream.launch(brighten, size, picture, 40).value();  // typed arguments; does not wait
-    auto pixels = picture.read_on_host().value();        // waits for that launch, and for nothing else
+    stream.launch(brighten, size, picture, 40).value();  // checked at compile time; does not wait
+    auto pixels = picture.read_on_host().value();        // waits for that launch only
 
     std::printf("%.*s: pixel 7 was 7 and is %d; pixel 250 was 250 and is %d\n", static_cast<int>(device.name().size()),
                 device.name().data(), pixels[7], pixels[250]);

@@ -8,7 +8,7 @@
 
 namespace {
 
-// A library's function: whatever stream is current on this thread.
+// A library's function: it uses the current stream of the calling thread.
 isthmus::Result<void> enhance(isthmus::Device& device, isthmus::Buffer<std::uint8_t>& picture) {
     for (int step = 0; step < 4; ++step) {
         auto launched = device.launch(brighten, picture.size(), picture, 10);
@@ -34,11 +34,11 @@ int main() {
     device.fill(right, 2).value();
     enhance(device, left).value();
     {
-        // `second` waits for what was given to `first` so far: the fill of `right` is seen.
+        // `second` waits for the work given to `first` so far, such as the fill of `right`.
         const auto scope = isthmus::ScopedStream::enter(second).value();
         enhance(device, right).value();
     }
-    // `first` is current again, and has not waited for `second` yet.
+    // `first` is current again and does not wait for `second` by itself.
     first.wait_stream(second).value();
     first.copy(both, 0, left, 0, size).value();
     first.copy(both, size, right, 0, size).value();

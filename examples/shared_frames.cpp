@@ -28,7 +28,7 @@ void produce(isthmus::Channel channel) {
     {
         const isthmus::SharedRingDescriptor descriptor = ring.admit().value();
         channel.send(1, descriptor.bytes(), descriptor.fds()).value();
-    }  // closed here: from now on the reader's end of the line is its own, and its death is noticed
+    }  // closes this process's copy of the reader's socket, so that the reader's death is noticed
     for (int number = 0; number < frames; ++number) {
         auto frame = ring.begin_frame().value();
         {
@@ -50,14 +50,14 @@ int consume(isthmus::Channel channel) {
     Reader reader = Reader::open(device, std::move(descriptor)).value();
     std::printf("frames: %.*s\n", static_cast<int>(reader.buffer(0).explain().size()),
                 reader.buffer(0).explain().data());
-    auto own = device.allocate_shared<std::uint8_t>(size).value();  // frames themselves are read only
+    auto own = device.allocate_shared<std::uint8_t>(size).value();  // frames are read-only
     int right = 0;
     for (;;) {
         auto frame = reader.next_frame();
-        if (!frame) break;  // closed, and nothing is left; or an error that says what became of the producer
+        if (!frame) break;  // closed and empty, or the producer failed: the error says which
         device.copy(own, frame->buffer()).value();
         device.stream().launch(brighten, size, own, 40).value();
-        if (!frame->finish()) continue;  // overtaken: what was made of it means nothing
+        if (!frame->finish()) continue;  // overtaken: discard the result
         auto pixels = own.read_on_host().value();
         if (pixels[0] == frame->number() + 40 && pixels[size - 1] == pixels[0]) ++right;
     }

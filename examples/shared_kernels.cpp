@@ -17,7 +17,7 @@ constexpr std::size_t size = 640 * 480;
 constexpr int rounds = 20;
 enum Kind : std::uint32_t { image, event, given, nothing };
 
-// Does this machine share memory of a GPU, and events? Where it does not, frames go round in a SharedFrameRing.
+// Whether this machine shares GPU memory and events. Elsewhere use a SharedFrameRing.
 bool shares(isthmus::Device& device) {
     const auto made = isthmus::ExportableBuffer<std::uint8_t>::make(device, 1);
     const auto order = device.create_event({.interprocess = true});
@@ -42,16 +42,16 @@ void produce(isthmus::Channel channel) {
     const isthmus::ChannelMessage message = channel.receive().value();
     isthmus::Event read = import_event(gpu, isthmus::SharedEventDescriptor::received(message.bytes).value()).value();
     for (int round = 0; round < rounds; ++round) {
-        stream.wait(read).value();  // what the consumer recorded last; before it did, nothing
+        stream.wait(read).value();  // the consumer's last record; none at first
         stream.launch(brighten, size, pixels, 3).value();
         stream.record(written).value();
-        channel.send(given, {}).value();  // recorded, not finished
-        (void)channel.receive().value();  // the consumer's turn was recorded, too
+        channel.send(given, {}).value();  // the event is recorded; the kernel may still run
+        (void)channel.receive().value();  // the consumer has recorded its turn
     }
     stream.wait(read).value();
     stream.synchronize().value();
     channel.send(given, {}).value();
-    channel.wait_received().value();  // `written` lives until the consumer has let go of it
+    channel.wait_received().value();  // `written` must outlive the consumer's use of it
 }
 // end
 
@@ -71,7 +71,7 @@ int consume(isthmus::Channel channel) {
     auto seen = gpu.allocate_shared<std::uint8_t>(size).value();
     int right = 0;
     for (int round = 0; round < rounds; ++round) {
-        (void)channel.receive().value();  // the producer has recorded it: the kernel may still run
+        (void)channel.receive().value();  // recorded by the producer; its kernel may still run
         stream.wait(written).value();
         stream.launch(brighten, size, pixels, 2).value();
         gpu.copy(seen, pixels).value();

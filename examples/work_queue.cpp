@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t tasks = 100000;
 constexpr std::size_t workers = 256;  // threads of the GPU
 
-// Who finishes early takes more. Each side keeps its results to itself until both are done.
+// A side that finishes early takes more tasks. Each side keeps its own results until both are done.
 isthmus::Result<std::uint32_t> from_one_queue(isthmus::Device& device, isthmus::Stream& stream,
                                               isthmus::Buffer<std::uint64_t>& on_gpu,
                                               std::vector<std::uint64_t>& on_cpu) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How to use frames of a V4L2 camera in place: the camera's driver allocates them and keeps them.
 #include <isthmus/isthmus.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How to use an image class such as OpenCV's cv::Mat with shared buffers, in both directions.
 #include <isthmus/isthmus.hpp>
 

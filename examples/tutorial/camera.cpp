@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Step 5: a camera loop. One thread writes frames; the other finds what moved between two frames.
 #include <isthmus/isthmus.hpp>
 

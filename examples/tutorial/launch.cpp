@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Step 3: launch a kernel. Step 4: handle an error.
 #include <isthmus/isthmus.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Step 3: a kernel. It marks the pixels that differ between two frames by more than a threshold.
 #include "motion.hpp"
 

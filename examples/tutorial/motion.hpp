@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Step 3: declares the kernel for the files that launch it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Step 1: open the runtime and print its devices.
 #include <isthmus/isthmus.hpp>
 

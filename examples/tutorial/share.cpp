@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Step 2: a buffer that the CPU and the GPU share.
 #include <isthmus/isthmus.hpp>
 

@@ -21,7 +21,7 @@ std::string text(std::string_view view) {
 
 Section machines_section(const std::vector<MachineView>& views) {
     Section section{"Machines",
-                    "Each is a record in platform/machines, and `--machine NAME` plays it.",
+                    "Each machine is a record in platform/machines; `--machine NAME` plays it.",
                     {"machine", "what it is", "driver", "page", "row of each device"}};
     for (const MachineView& view : views) {
         std::string rows;
@@ -50,8 +50,8 @@ std::string evidence_mark(const std::vector<Source>& evidence, std::string_view 
 Section attributes_section(const std::vector<Column>& columns) {
     Section section{
         "Attributes that decide",
-        "Observed where nothing is said; (doc): vendor documents only; (assumed): neither. \"-\": the driver "
-        "does not know the question.",
+        "Values without a mark were observed; (doc): vendor documents only; (assumed): neither. \"-\": the driver "
+        "does not know the attribute.",
         {"attribute"}};
     std::vector<const Column*> gpus;
     for (const Column& column : columns) {
@@ -81,8 +81,9 @@ Section meaning_section() {
 }
 
 Section additions_section() {
-    Section section{
-        "What a row adds that no attribute states", "Each with its source.", {"row", "field", "value", "source"}};
+    Section section{"What a row adds to the attributes",
+                    "Facts that no attribute states, each with its source.",
+                    {"row", "field", "value", "source"}};
     const auto flag = [](bool value) { return std::string(value ? "yes" : "no"); };
     for (int i = 0; i <= static_cast<int>(Model::c2c); ++i) {
         const platform::Row& row = platform::row(static_cast<Model>(i));
@@ -111,7 +112,7 @@ Section additions_section() {
 
 Section sources_section(const std::vector<Column>& columns) {
     Section section{"Where the values come from",
-                    "\"the rest\": every attribute that no other line of the machine names.",
+                    "\"the rest\": every attribute that no other line of the machine lists.",
                     {"machine", "evidence", "from", "values"}};
     for (const Column& column : columns) {
         for (const Source& source : column.device->evidence) {
@@ -144,10 +145,10 @@ std::string machines_page() {
     const std::vector<Column> columns = columns_of(views);
     const std::vector<Column> rows = representatives(columns);
     return "# Machines\n\n"
-           "What is known about the machines that isthmus serves, and what the capability table and the rules make of "
-           "it.\n"
-           "This page is generated from platform/machines, platform/table and runtime/rules by\n"
-           "`ninja docs-machines`; a test fails where it is stale.\n\n" +
+           "The recorded machines: their attributes with the evidence, and what the capability table and the rules "
+           "derive from them.\n"
+           "`ninja docs-machines` generates this page from platform/machines, platform/table and runtime/rules; a test "
+           "fails where it is stale.\n\n" +
            as_markdown({machines_section(views), meaning_section(), attributes_section(columns), axes_section(columns),
                         who_section(rows), atomics_section(rows), paths_section(rows), policy_section(rows),
                         additions_section(), features_section(columns), sources_section(columns)});
@@ -162,12 +163,10 @@ std::string access_page() {
         if (row.title == "discrete (h200)") sections.push_back(peers_section(row));
     }
     return "# Access\n\n"
-           "Who may touch which memory, and what a launch does with an argument of each kind. `isthmus caps --why` "
-           "shows the "
-           "same for\n"
-           "your machine, `Device::can_access` answers for one buffer or address, and `Stream::explain` for one launch "
-           "([launches](launches.md)).\n"
-           "This page is generated from runtime/rules by `ninja docs-machines`; a test fails where it is stale.\n\n" +
+           "Which side may touch which memory, and what a launch does with an argument of each kind. On your machine "
+           "ask `isthmus caps --why`, for one buffer or address `Device::can_access`, for one launch `Stream::explain` "
+           "([launches.md](launches.md)).\n"
+           "`ninja docs-machines` generates this page from runtime/rules; a test fails where it is stale.\n\n" +
            as_markdown(sections);
 }
 

@@ -63,9 +63,8 @@ std::string choices(const Capabilities& device, const SharedUse& use) {
 
 Section uses_section(const std::vector<Column>& rows) {
     Section section{"Which memory a declared use gets",
-                    "What `allocate_shared` chooses where no kind is asked for. \"staged\": a pinned side for the host "
-                    "and device memory, copied when the other side is newer, where the "
-                    "size makes that the faster way. The uses:\n",
+                    "What `allocate_shared` chooses for each declared use. \"staged\": pinned memory for the host and "
+                    "device memory, copied when the other side is newer, at sizes where that is faster. The uses:\n",
                     {"machine"}};
     for (const DeclaredUse& each : declared_uses()) {
         section.header.push_back(text(each.what));
@@ -83,7 +82,7 @@ Section uses_section(const std::vector<Column>& rows) {
 
 // Each sentence that Buffer::explain() may say of these uses, with the machines that say it.
 Section reasons_section(const std::vector<Column>& rows) {
-    Section section{"Why", "What `Buffer::explain()` says of these choices.", {"choice", "because", "machines"}};
+    Section section{"Why", "What `Buffer::explain()` says about these choices.", {"choice", "because", "machines"}};
     const auto tell = [&](const Column& row, const rules::AllocationPlan& plan) {
         const std::string chosen = choice(plan);
         const std::string because = text(plan.reason);
@@ -107,7 +106,7 @@ Section reasons_section(const std::vector<Column>& rows) {
 
 // "both, pass"; what nothing is known about has no agent.
 std::string who_and_path(const Capabilities& c, MemoryKind kind) {
-    if (rules::launch_path(c, kind).path == LaunchPath::refuse) return "not to be had";
+    if (rules::launch_path(c, kind).path == LaunchPath::refuse) return "not available";
     std::string agent = who(c, kind);
     if (agent == "ask the range" && kind != MemoryKind::vmm) agent = "not verified";
     return agent + ", " + path(c, kind);
@@ -116,10 +115,11 @@ std::string who_and_path(const Capabilities& c, MemoryKind kind) {
 Section kinds_section(const std::vector<Column>& rows) {
     Section section{
         "Who may touch which kind",
-        "Behind each kind its number. In the cells who may touch it, and what a launch does with it: \"pass\": "
-        "used in place; \"prefetch\": the same, brought over first where the host opened it; \"attach\": to "
-        "the stream and back, because it is for CPU and GPU by turns; \"stage\": only a copy of it can be "
-        "used. \"ask the range\": access is granted per mapping. With reasons: [access.md](access.md).",
+        "The number of a kind stands behind its name. A cell says which side may touch the memory, and what a launch "
+        "does with it. \"pass\": uses it in place; \"prefetch\": the same, with a prefetch first where the host "
+        "opened it; \"attach\": attaches it to the stream and back, because only one side at a time may use it; "
+        "\"stage\": uses a copy. \"by turns\": one side at a time. \"ask the range\": access is granted per "
+        "mapping. Reasons: [access.md](access.md).",
         {"kind"}};
     for (const Column& row : rows) section.header.push_back(row.title);
     for (int each = 0; each < memory_kind_count; ++each) {

@@ -26,9 +26,9 @@ std::string in_cell(const Capabilities& c, MemoryKind kind) {
 
 Section updates_section(const std::vector<Column>& rows) {
     Section section{"Where CPU and GPU may update one word",
-                    "\"yes\": every update, at the same time. \"some\": what the driver reports, per operation, width "
-                    "and sign. \"loads and stores\": no updates, but each side sees what the other one stores. "
-                    "\"kernels alone\": updates by one GPU's threads, which the CPU never sees.",
+                    "\"yes\": every update by both sides. \"some\": what the driver reports, per operation, width "
+                    "and sign. \"loads and stores\": no updates, but each side sees the other's stores. \"kernels "
+                    "alone\": updates by the threads of one GPU, invisible to the CPU.",
                     {"memory"}};
     for (const Column& row : rows) section.header.push_back(row.title);
     for (const MemoryKind kind : shared_kinds) {
@@ -42,7 +42,7 @@ Section updates_section(const std::vector<Column>& rows) {
 // Each sentence once, with the memory and the machines of which it is said.
 Section reasons_section(const std::vector<Column>& rows) {
     Section section{"Why",
-                    "What an error says of an addition to an unsigned word of 4 bytes, and what works there.",
+                    "What an error says about an addition to an unsigned 4-byte word, and what works there.",
                     {"memory", "because", "what works instead", "machines"}};
     for (const MemoryKind kind : shared_kinds) {
         const std::size_t first = section.rows.size();
