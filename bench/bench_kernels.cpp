@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that do next to nothing, so that launching them is all that is measured.
 #include "bench_kernels.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of bench_kernels.cpp, and parameter lists that are too long to write out.
 #pragma once
 

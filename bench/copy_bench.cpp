@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host to device and back: pageable memory through pinned pieces, pinned memory, and the driver's own copies of both in
 // the same run. A time is that of a whole copy: until the data is there.
 #include "raw_driver.hpp"

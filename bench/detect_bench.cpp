@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What opening a runtime costs: all of it, what the system is asked for, and turning a device's attributes into its
 // capabilities. The first runtime of a process also starts the driver: main() opens one before anything is measured.
 #include <isthmus/runtime.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What events cost: recording and waiting, fresh ones, asking, and following many operations, beside the driver's own
 // calls in the same run.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a replay costs: of 1 to 1000 kernels, and with k of them given other arguments first, beside the driver's own
 // calls, and beside recording the work again.
 //

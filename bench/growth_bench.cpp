@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What it costs to grow device memory: in doubling steps, in place against allocate + copy + free and against the
 // driver's own three calls, and by 64 MiB at sizes from 64 MiB to 8 GiB, which should cost the same at all of them.
 // torch's growth is measured beside it by growth_torch.py; plot_growth.py draws the second.

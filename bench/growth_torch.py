@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What it costs to grow a tensor of PyTorch: the peer of growth_bench.cpp that is no C++ library of its own. Growing is
 what a vector does: a new tensor, a copy of what was there, and the old one given back to the caching allocator. Prints
 microseconds, as medians over repetitions: once with the allocator's cache emptied before (its memory comes from the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a piece of host memory near a device costs: out of slabs, from libnuma, by hand, and from malloc, which promises
 // no node. Each iteration gives the oldest of 16 pieces back, gets a new one and touches each of its pages.
 #include <host_slabs.hpp>

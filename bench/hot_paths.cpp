@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Does one deed of the hot paths a given number of times, for tools/scripts/count-instructions, which counts the
 // library's instructions with callgrind on a simulated machine.
 //

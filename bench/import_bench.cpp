@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What importing another process's memory costs, and what it saves not to: import and release of 2 MiB, 64 MiB and
 // 1 GiB that a process of its own exported by file descriptor, against the driver's own functions called by hand; and a
 // message that tells of new content in memory that was imported before, against one that brings memory to import.

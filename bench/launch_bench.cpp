@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a launch costs: relaxed and checked, on the CPU device and on the GPU, beside the driver's own call.
 //
 //   bench_launch --benchmark_enable_random_interleaving=true --benchmark_repetitions=15 --benchmark_min_time=0.1

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What it costs to launch a kernel with 0, 4, 16 and 64 array arguments from CuPy, PyTorch and Triton: the peers of
 launch_bench.cpp that are no C++ libraries. Prints nanoseconds per launch, as medians over repetitions.
 

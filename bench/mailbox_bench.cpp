@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a question to the GPU costs: a mailbox with a kernel that stays, beside the ways that need the driver; how many
 // messages go through; and which calls of the driver wait for a kernel that stays.
 //

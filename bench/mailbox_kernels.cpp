@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Echoing, draining and pouring.
 #include "mailbox_kernels.hpp"
 

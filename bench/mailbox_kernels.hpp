@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of the mailbox benchmark: one that echoes, and two that move many messages one way.
 #pragma once
 

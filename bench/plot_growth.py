@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws what 64 MiB more cost at sizes from 64 MiB to 8 GiB, in place and by a copy: docs/images/growth.svg.
 
     bench_growth --benchmark_filter=add_ --benchmark_format=json --benchmark_repetitions=7 > growth.json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What it costs to allocate memory on a stream and give it back there: pools of isthmus, the driver's own functions,
 // and CUB's caching allocator. PyTorch's is measured by pool_torch.py.
 //

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What it costs to allocate memory on a stream and give it back in PyTorch's caching allocator: the peer of
 pool_bench.cpp that is no C++ library of its own. Prints nanoseconds per pair, as medians over repetitions.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a message between two processes costs: a frame there and a frame back, over shared rings (spinning, sleeping and
 // in between), a pipe and a UNIX socket; with the CPU time that a process spends on it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What it costs to learn which allocation a raw pointer lies in: the address map, beside ordered tables behind a shared
 // lock and the driver's own answer.
 #include "raw_driver.hpp"

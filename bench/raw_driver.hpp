@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's own functions, for peers in the same run: what launches and memory cost without isthmus.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that both sides use: what opening and closing it on the host costs when nothing is in flight, and how fast a
 // kernel goes over it, for every kind beside an explicit copy and beside what the policy chooses.
 #include "raw_driver.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Going over a buffer: four words at a time in flight for each thread, so that a link's latency is hidden.
 #include "sharing_kernels.hpp"
 

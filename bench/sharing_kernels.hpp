@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that go over a buffer as fast as the memory lets them: each thread takes every `threads`-th word.
 #pragma once
 

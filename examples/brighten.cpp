@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel of the quickstart: compiled by nvcc for the GPU and by the C++ compiler for the CPU.
 #include "brighten.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Declares the kernel, for those who launch it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The third level of use: explicit streams, events, and a graph of two branches whose arguments change from launch to
 // launch. The order checker looks on: what is not ordered is refused, not raced.
 #include <isthmus/isthmus.hpp>

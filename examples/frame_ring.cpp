@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A camera's frames: memory that the runtime did not allocate goes round between the camera's thread, which writes it,
 // and the GPU, which works on it in place where the machine allows that.
 #include <isthmus/isthmus.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A list of pictures that grows where it is, and a ring of bytes without a seam: the same program on every machine.
 #include <isthmus/isthmus.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One histogram of two halves of a picture, counted by CPU and GPU at the same time: in shared words where the machine
 // lets both update them, else in a split counter, whose sums are exact everywhere.
 #include <isthmus/isthmus.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks a kernel that stays on the GPU, without a launch for each question; where no kernel may stay, asks in batches.
 #include <isthmus/isthmus.hpp>
 

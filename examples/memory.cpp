@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What docs/memory.md shows, as a program that runs on every machine: each part is an excerpt of that page.
 #include <isthmus/isthmus.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first level of use: no streams. Everything goes to the device's current stream, in the order in which it was
 // said; views wait for what they look at.
 #include <isthmus/isthmus.hpp>

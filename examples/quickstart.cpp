@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CPU writes a picture, the GPU brightens it, the CPU reads it: the same program on every machine.
 #include <isthmus/isthmus.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The second level of use: scoped streams. Code that knows nothing of streams runs on the one that its caller chose;
 // two pictures are worked on at the same time.
 #include <isthmus/isthmus.hpp>

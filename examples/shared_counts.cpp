@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of the histogram and of the work queue.
 #include "shared_counts.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Declares the kernels of the histogram and of the work queue, for those who launch them.
 #pragma once
 

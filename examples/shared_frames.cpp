@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames from one process to another: the first one writes them into memory that both have mapped, the second one's GPU
 // works on them where they stand. docs/sharing-between-processes.md tells the rest.
 #include <isthmus/channel.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that answer numbers with their squares: one until it is stopped, one for what lies in its mailbox.
 #include "squares.hpp"
 

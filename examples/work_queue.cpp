@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tasks that CPU and GPU take from one queue, each when it has done its last one: by one shared number of the next task
 // where the machine lets both update it, else in shares that are dealt out beforehand.
 #include <isthmus/isthmus.hpp>

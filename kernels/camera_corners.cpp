@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From responses to a list of corners in a fixed order. Appending in parallel would give every run another order;
 // counting, placing and then writing gives always the same list, with no atomics.
 #include "neighbours.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes the luma out of a camera's frame, whatever its format and pitch.
 #include <isthmus/kernels/camera.hpp>
 

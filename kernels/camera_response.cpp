@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much a pixel looks like a corner: Sobel gradients, and Harris' response in integer arithmetic.
 #include "neighbours.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Smooths a gray picture with a 5 × 5 binomial filter.
 #include "neighbours.hpp"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the GPU image of one kernel source and the two files that embed it in a program.
 
     kernel_image.py SOURCE --symbol isthmus_image_scale --image scale.fatbin --assembly scale.S --definition scale.cpp

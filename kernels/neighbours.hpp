@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading around a pixel: outside the picture its nearest pixel counts.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one place that knows which backends exist.
 #include <platform/detect.hpp>
 #include <platform/driver_list.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The errors of opening drivers and of reading machine records, as data.
 #pragma once
 

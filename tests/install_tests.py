@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Installs the test programs with what they load, laid out as in the build, and a script that runs them.
 
 Called by `meson install` where -Dinstall_tests=true. usage: install_tests.py LIBEXEC_DIR

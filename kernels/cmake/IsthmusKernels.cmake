@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # isthmus_add_kernels(target sources... [ARCHITECTURES 87 110 ptx] [NO_GPU])
 #
 # Adds kernel sources to a target: each is compiled by the C++ compiler for the CPU and by nvcc for the GPU, and the

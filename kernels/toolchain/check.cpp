@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled once while configuring, to learn whether nvcc and the host compiler that it calls work together.
 #include <isthmus/kernel.hpp>
 

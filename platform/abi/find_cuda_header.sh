@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Prints the first directory that holds a toolkit's cuda.h: CUDA_HOME, CUDA_PATH, the usual place, nvcc's own.
 nvcc=$(command -v nvcc) && nvcc=$(readlink -f "$nvcc")
 for root in "$CUDA_HOME" "$CUDA_PATH" /usr/local/cuda "${nvcc%/bin/*}"; do

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures of CPU streams: participating streams, the position of each event, and the recorded steps.
 #include "cpu_captures.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures on the CPU device: work of a captured stream is recorded, and run at each launch of the graph.
 #pragma once
 

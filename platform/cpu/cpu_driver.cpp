@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CPU as a device: every call has finished its work at return, unless its stream is captured. Every kind of memory
 // is host memory.
 #include "cpu_driver.hpp"

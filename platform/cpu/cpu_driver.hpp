@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CPU device: always present, synchronous; runs the CPU twins of kernels.
 #pragma once
 

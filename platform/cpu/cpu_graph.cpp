@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps and instances: owned arguments, ordered runs, replaceable kernels.
 #include "cpu_graph.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The result of a capture on the CPU device: ordered steps, and instances that run them.
 #pragma once
 

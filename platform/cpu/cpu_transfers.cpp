@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loops over rows; the work is finished at return, unless the stream is captured.
 #include "cpu_transfers.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shaped copies and fills on the CPU device; it has no peers, and hints have no effect.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The types of the driver's binary interface that isthmus uses, declared here so that no build needs a CUDA toolkit.
 // abi_check.cpp compares them with <cuda.h> where one exists. Standard library only.
 #pragma once

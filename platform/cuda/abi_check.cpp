@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the declarations of abi.hpp with the toolkit's <cuda.h>. Compiled only if that header was found; produces no
 // code.
 #include "abi.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers of the driver's binary interface that are used here: result codes, flags and enumerators.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills Api from an opened library: first by cuGetProcAddress, which chooses the variant by version, then by exported
 // name, for libraries older than cuGetProcAddress.
 #include "api.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Api: the driver's functions as members of an instance, filled from one opened library. No global state.
 #pragma once
 

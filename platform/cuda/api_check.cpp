@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the signatures in functions.def with the toolkit's <cuda.h>. Compiled only if that header was found;
 // produces no code.
 #define __CUDA_API_VERSION_INTERNAL  // declares every variant under its exported name, without renaming macros

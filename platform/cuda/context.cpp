@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Retains the primary context, enters and leaves it without side effects, and detects its destruction.
 #include "context.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A device's primary context: retained on first use, current only during a call that needs it, and checked for
 // destruction by other code of the process; and the protection of open captures during calls.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Begins and ends captures, counting them so that other calls protect them, and manages graphs.
 #include "cuda_captures.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream captures and graphs of one CUDA device.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a device's facts and makes its Driver; used by open_devices().
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One CUDA device as a platform::Driver: its facts, facets and error explanations.
 #include "cuda_device.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CUDA driver as platform::Driver, over an Api instance filled by the loader.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error entries: the CUDA driver. errors.cpp holds the meaning of each result code.
 #pragma once
 

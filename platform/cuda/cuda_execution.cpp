@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams, events and launches of one CUDA device: one driver call each.
 #include "cuda_execution.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Execution on one CUDA device: streams, events and kernels.
 #pragma once
 

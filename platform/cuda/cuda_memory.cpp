@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of one CUDA device: one driver call per function, or two that belong together.
 #include "cuda_memory.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of one CUDA device: allocation by kind, registration, copies, and facts about an address.
 #pragma once
 

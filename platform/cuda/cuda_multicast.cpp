@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creates, joins, binds and unbinds multicast objects.
 #include "cuda_multicast.hpp"
 

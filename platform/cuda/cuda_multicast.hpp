@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multicast objects with one CUDA device: one driver call per function of the facet.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creates pools, allocates from them and trims them.
 #include "cuda_pools.hpp"
 

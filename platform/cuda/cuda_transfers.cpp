@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One driver call per copy, fill and hint; a fill of several slices takes one per slice.
 #include "cuda_transfers.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shaped copies and fills, hints, and copies and access between CUDA devices.
 #pragma once
 

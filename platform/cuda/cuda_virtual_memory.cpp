@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reserves, creates, maps, grants access, and undoes all of it, also after the context was destroyed.
 #include "cuda_virtual_memory.hpp"
 

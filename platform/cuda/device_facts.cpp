@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads everything that the driver states about a device.
 #include "cuda_device.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The meaning of the driver's result codes, for ordinary calls and for calls refused before the driver.
 #include "errors.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The meaning of the driver's result codes: pure functions from numbers to a Code, an explanation and a remedy.
 #pragma once
 

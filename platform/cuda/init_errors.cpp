@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why the driver failed to start, from cuInit's code and facts about the process.
 #include "errors.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads images and finds kernels in them.
 #include "kernel_modules.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel images of one device, each loaded once, on the first use of one of its kernels.
 #pragma once
 

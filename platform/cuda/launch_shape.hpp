@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // extent × kernel → grid and block. Pure.
 #pragma once
 

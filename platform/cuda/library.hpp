@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // State shared by the devices: the opened library, its functions, the devices' contexts, and the owning process.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a library name to opened devices: load, initialise, read facts. Every failure is an explained Error.
 #include "cuda_driver.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The facts of a simulated machine, stated by the simulator in place of the operating system.
 #include "cuda_device.hpp"
 

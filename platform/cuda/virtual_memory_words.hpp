@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts virtual-memory terms to the driver's types, for the facets that use them.
 #pragma once
 

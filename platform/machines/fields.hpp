@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The spelling of a record's fields and enumerations, once for the reader and the writer.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds what the JSON reader would pass over silently: the place of a syntax error, and a key given twice.
 #include "json_syntax.hpp"
 

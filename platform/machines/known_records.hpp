@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The records that are built in; the list itself is generated.
 #pragma once
 

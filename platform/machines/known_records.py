@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes a C++ source that holds the given machine records as text: known_records.py OUTPUT RECORD.json..."""
 import os
 import sys

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finding records, making one of what was just read, and asking a record where a value comes from.
 #include <machines/record.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON text → MachineRecord. Whatever does not fit is refused with its place; nothing is guessed.
 #include <machines/record.hpp>
 

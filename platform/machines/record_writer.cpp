@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MachineRecord → its canonical JSON text: fields in one order, attributes by number.
 #include <machines/record.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parsers of /proc and /sys texts. Input may be truncated or unfamiliar; unknown parts are left out.
 #include "fact_parsers.hpp"
 

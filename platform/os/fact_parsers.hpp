@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parsers of the system's text files: pure functions of their content.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Page-aligned host memory: mapped, bound by one mbind, touched, locked and then verified; each step is reported.
 #include <platform/os.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the system's files about this machine; the parsers interpret them.
 #include <platform/os.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The system's facts about memory mapped by other code.
 #include <platform/os.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that a cgroup and its ancestors leave to this process, and the total of ordinary host memory.
 #include "fact_parsers.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error entries: host memory and shared libraries.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NUMA system calls in chunks and with masks of fixed size, so that placement does not need libnuma.
 #include "page_checks.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Touches pages and queries their nodes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Maps anonymous memory, aligned for huge pages; reports what could not be obtained.
 #include "page_mapping.hpp"
 

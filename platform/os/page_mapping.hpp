@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Maps anonymous memory, in huge pages if requested and available.
 #pragma once
 

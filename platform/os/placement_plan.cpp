@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses NUMA nodes. Nodes without CPUs are memory of GPUs or expanders: used only if named by number.
 #include "placement_plan.hpp"
 

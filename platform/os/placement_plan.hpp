@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a requested place to the nodes asked of the system. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ProcessCalls::real(): the system's own calls.
 #include <platform/process_calls.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reserves addresses without memory, and commits memory there.
 #include <platform/reserved_pages.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens a shared library by name; on failure keeps the loader's own text.
 #include <platform/os.hpp>
 

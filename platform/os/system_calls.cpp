@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SystemCalls::real(): the system's own calls, and process queries that need no parser.
 #include <platform/os.hpp>
 

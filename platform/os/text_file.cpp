@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads files of unknown size: /proc and /sys state 0 or 4096 for every file.
 #include "text_file.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a small text file of /proc, /sys or a cgroup as a whole.
 #pragma once
 

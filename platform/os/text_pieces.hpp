@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text-splitting helpers for the parsers of this folder.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Access decisions of the simulated GPU, from provenance and attribute values.
 #include "access.hpp"
 

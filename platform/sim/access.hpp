@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who may touch which memory at the moment: GPU work by provenance and the machine's facts, the CPU by phases of
 // managed memory.
 #pragma once

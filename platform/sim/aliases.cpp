@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of aliased memory, and bringing them together.
 #include "aliases.hpp"
 

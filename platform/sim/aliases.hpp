@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a kernel finds in memory that it is given under several addresses: through one of them the memory itself,
 // through the others what was there when the kernel began, or at its last alias fence.
 #pragma once

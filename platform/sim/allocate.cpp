@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Regions with their mappings and their share of a device's memory.
 #include "allocate.hpp"
 

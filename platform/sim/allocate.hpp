@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Making and undoing regions: accounting, mapping, closing. All take the driver's mutex as held.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every exported function does first: count, play planned faults, refuse where the process may not call.
 #pragma once
 

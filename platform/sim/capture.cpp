@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream capture: beginning, ending and looking into it.
 #include "call.hpp"
 #include "graph_objects.hpp"

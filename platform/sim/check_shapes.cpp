@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled only where a toolkit is found: every function that the simulator exports has the shape of the real
 // declaration, by number of parameters and by size, class and pointer-ness of each. No code.
 #define __CUDA_API_VERSION_INTERNAL

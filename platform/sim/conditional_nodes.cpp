@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conditional nodes: their handles, adding them with a body that is filled afterwards, and what bodies may hold.
 #include "call.hpp"
 #include "graph_objects.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts: primary and created ones, what is asked of them, and what a context takes with it.
 #include "access.hpp"
 #include "allocate.hpp"

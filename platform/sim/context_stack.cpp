@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which contexts are current to the calling thread, and whether they still live. A context that was destroyed stays
 // current, and then nearly every call answers 709 (observed).
 #include "call.hpp"

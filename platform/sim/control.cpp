@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What tests ask and change beside the driver's own functions: what is alive, how much memory there is.
 #include "driver.hpp"
 #include "faults.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies as operations: checked when they are asked for, and again when they run.
 #include "copies.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every copy comes down to: a box of bytes between two layouts, done by a GPU worker in stream order.
 #pragma once
 

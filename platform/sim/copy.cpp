@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of bytes in a row, by every name that the driver has for them.
 #include "call.hpp"
 #include "copies.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one driver of the process: made by cuInit, with the hooks that open memory to GPU work.
 #include "driver.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of the simulated driver: one per process, made by cuInit, never destroyed (threads of the program may
 // outlive main). Objects behind handles are listed here, so that a stale handle is recognised.
 #pragma once

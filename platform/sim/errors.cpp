@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names and texts of the driver's codes, and which function a name and a version mean.
 #include "call.hpp"
 #include "proc_address.hpp"

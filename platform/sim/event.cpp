@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events: handles over the engine's events.
 #include "access.hpp"
 #include "call.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's functions as the simulator defines them, and an index for each, by which calls are counted.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults of GPU workers and of CPU threads. In the handler: no allocation, no stdio, no locks.
 #include "fault_handler.hpp"
 

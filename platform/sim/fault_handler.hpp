@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The signal handler behind protection: a GPU worker's fault goes back to its landing, a CPU thread's is explained and
 // then handed to whoever had the signal before.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Call counts and planned faults: what ISTHMUS_SIM_FAULTS and isthmus_sim_fault_plan() ask for.
 #include "faults.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts every call, and makes the planned ones fail.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills: rows of one value, of one, two or four bytes.
 #include "access.hpp"
 #include "call.hpp"

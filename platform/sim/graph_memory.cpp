@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocation and free nodes, and the memory behind them.
 #include "graph_memory.hpp"
 

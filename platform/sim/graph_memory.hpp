@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that a captured graph owns: allocation and free nodes, and what a launch means for them. The program's order
 // (what is live) is kept at calls, the stream's order (what may be touched) by the nodes as they run.
 #pragma once

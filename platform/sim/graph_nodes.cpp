@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes and edges of graphs: what there is, and adding what no capture makes.
 #include "call.hpp"
 #include "graph_memory.hpp"

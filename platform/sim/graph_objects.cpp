@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handles of graphs and nodes: where their graphs are, and how long they live.
 #include "graph_objects.hpp"
 

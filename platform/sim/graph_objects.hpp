@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What graph, instance and node handles point to, and how a handle finds its graph: one of its own, one that a capture
 // is still making, or one that is embedded in a node. Operations of a graph may own memory: graphs are dropped outside
 // of locks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Updating an instance from a graph of the same shape: nodes are paired along the edges, from the last ones backwards,
 // then each pair must be one that an instance can change into.
 #include "call.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs as wholes: making, cloning, instantiating, launching and ending them.
 #include "access.hpp"
 #include "call.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects behind handles: which are alive, and the driver's habit of using a destroyed handle's value again at once.
 #pragma once
 

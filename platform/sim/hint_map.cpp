@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hints by ranges: split where a hint begins and ends.
 #include "regions.hpp"
 

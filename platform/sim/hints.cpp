@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prefetches and advice, and what the driver remembers of them.
 #include "call.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events that two processes share.
 #include "ipc_events.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What events that other processes know do in addition to the engine's: their records are told to all, and the last
 // record may be another process's.
 #pragma once

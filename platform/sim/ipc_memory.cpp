@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory of one process in another, the older way: cuMemAlloc's memory named by 64 bytes.
 #include "access.hpp"
 #include "allocate.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernel nodes' parameters: read and set, in graphs and in their instances.
 #include "call.hpp"
 #include "graph_objects.hpp"

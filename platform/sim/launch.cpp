@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernel launches: arguments are copied at the call, checked against provenance and the machine when the kernel
 // runs, and the CPU twin does the work.
 #include "launch.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel launch as it was asked for: what runs it in a stream, and what a graph's kernel node is made of.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the record of the machine to play, and answers isthmus_sim_fact() from it.
 #include "machine.hpp"
 

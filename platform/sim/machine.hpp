@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machine that is played: the record that ISTHMUS_SIM names, with quick answers to what the simulator asks.
 #pragma once
 

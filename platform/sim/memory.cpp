@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device, managed and pinned memory, and host memory that is registered.
 #include "access.hpp"
 #include "allocate.hpp"

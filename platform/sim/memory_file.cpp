@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files of memory, and how one is recognised.
 #include "memory_file.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that another process of the simulator can map: a sealed file of memory that says in its first page what it is.
 #pragma once
 

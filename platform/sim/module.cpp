@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Images, functions and what is known of them.
 #include "module.hpp"
 

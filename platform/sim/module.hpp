@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loaded images and the functions in them. A library (context-independent) is a module, a kernel a function.
 #pragma once
 

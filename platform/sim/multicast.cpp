@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multicast objects: a team of devices is made, devices join, then memory of each is bound. What the object does, loads
 // and stores that reach every device's memory, takes instructions that no CPU function has: addresses where one is
 // mapped stay closed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files of other processes, opened through /proc.
 #include "named_file.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes that name a descriptor of this process, by which another process of the same user opens the same file: what
 // stands behind handles that are plain bytes. Once the descriptor is closed, or its process has ended, they name
 // nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which context may reach which other device's memory.
 #include "call.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Physical memory: what can be made on this machine, handles to it, and their end.
 #include "allocate.hpp"
 #include "call.hpp"

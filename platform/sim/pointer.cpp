@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the driver says about an address (cuPointerGetAttribute).
 #include "access.hpp"
 #include "call.hpp"

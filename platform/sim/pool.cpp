@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools as the program sees them: making and destroying, attributes, who may reach their memory, which is current.
 #include "call.hpp"
 #include "pools.hpp"

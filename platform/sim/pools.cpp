@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What pools reserve, use and give back.
 #include "pools.hpp"
 

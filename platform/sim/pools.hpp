@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The books of pools: what they reserve of a device, how much of it is in use, and what goes back when. Figures only:
 // no pool is ever fragmented, and what one holds back serves no other allocation until it is trimmed or synchronised
 // (assumed). All take the driver's mutex as held, but release_idle_reserves().

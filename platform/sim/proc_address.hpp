@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which function a name and a version mean (cuGetProcAddress).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Page protection and protection keys over the simulator's own mappings.
 #include "protection.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Closes memory to CPU threads and opens it to GPU workers: with protection keys where the processor has them, else
 // by page protection while no GPU work runs. Turns a worker's fault into a code, and explains a CPU thread's fault.
 #pragma once

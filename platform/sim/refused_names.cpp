@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A weak function for every name of the driver: whatever nobody defines refuses loudly, so that nothing is ever
 // "symbol not found". Also the table behind cuGetProcAddress. Includes no declaration of the driver's functions: the
 // linker puts the strong definitions in place of these.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of known memory: one entry per allocation, found by any address inside it.
 #include "regions.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which memory the simulator knows: address -> allocation, for provenance, frees and access checks.
 #pragma once
 

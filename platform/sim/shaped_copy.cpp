@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of rectangles and boxes: the driver's descriptions of them, read and validated as it does.
 #include "call.hpp"
 #include "copies.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interprocess events over a file of memory.
 #include "shared_event.hpp"
 

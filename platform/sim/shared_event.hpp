@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of an interprocess event, in memory that its processes share: how often it was recorded, and which of these
 // records have been reached.
 #pragma once

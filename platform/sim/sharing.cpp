@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory behind handles that other processes take over: as a file descriptor, or as the bytes of a fabric handle.
 #include "call.hpp"
 #include "memory_file.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams: handles over the engine's streams, and host functions in them.
 #include "access.hpp"
 #include "call.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocation and free in stream order, outside of captures and inside them.
 #include "allocate.hpp"
 #include "call.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The register of twins, and how an image is recognised by its bytes.
 #include "twins.hpp"
 

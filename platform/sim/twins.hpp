@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels' CPU twins as registered: known before and independently of the driver's start.
 #pragma once
 

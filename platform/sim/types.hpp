@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's types as its callers see them, written from its documented binary interface; no toolkit is needed.
 // Handles are pointers to the simulator's own objects. Checked against <cuda.h> where there is one (check_shapes.cpp).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which updates of the simulated GPU are atomic for the CPU too: by the attributes, as the memory model has it.
 #include "updates.hpp"
 

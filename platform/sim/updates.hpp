@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the simulated GPU updates memory (read-modify-write) when a kernel does so atomically.
 #pragma once
 

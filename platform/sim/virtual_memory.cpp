@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reserved addresses, what is mapped there, and who may touch it.
 #include "virtual_memory.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Virtual memory management: reserved addresses, physical memory behind handles, and the mappings between them, which
 // stand in the table of regions.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The four axes. If two attributes contradict each other, the weaker reading applies: it is valid under both.
 #include "axes.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The four axes, derived from features that are already decided.
 #pragma once
 

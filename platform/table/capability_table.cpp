@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table's data. A model without a row, a row without a field or a feature without its attribute does not compile.
 #include <platform/capability_table.hpp>
 

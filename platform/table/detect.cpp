@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Facts → capabilities: first each feature from its own attribute, then the axes, then the row's name.
 #include <platform/detect.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The errors of what every room stands on, as data.
 #pragma once
 

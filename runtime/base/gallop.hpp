@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // leading_done: how many of a row are done, where those that are stand in front, asking few of them.
 #pragma once
 

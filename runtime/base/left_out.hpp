@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // left_out(): what the calls of a room answer in a build without that room (-Dcomponents=).
 #pragma once
 

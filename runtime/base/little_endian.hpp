@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers as bytes, the lowest first: the form of every descriptor that leaves the process.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which process this is, and whether this thread runs a host function: what bars calls of a runtime. A runtime that was
 // opened before fork() is of no use in the child.
 #pragma once

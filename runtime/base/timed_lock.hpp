@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Taking a lock whose owner may stand in the driver: only for as long as the caller has.
 #pragma once
 

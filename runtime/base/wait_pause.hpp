@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a wait for device work spends its time, and what is left of it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // WarnOnce as an open table of hashes.
 #include "warn_once.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // WarnOnce: which warnings were given already, in a bounded table that is read without a lock.
 #pragma once
 

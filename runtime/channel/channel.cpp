@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Public functions of channels and listeners.
 #include <isthmus/channel.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encodes and decodes frames, and makes the checks that need no state of earlier frames.
 #include "channel_frames.hpp"
 

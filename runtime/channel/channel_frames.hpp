@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frames of a channel as bytes, and the checks of received ones. Pure.
 #pragma once
 

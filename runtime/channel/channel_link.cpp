@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // System calls on a connected socket. Every received descriptor has an owner before the frame is checked.
 #include "channel_link.hpp"
 

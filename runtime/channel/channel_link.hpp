@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A connected socket as a channel uses it: send and take one frame, wait with a deadline, and the peer's credentials.
 #pragma once
 

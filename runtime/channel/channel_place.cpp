@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Directories are opened once and checked through their descriptors. Names are reached through /proc/self/fd: no path
 // is resolved twice, and none is too long for a socket address.
 #include "channel_place.hpp"

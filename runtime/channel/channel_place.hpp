@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The directory of a listener's name: its ownership, its lock, and reaching the socket in it without following a link.
 #pragma once
 

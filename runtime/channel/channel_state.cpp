@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Greeting, sending, receiving: each step has one deadline, and any protocol fault ends the channel.
 #include "channel_state.hpp"
 

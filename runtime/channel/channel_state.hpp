@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One end of a channel: protocol state, socket, and messages that arrived and were not received yet.
 #pragma once
 

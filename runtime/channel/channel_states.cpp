@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The states of both ends: three greeting frames, then messages and confirmations until a goodbye.
 #include "channel_states.hpp"
 

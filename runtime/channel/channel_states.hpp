@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one end of a channel may send next, and what an arriving frame means. Pure: no clock, no system calls.
 #pragma once
 

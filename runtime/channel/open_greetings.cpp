@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One poll covers all greetings: continues those with data and gives up those that were silent for too long.
 #include "open_greetings.hpp"
 

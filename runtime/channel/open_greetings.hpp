@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Connections that a listener has accepted and is still greeting, in parallel: a silent peer does not delay the others.
 #pragma once
 

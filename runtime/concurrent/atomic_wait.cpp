@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Waiting for a word in shared memory: polls, because a GPU's writes wake no thread.
 #include <isthmus/atomic_wait.hpp>
 

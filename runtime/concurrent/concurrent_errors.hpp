@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error entries: mailboxes, services, frame rings, waits for a word, split counters.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RingCore: two rings of slot numbers, and sleeping until the other side moves.
 #include <isthmus/frame_ring.hpp>
 

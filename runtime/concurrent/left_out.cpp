@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Public calls of this room in a build without it: each refuses before any other check.
 #include <isthmus/atomic_wait.hpp>
 #include <isthmus/frame_ring.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mailbox: its memory, and waiting for the other side.
 #include <isthmus/mailbox.hpp>
 

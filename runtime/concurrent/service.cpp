@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Service: launches a resident kernel, watches it and ends it.
 #include <isthmus/service.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SplitCounter: its errors; the rest is inline.
 #include <isthmus/split_counter.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream::copy: what is asked for is checked, put on the stream that can carry it, and given to the driver.
 #include "copy.hpp"
 
@@ -289,7 +290,8 @@ Result<Stream> stream_of_destination(const std::shared_ptr<BufferState>& to) {
 Result<void> Stream::copy_whole(const std::shared_ptr<detail::BufferState>& to,
                                 const std::shared_ptr<detail::BufferState>& from, std::size_t element_bytes) {
     if (!to || !from) return make_error<errors::copy_of_empty_buffer>();
-    if (to->memory->bytes != from->memory->bytes) return make_error<errors::copy_between_sizes>(from->memory->bytes, to->memory->bytes);
+    if (to->memory->bytes != from->memory->bytes)
+        return make_error<errors::copy_between_sizes>(from->memory->bytes, to->memory->bytes);
     if (to == from) return detail::check_buffer(*state_, &to, "a copy", "the buffer");
     return copy_request({{&to, 0, 0, {}}, {&from, 0, 0, {}}, {to->memory->bytes / element_bytes, 1, 1}, element_bytes});
 }

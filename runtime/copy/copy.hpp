@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and fills between the sides of a stream: the code that Stream's functions share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of copies and fills, in elements; jobs come out in bytes.
 #include "copy_checks.hpp"
 

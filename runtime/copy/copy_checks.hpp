@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks before a copy or a fill; a refusal makes no driver call.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies carried out: driver calls for a shape, loops of the calling thread, and pageable memory through pinned pieces.
 #include "copy.hpp"
 

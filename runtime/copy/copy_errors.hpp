@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The errors of copies, fills, hints and read_back, as data.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream::fill: patterns of 1, 2 and 4 bytes by the driver, of 8 and 16 by columns and doubling, all else by the host.
 #include "buffer_state.hpp"
 #include "copy.hpp"
@@ -156,7 +157,7 @@ Result<void> Stream::fill_request(const detail::FillRequest& request) {
     detail::DeviceState& owner = *request.to->device;
     const rules::CopySideFacts side = detail::facts_of(*stream.device, job->to);
     const bool by_host = request.to->memory->host != nullptr && (stream.device->synchronous || owner.synchronous ||
-                                                         (rules::is_host_memory(side) && !side.reached));
+                                                                 (rules::is_host_memory(side) && !side.reached));
     if (!by_host && stream.device == request.to->device) return detail::by_driver(stream, fill);
     // The CPU device keeps it, and each launch of the graph opens the buffer as a host view does.
     if (by_host && stream.device->synchronous && stream.recording_id() != 0) return detail::by_driver(stream, fill);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream::prefetch and Device::advise: what the rule decided is carried out, counted and explained.
 #include "hints.hpp"
 

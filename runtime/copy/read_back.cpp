@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // read_back: waiting for what writes a buffer, and bringing its content to the host.
 #include <isthmus/read_back.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Books: a runtime's records of memory, and its changing state. Shared by its devices and buffers, because memory may
 // outlive the Runtime object.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BufferSides: which side of a copied buffer is newer, and which stream brought the memory to its current side.
 #pragma once
 

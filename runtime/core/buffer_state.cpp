@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BufferState: uses, staging and release.
 #include "buffer_state.hpp"
 

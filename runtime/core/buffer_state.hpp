@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BufferState: one buffer. Its memory, its open views, its uses and its sides are members with files of their own.
 #pragma once
 

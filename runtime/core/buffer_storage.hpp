@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BufferStorage: what memory a buffer is. Made once, read-only afterwards.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The errors of buffers, streams, host views and captures, and of operations on them, as data.
 #pragma once
 

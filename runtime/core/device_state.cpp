@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeviceState: work that outlives its stream, and the list of streams.
 #include "device_state.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeviceState: one opened device with its streams and memory, shared by everything that was made on it.
 #pragma once
 

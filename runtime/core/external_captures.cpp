@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // StreamState: what other code does on an external stream: its captures, and work that has no fence behind it.
 #include "core_errors.hpp"
 #include "device_state.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HeldBlocks: giving the blocks back.
 #include "held_blocks.hpp"
 

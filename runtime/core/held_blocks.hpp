@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HeldBlocks: the blocks of memory that a buffer has to give back, and their allocators.
 #pragma once
 

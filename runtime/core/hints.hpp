@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HintCounters: counts the outcomes of a runtime's hints.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HostCalls: runs closures, and destroys them where that is safe.
 #include "host_calls.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HostCalls: the closures given to a stream, from the call to their destruction, and what is deferred while one runs.
 #pragma once
 

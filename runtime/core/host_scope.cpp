@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opening and closing a buffer for the CPU: conflicting views, waits and copies.
 #include "buffer_state.hpp"
 #include "access_rules.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text and the use of a kernel's argument, for the launches and operations that check it.
 #pragma once
 

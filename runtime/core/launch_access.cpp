@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Provenance and access of buffers and ranges. The books answer for memory of the runtime; the driver is asked about
 // the rest.
 #include "launch_access.hpp"

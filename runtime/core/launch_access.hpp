@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a device may do with a buffer or a range of memory: the rules, applied to what the runtime has recorded.
 #pragma once
 

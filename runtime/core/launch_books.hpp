@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LaunchBooks: what the launches and access queries of one runtime share: its devices, its warnings and its counters.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpenViews: opening and closing views that the lock's word does not count.
 #include "open_views.hpp"
 

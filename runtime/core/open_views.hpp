@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpenViews: the open host views of a buffer, and the lock that guards them and the rest of the buffer.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operation: departure, claims, staging, and the driver call.
 #include "operation.hpp"
 

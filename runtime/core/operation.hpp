@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operation: one asynchronous operation of a GPU stream and the buffers that it uses, from the claim to the driver
 // call.
 #pragma once

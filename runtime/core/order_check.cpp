@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OrderChecker: feeds the order book with streams and buffers, and puts its findings into words.
 #include "order_check.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OrderChecker: the order checker of one runtime. It tracks what its streams wait for, and finds uses of its buffers
 // that lack an order.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PartBook: entering and finding ranges.
 #include "part_book.hpp"
 

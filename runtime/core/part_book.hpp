@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PartBook: which streams and host scopes use which bytes of a buffer, once parts of it are used. Pure bookkeeping.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Giving memory back: behind its uses, beside services, after captures, and again after driver errors (ADR 78).
 #include "piece_release.hpp"
 

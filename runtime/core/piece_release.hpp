@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Giving memory back to the driver, the system or its owner, now or as soon as possible.
 #pragma once
 

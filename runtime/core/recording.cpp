@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recording: the order of operations in a capture of several streams, and how it ends on all of them.
 #include "recording.hpp"
 

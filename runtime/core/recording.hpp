@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recording: what an open capture has been given so far on all of its streams. The resulting graph: graph_state.hpp.
 #pragma once
 

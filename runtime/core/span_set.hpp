@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SpanSet: a set of bytes of a buffer. Pure.
 #pragma once
 

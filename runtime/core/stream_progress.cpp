@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far a stream has come: its fences, what they have shown, and queries of the driver.
 #include "stream_state.hpp"
 

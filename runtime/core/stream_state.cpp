@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // StreamState: positions, departure fences and waits with deadlines.
 #include "stream_state.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // StreamState: the operations of one stream by position, and the fences that tell how far it has come.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // StreamUses: entering streams, forgetting them, and the order of an allocation.
 #include "stream_uses.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // StreamUses: which streams use a buffer, and up to which of their operations. FirstUse: the same for one stream,
 // without a lock.
 #pragma once

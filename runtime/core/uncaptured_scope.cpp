@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UncapturedScope: counted up under the stream's lock, with which captures begin and streams join.
 #include "uncaptured_scope.hpp"
 

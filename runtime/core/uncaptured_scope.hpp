@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UncapturedScope: prevents captures of a stream while an operation in several parts is under way on it.
 #pragma once
 

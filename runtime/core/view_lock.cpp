@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ViewLock: waiting for the lock, and unlocking.
 #include "view_lock.hpp"
 

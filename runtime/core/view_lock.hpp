@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ViewLock: a buffer's lock and its open host views, in one word. With nothing to look at, opening and closing a view
 // are one operation each, without the lock (ADR 77).
 #pragma once

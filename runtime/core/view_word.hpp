@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ViewWord: the word that records a buffer's open host views, its bits, and when one operation on it opens or closes a
 // view. Pure; ViewLock carries it out.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CopyBounce: taking, sharing and giving back pinned pieces.
 #include "copy_bounce.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CopyBounce: a device's few pinned bounce pieces for copies of pageable memory, kept for reuse.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeviceSession: the capabilities of an opened driver, the sticky-error latch, and refusals.
 #include "device_session.hpp"
 

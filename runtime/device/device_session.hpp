@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeviceSession: one opened driver, its capabilities, and whether it may still be called.
 #pragma once
 

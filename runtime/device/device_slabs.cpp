@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One set of slabs for each placement that was asked for so far: they are few.
 #include "device_slabs.hpp"
 

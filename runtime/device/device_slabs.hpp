@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeviceSlabs: a device's host memory with a requested placement, cut out of slabs; one set of slabs per placement.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EventPool: taking, giving back, and destroying what is too much.
 #include "event_pool.hpp"
 

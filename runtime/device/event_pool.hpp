@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EventPool: idle driver events for reuse, by kind.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools: made late, kept as long as their memory, asked when memory runs short.
 #include "memory_pool_state.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PoolState: one stream-ordered pool of a driver, kept alive by its handles and by its memory. DevicePools: the pools
 // of one device.
 #pragma once

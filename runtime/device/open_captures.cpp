@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpenCaptures: counting captures and putting work off.
 #include "open_captures.hpp"
 

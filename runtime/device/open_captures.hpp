@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpenCaptures: how many captures of a runtime are open, on which threads, and the work deferred to the end of the
 // last.
 #pragma once

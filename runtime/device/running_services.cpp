@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RunningServices: counting, refusing and putting off.
 #include "running_services.hpp"
 

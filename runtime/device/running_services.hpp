@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RunningServices: the persistent kernels of one device, the calls refused while they run, and the work deferred to
 // their end.
 #pragma once

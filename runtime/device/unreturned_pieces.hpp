@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UnreturnedPieces: memory that was released and that the driver has not accepted back yet (ADR 78).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runtime: opens the drivers and holds the devices.
 #include <isthmus/runtime.hpp>
 

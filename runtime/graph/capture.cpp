@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Capture: begins and ends the recording of a stream.
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>

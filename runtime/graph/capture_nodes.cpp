@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Additions made through a Capture: kernels that keep a node name, and whole graphs.
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel that sets a condition, as PTX: the library needs no GPU compiler, and drivers compile it for any GPU.
 #include "condition_kernel.hpp"
 

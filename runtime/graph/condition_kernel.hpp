@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel that sets the condition of a graph's loop or branch from a word of memory.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graph and GraphInstance: lifetime, and launching the recorded work as one operation that uses all of its buffers.
 #include <isthmus/graph.hpp>
 #include <isthmus/stream.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_dot: nodes, their labels and edges.
 #include "graph_dot.hpp"
 

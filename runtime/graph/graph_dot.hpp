@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_dot: a recorded graph as Graphviz text. Pure.
 #pragma once
 

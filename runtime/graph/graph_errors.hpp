@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error entries: captures, graphs and graph instances.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GraphInstance::set_arguments: replaces the arguments of one kernel, under the rules of a launch.
 #include <isthmus/graph.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // State of finished recordings: the driver's graph, its operations, and launchable instances.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GraphInstance::update: makes an instance do another graph's work, in place if the driver can, else by a new instance.
 #include <isthmus/graph.hpp>
 

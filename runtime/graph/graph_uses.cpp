@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GraphUses: counts readers and writers.
 #include "graph_uses.hpp"
 

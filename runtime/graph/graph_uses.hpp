@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GraphUses: the buffers that a graph instance uses now, counted by argument, so that single uses can be removed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exports one granule of memory and imports it again. If a step fails, the objects made so far release themselves.
 #include <isthmus/export_probe.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error entries: memory, events and frames shared between processes.
 #pragma once
 

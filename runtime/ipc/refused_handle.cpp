@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which driver errors on a handle an import passes on.
 #include "refused_handle.hpp"
 

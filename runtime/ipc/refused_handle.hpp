@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of an import whose handle from another process the driver did not open.
 #pragma once
 

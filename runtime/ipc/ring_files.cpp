@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The socket (line) between two processes, and received descriptors.
 #include "ring_files.hpp"
 

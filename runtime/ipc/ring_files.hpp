@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by both halves of a shared frame ring: its memory, its words, and the socket (line) between two processes.
 #pragma once
 

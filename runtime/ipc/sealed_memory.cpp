@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creates a memfd of fixed size, and checks received ones without trusting the sender.
 #include "sealed_memory.hpp"
 

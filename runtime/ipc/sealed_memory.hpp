@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory shared by two processes through a file descriptor, of a size that neither can change.
 #pragma once
 

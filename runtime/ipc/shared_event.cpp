@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exporting and importing events: the driver's handle and its device. Either process may have recorded an event last.
 #include <isthmus/shared_event.hpp>
 

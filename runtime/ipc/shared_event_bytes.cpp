@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encodes the driver's handle and its device; the driver knows everything else about an event.
 #include "shared_event_bytes.hpp"
 

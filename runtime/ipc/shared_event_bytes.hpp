@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The descriptor of a shared event as bytes. Pure.
 #pragma once
 

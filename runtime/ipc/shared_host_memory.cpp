@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host memory shared between processes. SealedMemory seals and checks its file; adoption decides how the device uses
 // the mapping, as for all foreign memory.
 #include "shared_host_memory.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The share method that CPUs can read too: one sealed file of host memory, mapped in every process and adopted by a
 // device of each.
 #pragma once

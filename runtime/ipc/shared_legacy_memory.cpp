@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory shared by cuIpcMemHandle. The handle names the whole block that an allocation was cut from, so only
 // whole granules are shared. Opening it again yields the same memory at the same address.
 #include "shared_legacy_memory.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last method for memory of GPUs alone: a separate allocation, named by the driver's older handles
 // (cuIpcMemHandle).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Three numbers determine all sizes; the descriptor states every size and must agree.
 #include "shared_memory_bytes.hpp"
 

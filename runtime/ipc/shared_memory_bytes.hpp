@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The descriptor of shared device memory as bytes, and its checks. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SharedPiece: the memory behind an ExportableBuffer, for any share method, and its descriptor.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Five numbers determine a ring's shape; the descriptor states every value and must agree.
 #include "shared_ring_shape.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layout of a shared frame ring, and the descriptor that tells it to another process. Pure; the only source of sizes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asking the rules about atomics on behalf of launches and host scopes, and saying which leg is missing.
 #include "atomic_guard.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // May a kernel, or the host, update this memory atomically? Applies the rules to a buffer or an address.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A launch: judged arguments, and the kernel handed to the device.
 #include <isthmus/stream.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launch that most launches are. It is short because a driver call leaves the caches full of the driver: what a
 // launch adds to cuLaunchKernel is, more than its instructions, the lines of code and data that it touches.
 #include "launch_at_once.hpp"

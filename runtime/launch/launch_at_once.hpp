@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fast path for most launches: nothing to judge, to wait for, to copy or to fence.
 #pragma once
 

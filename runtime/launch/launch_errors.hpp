@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The errors of launches and of their arguments, as data.
 #pragma once
 

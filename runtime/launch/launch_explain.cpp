@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream::explain: what a launch would do, from the same judgements that the launch makes.
 #include <isthmus/stream.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Judging arguments: owned memory by bits and books, what is unknown once by the driver and then with a warning.
 #include "launch_judge.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Judges a launch's arguments in a mode: the address of each one, or why the launch is refused.
 #pragma once
 

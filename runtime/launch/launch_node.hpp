@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A launch that becomes a named graph node.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Staged launches. What needs no wait stays on the stream; the host waits where it lends or gets memory.
 #include "staged_launch.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches whose arguments the device cannot reach: copied in and out around the kernel, by their declared use.
 #pragma once
 

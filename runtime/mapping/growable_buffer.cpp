@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GrowableBuffer: creation, growth, trimming.
 #include <isthmus/growable_buffer.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two ways to grow in place: mapped device memory, and pages at reserved host addresses.
 #include "growable_memory.hpp"
 

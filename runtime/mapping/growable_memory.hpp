@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GrowableMemory: the reserved addresses of one buffer and the handles mapped there so far.
 #pragma once
 

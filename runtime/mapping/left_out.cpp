@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Public calls of this room in a build without it: each refuses before any other check.
 #include <isthmus/growable_buffer.hpp>
 #include <isthmus/mirrored_ring.hpp>

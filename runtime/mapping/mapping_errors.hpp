@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error entries: virtual memory, growable buffers, mirrored rings and multicast objects.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MirroredRing: one physical allocation mapped at two consecutive address ranges.
 #include <isthmus/mirrored_ring.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MulticastGroup and MulticastObject: validation, in the order that the driver requires.
 #include <isthmus/multicast.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Team: marks physical memory as a multicast object, and records what of its devices is bound to it.
 #pragma once
 

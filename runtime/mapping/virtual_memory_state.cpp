@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The three resources: creation, undo in order, and deferral while an undo is not allowed.
 #include "virtual_memory_state.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The states of AddressReservation, PhysicalMemory and Mapping: one driver resource each, with its undo.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adopting foreign memory: query driver and system, register, add the device's copy and the fence, enter the ledger. If
 // a step fails, the owner keeps the memory and its release callback is not called.
 #include <isthmus/detail/own_mapping.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creates buffers. If a step fails, NewBuffer returns what was obtained so far.
 #include "allocation.hpp"
 

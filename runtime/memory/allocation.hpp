@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creates buffers: validation, plan, memory from an allocator.
 #pragma once
 

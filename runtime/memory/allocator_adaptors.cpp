@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statistics, limit and failure callback around an allocator.
 #include <isthmus/allocator_adaptors.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Logging and tracking: calls that passed an allocator, and blocks not yet released.
 #include <isthmus/allocator_adaptors.hpp>
 #include <isthmus/stream.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffer: queries, host views and release.
 #include <isthmus/buffer.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One block with its own release, as an Allocator.
 #include "buffer_memory.hpp"
 

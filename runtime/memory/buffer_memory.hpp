@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BufferMemory: memory assembled for one buffer, exposed as the allocator of its one block.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BufferPart: bounds checks, and opening parts for the host.
 #include <isthmus/buffer_part.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A user's allocator behind C callbacks: translation, and checks of the blocks that it returns.
 #include <isthmus/callback_allocator.hpp>
 #include <isthmus/stream.hpp>

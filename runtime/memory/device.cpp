@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device: queries, streams and events.
 #include <isthmus/device.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device: access queries, and switching peer access.
 #include <isthmus/device.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocators of a device and its streams: per kind, per thread, and allocation through them.
 #include "device_allocators.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeviceAllocators: the allocators that a Device hands out, and its current one. They hold the device state, so Device
 // owns them, not the state.
 #pragma once

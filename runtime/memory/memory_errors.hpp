@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error entries: allocating, adopting and releasing memory, and allocators.
 #pragma once
 

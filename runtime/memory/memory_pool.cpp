@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemoryPool: statistics, limits and peer access.
 #include <isthmus/device.hpp>
 #include <isthmus/memory_pool.hpp>

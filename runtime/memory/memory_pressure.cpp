@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The retry ladder and the memory budget.
 #include "memory_pressure.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory shortage: the budget check before a call, and the retries after the driver reports none left.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemorySource: allocate, enter into the ledger, release.
 #include "memory_source.hpp"
 

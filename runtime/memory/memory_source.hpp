@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemorySource: the allocator behind Device::allocator(), for one kind of memory of one device.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OrderBook: joining clocks where streams wait, and folding them into the host's where it looks.
 #include "order_book.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OrderBook: the order between operations of several streams, and the uses of a buffer that lack an order.
 #pragma once
 

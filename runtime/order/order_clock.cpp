@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OrderClock and OrderLine: merging sorted entries, and finding the step that holds at a position.
 #include "order_clock.hpp"
 

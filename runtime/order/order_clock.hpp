@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OrderClock: for every stream, the position that it is known to have reached (a vector clock without its zeros).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ByteRange: runs of one shape against the whole of another.
 #include "order_range.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ByteRange: the bytes of a buffer that one operation touches, and whether two operations touch a common byte. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The address map: slots with their allocations, the tree that leads to them, and one writer at a time.
 #include "address_map.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AddressMap: address → live allocation, for any interior address. Lookups take no lock.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slots that are written while readers look, and pools of blocks that outlive their use.
 #include "address_nodes.hpp"
 

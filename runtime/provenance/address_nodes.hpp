@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building blocks of the address map: words that readers follow without a lock. Blocks are reused for the same purpose
 // only, and return to the system only with the map, so a late reader reads old words, never foreign memory.
 #pragma once

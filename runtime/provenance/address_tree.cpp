@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writing the tree while others read it.
 #include "address_tree.hpp"
 

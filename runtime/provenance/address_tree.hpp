@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The radix tree behind the address map: how writers connect addresses to slots, and how readers follow.
 //
 // Four levels lie below the root. Each node is only as fine as needed to keep its allocations apart: where words of 2

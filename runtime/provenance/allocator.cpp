@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocator: what is the same for every source of memory.
 #include <isthmus/allocator.hpp>
 

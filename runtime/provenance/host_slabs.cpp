@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slabs are mapped, bound, touched, verified and registered as a whole; pieces are cut out of them best fit first, and
 // neighbours that are free join again. Why not a memory_resource of the standard library: docs/adr/0030.
 #include "host_slabs.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host memory on the requested NUMA nodes, cut out of slabs: the system is asked once per slab, not per allocation.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ledger: entering, taking out, and telling wrong releases apart.
 #include "ledger.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ledger: every piece of memory that a runtime handed out and that is not released, by identity, with its undo.
 #pragma once
 

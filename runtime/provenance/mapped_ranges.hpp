@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MappedRanges: which ranges of reserved addresses have memory, and which devices have access to each (V9).
 #pragma once
 

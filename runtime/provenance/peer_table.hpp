@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PeerTable: which device has access to which other device's memory. Written where the runtime switches access; read by
 // access queries and launches, also in captures, without a driver call (L6).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The errors of the address map, the ledger, allocators and host slabs, as data.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who may touch what: one answer per agent and kind, from capability bits and axes alone. Evidence: the attributes'
 // documentation, and for device memory what was seen (a CPU load from it faults on H200, Thor and GB10 alike).
 #include "access_rules.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // capabilities × kind × agent → verdict. Pure. The only place that decides which agent may access which memory.
 #pragma once
 

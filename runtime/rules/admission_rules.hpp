@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gate: which public calls a runtime accepts after fork(), inside a host function, on a lost device, while a
 // capture is open and while a service runs. Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What becomes of foreign memory. Registering is tried where it is needed or pays, because only the driver knows
 // whether it can pin those pages; what follows either answer is decided here.
 #include "adoption_rules.hpp"

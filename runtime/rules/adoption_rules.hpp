@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // capabilities × foreign memory × declared use → how a device uses memory that was not allocated for it. Pure.
 #pragma once
 

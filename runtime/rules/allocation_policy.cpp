@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which memory a shared buffer gets. The row says what is best there, the bits what is possible; every choice is a
 // sentence that a user may read.
 #include "allocation_policy.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // capabilities × declared use → plan. Pure. Each plan is explained in a sentence; SharedUse::kind overrides it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When a read-modify-write by CPU and GPU on one object is atomic: both must reach it, and one rule of the libcu++
 // memory model must hold for its kind. Each missing leg is its own answer.
 #include "atomic_rules.hpp"

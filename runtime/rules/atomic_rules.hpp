@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // capabilities × kind × operation × width → verdict. Pure. Access never implies atomics.
 #pragma once
 

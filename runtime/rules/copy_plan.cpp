@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Paths of copies, and the arithmetic of shapes. Nothing here asks a driver.
 #include "copy_plan.hpp"
 

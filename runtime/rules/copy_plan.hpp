@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two sides of a copy → the stream that carries it, its path and why; and which shapes may be copied. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Findings in words, and which of them count.
 #include "export_finding_rules.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interprets a trial export of memory: which device it applies to, and its effect on a capability. Pure.
 #pragma once
 

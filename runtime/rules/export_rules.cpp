@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each refusal is its own: who reads it learns what to allocate instead.
 #include "export_rules.hpp"
 

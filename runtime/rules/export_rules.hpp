@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kind × origin → may this memory be exported to another process, and why not. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The quotas of greetings.
 #include "greeting_rules.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // users of a listener's open greetings × the user of a new connection → which greeting is dropped. Pure.
 #pragma once
 

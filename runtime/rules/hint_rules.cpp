@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What prefetches and advice are good for on each machine.
 #include "hint_rules.hpp"
 

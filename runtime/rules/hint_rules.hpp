@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // capabilities × kind × path → what the runtime does with a hint on this machine. Pure.
 #pragma once
 

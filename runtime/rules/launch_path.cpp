@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a launch does with an argument of each kind: it passes, is attached, prefetched or staged, or cannot be used.
 #include "launch_path.hpp"
 

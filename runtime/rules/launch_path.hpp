@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // capabilities × kind → what a launch does with an argument of that kind. Pure. Looked up once, when a device is
 // opened.
 #pragma once

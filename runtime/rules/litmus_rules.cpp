@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What trials take away: the kinds in which an outcome was seen that the memory model rules out.
 #include "litmus_rules.hpp"
 

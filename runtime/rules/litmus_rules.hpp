@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // capabilities × finding → capabilities. Pure. Trials only narrow: no rule's answer changes from no to yes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which number counts for which kind of memory, and what is said when it does not suffice.
 #include "memory_budget.hpp"
 

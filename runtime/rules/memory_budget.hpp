@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // current memory figures × capabilities × kind × bytes → whether an allocation is harmless. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every decision about multicast objects that needs no driver.
 #include "multicast_rules.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which devices may join a multicast object, and which steps are allowed when. Pure. The driver blocks in bind and map
 // until all devices have joined: a call that comes too early is refused here.
 #pragma once

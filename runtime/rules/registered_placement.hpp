@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Placement of memory that will be registered. Pure.
 #pragma once
 

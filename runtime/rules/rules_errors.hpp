@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The refusals of shared buffers and of adopted memory, as data. Other rules answer with a reason and a remedy.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of driver calls beside a persistent kernel, and where such a kernel and its mailbox may be.
 #include "service_rules.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a persistent kernel needs from a device, and which driver calls would wait for it while it runs. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Concurrent views: what the rules for loads and stores by both sides say of a buffer's memory, and how uses are
 // called.
 #include "sharing_rules.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which uses of the same bytes may coexist, and where the host may access memory while a device does. Pure.
 #pragma once
 

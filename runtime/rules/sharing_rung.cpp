@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host memory wherever a CPU is among the users: it needs no driver, survives every death, and is sealed. Device memory
 // for GPUs alone, by the handle that outlives its exporter first.
 #include "sharing_rung.hpp"

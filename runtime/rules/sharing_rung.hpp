@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // declared use × capabilities of both ends → the method by which two processes share memory, and why. Pure.
 #pragma once
 

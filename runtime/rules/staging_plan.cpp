@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Laying out a staged launch's temporary: overlapping ranges together, each byte copied at most once each way.
 #include "staging_plan.hpp"
 

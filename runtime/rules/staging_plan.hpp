@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranges that a device cannot reach → their offsets in a temporary of the device, and the copies in and out. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every decision about virtual memory that needs no driver.
 #include "virtual_memory_rules.hpp"
 

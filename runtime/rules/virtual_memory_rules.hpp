@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What may be created, mapped, granted and freed of virtual memory, and how a buffer grows in it. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events of captures: how streams fork from a capture's streams and join them.
 #include "captured_events.hpp"
 

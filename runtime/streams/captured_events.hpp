@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events of captures: record and wait where the stream is captured or the event belongs to a capture.
 #pragma once
 

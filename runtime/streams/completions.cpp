@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Completions: operations by stream and position.
 #include <isthmus/completions.hpp>
 

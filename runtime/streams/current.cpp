@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scopes of the current device and stream, and what asks for them.
 #include <isthmus/current.hpp>
 #include <isthmus/device.hpp>

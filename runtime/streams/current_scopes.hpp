@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CurrentScopes: a thread's open scopes, and the stream or device that they make current.
 #pragma once
 

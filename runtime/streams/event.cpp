@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Event: completion, waiting and timing.
 #include <isthmus/event.hpp>
 

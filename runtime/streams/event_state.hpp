@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EventState: a driver event from the pool and the stream position of its last record.
 #pragma once
 

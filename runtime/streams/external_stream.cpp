@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // External streams: wrapping what other code made, and letting go of it in time.
 #include <isthmus/device.hpp>
 #include <isthmus/stream.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream::call_on_host.
 #include <isthmus/stream.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream: events and waits.
 #include <isthmus/stream.hpp>
 

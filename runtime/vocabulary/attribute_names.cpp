@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The numbers and names of CUdevice_attribute (CUDA 13.0), and lookup of facts by them.
 #include <isthmus/facts.hpp>
 

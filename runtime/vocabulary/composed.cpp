@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages: a format and its fields.
 #include "composed.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FileDescriptor: closes exactly once.
 #include <isthmus/file_descriptor.hpp>
 

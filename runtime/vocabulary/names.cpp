@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names of all enumerators of the vocabulary, spelled as in the source; "unknown" for a value outside its
 // enumeration. An enumerator without a name is a compiler warning here.
 #include <isthmus/access.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error and the names of its codes.
 #include <isthmus/result.hpp>
 

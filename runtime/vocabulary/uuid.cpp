@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uuid: its text, in the format of nvidia-smi.
 #include <isthmus/uuid.hpp>
 

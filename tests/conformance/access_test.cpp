@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who may touch what, asked of whatever machine this is: buffers, views, addresses, several at once, and devices.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that somebody else allocated, as a buffer: whatever it is, and given back once.
 #include "scenario.hpp"
 #include "foreign_driver.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocators of every kind: what they hand out, what is refused before the driver is asked, whose memory a buffer is.
 #include "scenario.hpp"
 

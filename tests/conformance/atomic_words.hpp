@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the kernels of the conformance tests may do to words that the host uses too.
 #pragma once
 

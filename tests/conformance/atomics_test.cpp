@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Updates by CPU and GPU on one word: granted, they lose nothing while both go on; refused, the answer says which leg
 // is missing, in every launch mode.
 #include "scenario.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that a device calls on the CPU: in order, cut off from the runtime, and ended whatever happens.
 #include "scenario.hpp"
 #include "foreign_driver.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Capabilities as a user sees them, on whatever machine this is.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two ends of a channel in one process: no device has a part in it, but its system calls are the library's, and fail
 // with the others (tests/faults). Two processes: tests/unit/channel.
 #include "scenario.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far streams have come: marks, polls and completions.
 #include "scenario.hpp"
 

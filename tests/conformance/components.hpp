@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which components the library under test was built with (-Dcomponents=).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Concurrent views: CPU and device use one buffer at the same time, and everybody else stays out of it.
 #include "scenario.hpp"
 #include "gate.hpp"

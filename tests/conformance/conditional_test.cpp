@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loops and branches within graphs: a word of memory decides, on the device, how often a body runs.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the conformance tests share: the machine under test and the kernels that they launch. Everything goes through
 // the public headers, so that the same suite runs on the CPU device, every simulated machine and real hardware.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts that other code of the process destroys: the runtime says so, touches nothing that is gone, and frees what
 // is left. In a process of its own, because the contexts are everybody's.
 #include "scenario.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and fills: every kind, shape and device; data arrives, or the refusal says why.
 #include "scenario.hpp"
 

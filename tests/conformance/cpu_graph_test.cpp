@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs of the CPU device: host work that is recorded there and nowhere else, and buffers of GPUs in it.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is current on a thread: the device, its streams, and the calls that name neither.
 #include "scenario.hpp"
 

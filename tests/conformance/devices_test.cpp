@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several devices in one process: their names, work that runs on all of them at once, and what is ordered between them.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events: what each kind is for, what a record costs, who may record and wait, and what it proves.
 #include "scenario.hpp"
 

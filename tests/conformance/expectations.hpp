@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a scenario may expect, also while planned faults make its calls fail: README.md beside it has the rules.
 #pragma once
 

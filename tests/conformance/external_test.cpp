@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams that other code made: used like own ones, never destroyed, and captured behind the runtime's back.
 #include "scenario.hpp"
 #include "foreign_driver.hpp"

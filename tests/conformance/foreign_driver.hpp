@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver in the hands of other code: streams, memory, captures and graphs that the runtime did not make, through
 // the same library that it uses. Planned faults meet these calls too, and then end the scenario.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures of several streams: how streams join one and come back, what would end it, and what is left when it ends.
 #include "scenario.hpp"
 

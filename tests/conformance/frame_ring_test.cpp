@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames between one producer and one consumer: on every machine, by the host, by the device, and in a chain.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Giving memory back: once, to whom it came from, and every mistake told apart.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gate: what a kernel waits for until the host lets it through, so that a scenario knows what still runs.
 #pragma once
 

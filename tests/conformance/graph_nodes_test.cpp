@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs after their capture: kernels given other arguments, instances updated, graphs within graphs.
 #include "scenario.hpp"
 

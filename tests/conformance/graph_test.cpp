@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures and graphs where memory meets them: what is recorded, what is refused, and what cannot harm an open capture.
 #include "scenario.hpp"
 

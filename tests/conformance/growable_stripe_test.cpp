@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Growable buffers over several devices: handle k lies on device k mod n, one call lets all in, and any of them uses
 // all.
 #include "scenario.hpp"

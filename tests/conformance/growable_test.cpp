@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffers that grow in place: the base stays, the content stays, a step costs three calls, and what is trimmed is gone.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Growable buffers as arguments: parts of one that shrank, words that kernels update, and one that is another's now.
 #include "scenario.hpp"
 

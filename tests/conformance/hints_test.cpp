@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hints: never an error where nobody listens, counted, and never a change of content.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels that the conformance tests launch.
 #include "atomic_words.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launch modes on whatever machine this is: what each lets pass, what it costs, and what it says.
 #include "scenario.hpp"
 

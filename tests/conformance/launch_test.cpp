@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches: index spaces, blocks, refusals, and how many driver calls they take.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A graph of two devices, one of which faults while it runs, in a process of its own.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two GPUs, one of which faults: what lies in its memory is given to no other device, whichever way is taken. In a
 // process of its own; each test is one, because a device stays lost.
 #include "scenario.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels that the tests of mailboxes and services launch.
 #include "mailbox_kernels.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that talk to the host while they run, and their messages.
 #pragma once
 

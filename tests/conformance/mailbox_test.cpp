@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mailboxes: messages to a kernel that runs and back, by loads and stores alone, on every machine.
 #include "scenario.hpp"
 #include "mailbox_kernels.hpp"

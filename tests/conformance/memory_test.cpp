@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffers of every kind: what may be had, who may look, what is refused.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rings without a seam: the same memory twice in a row, for hosts and devices, in the order of operations.
 #include "scenario.hpp"
 

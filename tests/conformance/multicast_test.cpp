@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multicast objects in their order: joined by all devices, bound, mapped, undone. On the simulator alone: real drivers
 // are never asked for one from tests.
 #include "scenario.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The mistakes that the order checker finds, each beside its mended form, which stays silent.
 #include "scenario.hpp"
 

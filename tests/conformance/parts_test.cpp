@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parts of buffers: what uses one keeps nobody from another one, and everybody from what overlaps it.
 #include "scenario.hpp"
 #include "gate.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two GPUs: whose memory each may touch, and switching it.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory in the order of streams: there at once, ordered elsewhere, freed behind the work, and pools with their
 // figures.
 #include "scenario.hpp"

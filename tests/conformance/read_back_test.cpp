@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // read_back: any buffer's content as a vector, and when that is refused.
 #include "scenario.hpp"
 

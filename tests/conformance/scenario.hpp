@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every scenario includes: the machine under test, the whole library, and what several scenarios do.
 // Scenarios stand in `namespace conformance { namespace { ... } }`, where the names of the library need no prefix.
 #pragma once

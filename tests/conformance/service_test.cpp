@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Services: kernels that answer until they are stopped, and what is refused meanwhile.
 #include "scenario.hpp"
 #include "mailbox_kernels.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events of one process in another, over a channel: streams of each wait for what streams of the other recorded.
 #include "scenario.hpp"
 #include "gate.hpp"

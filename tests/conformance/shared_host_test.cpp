@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of the host that several processes use, on every machine and on the CPU device: here within one process, where
 // each import is a mapping of its own; in two processes in shared_memory_processes_test.cpp.
 #include "scenario.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory in two processes, over a channel: kernels of each read what kernels of the other wrote, and hosts where they
 // see it.
 #include "scenario.hpp"

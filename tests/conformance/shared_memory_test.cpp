@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that is exported and imported: here within one process, where each import is a mapping of its own; in
 // two processes in shared_memory_processes_test.cpp.
 #include "scenario.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames between processes, on every machine: here both ends stand in one process, each with its own mapping of the
 // memory, its own buffers and its own words. tests/unit/tools/share_test.py plays them in two.
 #include "scenario.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The controls of the simulator (driver_abi/sim_control.h), for tests that plan faults or count what is alive.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Split counters: one lane per side, exact sums on every machine.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Staged launches on whatever machine this is: the same program over memory that the device may or may not reach.
 #include "scenario.hpp"
 

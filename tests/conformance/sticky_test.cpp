@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fault on the device, in a process of its own: typed, latched, and host memory can still be read.
 #include "scenario.hpp"
 

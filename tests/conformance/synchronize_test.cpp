@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Waiting for everything, for a device with what other code gave it, and for streams; priorities; ends with work left.
 #include "scenario.hpp"
 #include "foreign_driver.hpp"

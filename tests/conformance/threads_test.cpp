@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many threads at once, on streams and buffers of their own and of everybody: what a thread sanitizer should see.
 #include "scenario.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two processes with a line between them, both forked before either opens a runtime, as two programs would be; the
 // parent never opens any.
 #pragma once

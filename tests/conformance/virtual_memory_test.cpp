@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reservations, physical memory and mappings by hand: sizes, properties, access, refusals, and the order of undoing.
 #include "scenario.hpp"
 

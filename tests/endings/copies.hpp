@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a module shows that holds a copy of the library. C, because two copies have nothing in common.
 #pragma once
 

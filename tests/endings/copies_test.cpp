@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two copies of the library in one process, each in a module of its own that shows nothing else, beside other code that
 // uses the driver: all go on working, and the caller's current context is the same after every call. keeps R7
 #include "copies.hpp"

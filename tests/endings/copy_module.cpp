@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One copy of the library in a module, and nearly every call of it that reaches the driver: one step each, or a few
 // that belong together. Says after every call which it was, so that the program can look at its current context.
 #include "copies.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs end in any order: no crash, no hang, nothing said. keeps R4, R8
 #include "own_process.hpp"
 #include "scenes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of programs that end with work in flight.
 #pragma once
 

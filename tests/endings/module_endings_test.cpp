@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A module that uses the library is unloaded, and the library with it: this program links neither. keeps R4, R7, R8
 #include "own_process.hpp"
 

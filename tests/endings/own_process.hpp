@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process of its own for code that ends it, and what it left behind: its exit code and everything that it said.
 #pragma once
 

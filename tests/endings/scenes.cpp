@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that keep a runtime and what it made where it ends late or never: in static and thread-local objects, behind
 // exit handlers, on the heap. Each is a process of its own. Memory and handles may end before or after the driver does.
 #include "scenes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ways in which a program ends that holds what this library made.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sequences from seeds: steps are drawn until the model knows objects for them.
 #include "draw.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of the exploration. They run on simulated GPUs only, where they are functions of this process.
 #include "kernels.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of the exploration, and the book in which they write that they ran.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exploration: random sequences of the public API against the reference model, in the simulator's seeded mode.
 //   exploration [--seed S] [--sequences N] [--seconds T]    plays sequences until one fails
 //   exploration [--seed S] --sequence N                     plays one exactly as it was played among the others

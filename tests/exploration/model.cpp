@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference model: see model.hpp for what it says.
 #include "model.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference model: what every call has to answer, and what every kernel has to read. It knows no stream position,
 // fence or driver: an operation is a node, and what comes before it is a set of nodes.
 //

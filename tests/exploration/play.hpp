@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One sequence against the runtime and the model, and what is left of a failing one when steps are left out.
 #pragma once
 

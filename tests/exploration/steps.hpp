@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a sequence consists of: steps that name their objects by slot, so that any of them can be left out.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps, carried out on the runtime.
 #include "world.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The same slots as the model's, with the runtime's objects in them: carries steps out and writes answers down.
 #pragma once
 

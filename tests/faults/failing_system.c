@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Preloaded before a program that uses libisthmus.so: counts the system calls that come from the library itself, and
  * makes planned ones fail. Everyone else in the process (the simulator, the C++ library, the test) is passed through.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // main() of the scenarios: an ordinary run, or (ISTHMUS_FAULT_RUN) one under planned faults, judged afterwards.
 //
 // A fault run plays one scenario: --gtest_filter names it, and --gtest_catch_exceptions=0 lets a failed call end it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A thread that stands in the driver because the stream's queue is full: everybody else with a deadline, a question or
 // something to clean up comes back. Real queues fill at about a thousand launches and no count is promised, so that the
 // simulator holds the call up.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Growing and reserving that fail in the middle: what is left, and whether the next attempt works.
 #include "scenario.hpp"
 #include "simulator_control.hpp"

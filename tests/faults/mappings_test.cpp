@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which mappings failing_system.so counts as the library's: those that it made, until somebody unmaps them. Built with
 // optimisation whatever the build type is, because a call in tail position then returns into the library.
 #include "conformance.hpp"

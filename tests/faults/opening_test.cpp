@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Faults while the runtime opens: what comes of it is a smaller machine that says why, and works. Unlike the scenarios
 // of tests/conformance this one goes on after an error, with whatever is left, so it also plays faults to the end.
 #include "scenario.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Releases whose driver call fails: what the caller is told, who gets the memory when, and what is left.
 #include "scenario.hpp"
 #include "foreign_driver.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A service that starts while another thread stands in a call of the driver that would wait for it: the service waits,
 // with a deadline, and such calls make way for one that runs.
 #include "scenario.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A soak: threads allocate, adopt, copy, launch, view and release while driver calls fail at random and pass when they
 // are made again. Errors are lawful, wrong values are not; and each owner of adopted memory is told once, when the
 // driver has let go. ISTHMUS_SOAK_STEPS (of each thread) and ISTHMUS_SOAK_SEED play it longer, or again.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds what the library imports from the system against what failing_system.c can make fail, so that a new system call
 does not stay untested. usage: system_calls_test.py NM LIBRARY
 """

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes at all given to one end of a channel, as frames and as orders of events: its states keep what they promise,
 // whatever the peer says. The input is a small program (corpus/channel has some):
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives a fuzz target every file of a corpus, and then the same many changed ones in every run. For compilers without
 // libFuzzer, and for numbers that are to be the same everywhere.
 #include "numbers.hpp"

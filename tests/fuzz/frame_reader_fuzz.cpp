@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes at all given to the frame readers: they answer with frames or with an error, and touch nothing else.
 #include "camera/frame_reader.hpp"
 

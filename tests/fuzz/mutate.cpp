@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives a fuzz target the same many inputs every time: small files of each format, changed here and there. For
 // compilers without libFuzzer, and for the suite, where every run shall be the same.
 #include "numbers.hpp"

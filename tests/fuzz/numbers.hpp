@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The numbers by which inputs are changed: the same for a seed, everywhere.
 #pragma once
 

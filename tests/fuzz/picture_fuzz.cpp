@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes at all given to the readers of JPEG and PNG: they answer with a picture or with an error, and touch nothing
 // else. The first byte chooses: bit 0, whether the checksums of a PNG's chunks are put right, without which libpng
 // looks at little of a changed file; bits 1 and 2, how many frames the picture is panned into.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes at all given to the decoders of descriptors (of a shared ring, of shared memory of a GPU and of an event),
 // and to the judges of words that another process wrote. The first byte chooses: even, the rest is a descriptor; odd,
 // it is slots (a byte) and then words of 8 bytes, which a reader and a producer look at in turn, as counts, stamps and

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compiles one public header by itself, as a careful user would.
 
 usage: check_header.py HEADER INCLUDE_DIR... -- COMPILER [ARGUMENT...] [-- COMPILER...]

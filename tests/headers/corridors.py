@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Reads every #include and refuses those that no corridor allows (docs/architecture.md): the build keeps rooms apart by
 include directories, this keeps them apart by name, "../" included. The rooms of runtime/ and their order: rooms.json.
 

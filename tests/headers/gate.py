@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """One admission for each public call (docs/adr/0086-one-gate-for-public-calls.md). Refuses code of runtime/ that asks
 by hand what the gate answers and returns an error for it, calls of the table that no function or several ask for, and
 refusals in the name of another call. What stays by hand stands below, each place with its reason.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Everything that says what the rooms of runtime/ are says the same: rooms.json, the build files, the folders, each
 room's README.md, and the table of docs/architecture.md.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Asks the compiler and the linker of this build whether the walls between the rooms of runtime/ hold.
 
 Headers: with the options of a room's sources, every header of the room and of the rooms below it is found, and none of

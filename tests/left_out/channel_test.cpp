@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library without the component channel: neither end of a channel can be made.
 #include "left_out.hpp"
 

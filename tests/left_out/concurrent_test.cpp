@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library without the component concurrent: no mailboxes, services and frame rings, and no waiting for a word.
 #include "left_out.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library without the component graph: nothing can be captured, and streams work as ever.
 #include "left_out.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library without the component ipc: nothing is shared with other processes.
 #include "left_out.hpp"
 

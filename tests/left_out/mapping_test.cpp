@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library without the component mapping: no virtual memory, multicast objects, growable buffers and mirrored rings.
 #include "left_out.hpp"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares what two builds of libisthmus export: a program that is linked with one has to load with the other.
 
 usage: same_exports.py NM WHOLE CORE

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program with the libisthmus of a folder instead of the one that it was linked with.
 
 usage: with_library.py FOLDER PROGRAM [ARGUMENT...]

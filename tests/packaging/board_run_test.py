@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs cross/board-run against a stand-in for ssh: a program on PATH that runs commands here, in an environment and a
 home of its own, as another machine would.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Installs the library into a folder of its own and builds a program against it, as another project would.
 
 usage: consumer_test.py KIND BUILD_DIR VERSION LIBDIR LIBRARY -- CXX [ARGUMENT...]

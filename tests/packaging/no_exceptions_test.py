@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compiles the sources of the library that could need exceptions with -fno-exceptions, otherwise as the build did.
 
 usage: no_exceptions_test.py BUILD_DIR SOURCE_ROOT

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Asks a built library or program what it needs and what it shows, with readelf and nm.
 
 usage: product_test.py needs|exports|imports|versions READELF FILE...

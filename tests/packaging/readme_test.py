@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The programs that README.md and docs/ show are built and tested; what the pages link to exists; docs/README.md lists
 every page; decisions are numbered; the files that checklists name exist; the pages name the version that is built.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tools/scripts/size-gate with files of chosen sizes: it fails where a library grew by more than 2 %. keeps R10
 
     size_gate_test.py GATE RECORD     RECORD: the one that releases are held against

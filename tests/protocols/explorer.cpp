@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The search: states by what each thread was answered so far, the cells' histories and the views.
 #include "explorer.hpp"
 

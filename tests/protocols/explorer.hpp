@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Explorer: every execution of a few short threads under a model of weak memory, small enough to be tried whole.
 //
 // Each cell, of up to 64 bits in one piece, keeps all that was stored to it, in order; each thread has a view, the

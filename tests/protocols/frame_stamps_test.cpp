@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames that are overwritten while others read them, in every execution: nobody accepts a torn frame, nobody sleeps
 // beside a frame that is there, and each order that is taken away shows.
 #include "model_atomics.hpp"

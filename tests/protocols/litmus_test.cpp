@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The explorer itself: the classic shapes show their weak outcome where nothing forbids it, and never where an order
 // does.
 #include "explorer.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ModelAtomics: the policy that runs the shipped protocols under the explorer, whole or weakened at one place. It
 // throws where a step is to be chosen, which is why the protocols are not noexcept.
 #pragma once

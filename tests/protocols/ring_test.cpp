@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ring, in every execution: nothing is lost, doubled, torn, out of order or stale, and each weakening shows.
 #include "model_atomics.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests, replies and the end of a service, in every execution.
 #include "model_atomics.hpp"
 

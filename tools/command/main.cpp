@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The isthmus command: reads the command line, runs one subcommand, and turns failures into one line and a code.
 #include "caps/caps_command.hpp"
 #include "common/command.hpp"

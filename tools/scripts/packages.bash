@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What building needs, by what it is recognised by, and how to install it on Debian and Ubuntu. Sourced by the
 # scripts beside it; prints nothing by itself.
 # shellcheck disable=SC2034

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What the simulator exports for tests: planned faults, exact call counts, what is still alive.
  * A real libcuda.so.1 has none of these; find them with dlsym. Plain C. */
 #ifndef ISTHMUS_SIM_CONTROL_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The two functions that the simulator exports beside the driver's own, and that the CUDA backend looks for.
  * A real libcuda.so.1 has neither. Plain C: the two sides are separate binaries. */
 #ifndef ISTHMUS_SIM_REGISTRATION_H

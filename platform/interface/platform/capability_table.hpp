@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The capability table: the only place that states what a row means beyond its attributes, and which attribute decides
 // each feature. Rows are found by axes; a row's name is for display only.
 #pragma once

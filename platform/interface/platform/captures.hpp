@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The facet of stream capture and graphs. While a capture begun here is open, calls that would end one (allocations,
 // frees, queries, waits for other streams) run with the thread's capture mode exchanged to RELAXED: observed on driver
 // 580, they then leave the capture intact, on the capturing thread too.

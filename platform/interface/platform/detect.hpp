@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Facts → capabilities: pure, total, keyed on attributes only (never on a product, family or link name).
 #pragma once
 

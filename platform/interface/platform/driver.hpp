@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runtime's only interface to a device. Implementations do not validate: the runtime has checked every argument,
 // and a Status repeats the driver's answer. Handles are opaque values of the implementation; 0 is never valid. All
 // functions may be called from any thread.

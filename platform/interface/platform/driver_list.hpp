@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens every device of this machine. Only driver_list.cpp knows which backends exist.
 #pragma once
 

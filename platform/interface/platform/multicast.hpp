@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The facet of multicast objects: one range of virtual memory that stands for memory of several devices. It is created,
 // joined by every device of its team, bound to memory of each, and mapped like other memory (virtual_memory.hpp also
 // releases, maps and exports it). Absent if the device does not support it (attribute 132). A driver waits in bind and

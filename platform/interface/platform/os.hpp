@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operating-system layer: pages, NUMA, limits, dlopen. All requests to the system go through SystemCalls, so that
 // tests can replace them.
 #pragma once

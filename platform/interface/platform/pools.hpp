@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The facet of stream-ordered pools created by the runtime. Absent if the device has none (attribute 115).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // System calls of channels and shared memory in one table, so that tests can count them, make them fail, or end the
 // process between two of them.
 #pragma once

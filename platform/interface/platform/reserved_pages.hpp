@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host addresses reserved before their memory: the base of growable buffers and mirrored rings when no driver maps
 // memory.
 #pragma once

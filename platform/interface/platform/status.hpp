@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The result of a driver call, and the opaque handles that facets exchange.
 #pragma once
 

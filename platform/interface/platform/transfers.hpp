@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The facet of copies between devices, shaped copies and fills, hints, and access between devices.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The facet of virtual memory: addresses are reserved, memory is created, and the memory is mapped at the addresses.
 // Absent if the device lacks it (attribute 102). Undone in the order unmap → release → free_address; a driver answers
 // any other order with an error or, at worst, with other code's memory, so the runtime keeps that order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Capture: streams whose operations go into a graph, how they join it, and what ends or invalidates it.
 #include "core.hpp"
 

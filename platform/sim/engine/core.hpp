@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine's state behind one lock, and the scheduling of work: private to this room.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engine's making and ending, its devices' sticky errors, and graph launches.
 #include "core.hpp"
 

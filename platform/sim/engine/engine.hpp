@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The asynchronous half of the simulated driver: streams, events and graphs over dependency-counted operations.
 // Every function may be called from any thread and returns a code (0, or a CUresult value). Only synchronisations
 // block; call them, progress() and end_capture() without holding a lock that an operation's body, or the destructor

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events: a record is a reference to an operation; waits and queries take the reference that is current when called.
 #include "core.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that run ready work. There is always one for each ready operation: when none is idle, one more starts, so
 // that a kernel which never ends cannot starve the rest. Idle ones are kept for a while.
 #include "core.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations with dependencies between them: what a capture builds and a graph launch submits.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the host has seen the end of. Where CPU and GPU may not touch managed memory at the same time, the driver
 // gives access back when the host observes that the GPU work is over, not when it is.
 #include "core.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What can be put into a stream: one operation, the codes that it ends with, the hooks around its execution.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dependency counting: work becomes ready when everything before it has ended, runs without the lock, and releases
 // what follows it.
 #include "core.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams: making, submitting, waiting, and destroying them under their work.
 #include "core.hpp"
 

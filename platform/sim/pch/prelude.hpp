@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled once for the sources of the simulator (-Db_pch=false builds them without).
 #include "../access.hpp"
 

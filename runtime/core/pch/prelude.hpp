@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiled once for the sources of this room, nearly all of which include it anyway. Sources still name what they use;
 // -Db_pch=false builds them without it.
 #include "device_session.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers to "may this agent access this memory?": yes, no, or not verified, each with a sentence.
 #pragma once
 

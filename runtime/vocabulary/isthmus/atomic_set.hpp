@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AtomicSet: the atomic operations requested on shared memory, and their scope. Part of types, so that operations which
 // a kernel or a guard did not request do not compile.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Capabilities: what one device can do on this machine; each answer has its origin and a sentence with the reason.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Symbol visibility of the public API: everything else in the library is hidden.
 #pragma once
 

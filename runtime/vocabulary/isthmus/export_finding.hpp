@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ExportFinding: the result of trying to export a GPU's memory to other processes. Made by probe_export(), taken by
 // RuntimeOptions. It confirms or withdraws what an attribute says, and never adds anything.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Raw facts about a machine, as the driver and the operating system state them, without conclusions.
 #pragma once
 

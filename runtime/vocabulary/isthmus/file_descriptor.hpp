@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FileDescriptor: a file descriptor of this process with one owner, which closes it.
 #pragma once
 

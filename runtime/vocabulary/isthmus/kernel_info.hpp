@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // KernelInfo: a kernel with its types erased, for the drivers and the simulator. Made by ISTHMUS_KERNEL (kernel.hpp);
 // every member points to static storage.
 #pragma once

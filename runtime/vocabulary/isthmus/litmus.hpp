@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LitmusFinding: what trials on a device showed about memory that CPU and GPU use at the same time. `isthmus litmus`
 // makes findings, machine records keep them, RuntimeOptions takes them. They narrow what the rules grant and never
 // widen it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemoryKind: how memory was obtained. It does not say which device may access it (see access.hpp).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Terms for memory that is created, placed and mapped explicitly (cuMemCreate, cuMemMap): where it lies, the handles it
 // can be exported as, and what a device may do with a mapped range.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requested placement of host memory, and the report of how it was carried out.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names, errors and UUIDs print with << and, where the standard library has it, with std::format.
 #pragma once
 

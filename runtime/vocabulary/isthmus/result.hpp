@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error and Result<T>: every fallible call returns one of them; exceptions are not needed.
 #pragma once
 

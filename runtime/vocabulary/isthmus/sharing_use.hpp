@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The declared use of a shared buffer: which side accesses it, and how. The allocation policy decides the rest.
 #pragma once
 

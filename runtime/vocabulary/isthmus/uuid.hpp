@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uuid: identifies one GPU or one MIG instance, uniquely and the same in every process.
 #pragma once
 

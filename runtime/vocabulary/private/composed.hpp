@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // composed("{} bytes of {} memory", 64, "pinned"): the text of a message. A call site costs two stores per field and
 // one call; the work is done out of line, in cold code.
 #pragma once

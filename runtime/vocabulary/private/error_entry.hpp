@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors as data. Each room lists its errors in ROOM_errors.hpp, one entry each:
 //
 //     inline constexpr auto unaligned_offset =

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The installed camera kernels, used by a program outside the project: a constant picture stays as it is.
 #include <isthmus/isthmus.hpp>
 #include <isthmus/kernels/camera.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program outside the project: the installed headers and library are all that it sees.
 #include <isthmus/isthmus.hpp>
 #include <isthmus/version.hpp>

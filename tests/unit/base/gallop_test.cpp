@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How few events are asked to find how far a stream has come.
 #include "gallop.hpp"
 

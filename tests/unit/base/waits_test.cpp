@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How waits spend their time, over every policy.
 #include "wait_pause.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Channels as programs use them: messages both ways, who is admitted, and what is refused.
 #include <isthmus/channel.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One end of a channel as it ships, the other one by hand, byte by byte.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every system call of meeting, handshake, transfer and end fails once, or from there on, on either side and either
 // way: a typed error or none, never a wrong value, nothing left, and the other side is over as well.
 #include "process_state.hpp"

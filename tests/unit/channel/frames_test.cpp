@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames as bytes, and both ends' states: pure, so every field and every order is tried.
 #include "duel.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A peer that breaks every rule: its frames are made by hand, byte by byte, and our end is the shipped one. Whatever it
 // does ends in a typed error, a closed channel, and no descriptor left.
 #include "duel.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One of two processes is killed, with a real SIGKILL, in front of and behind each system call of meeting, handshake,
 // transfer and end. The other one has a typed error within 100 ms (ten times that under sanitizers), and nothing is
 // left of either: no descriptor, no mapping, no name.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Listeners and the directories in which they live, and a whole transfer both ways.
 #include <isthmus/channel.hpp>
 

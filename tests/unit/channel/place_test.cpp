@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where listeners live, and what a channel leaves open: paths that end in a slash, directories of somebody else, copies
 // in forked children, sockets whose former owner asked for more than messages, memory that is short.
 #include "channel_place.hpp"

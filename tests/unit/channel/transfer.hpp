@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole of what two processes do over a channel, once: meeting, shared memory with its descriptors, an answer, the
 // end. Each side as one function, for tests that disturb the other.
 #pragma once

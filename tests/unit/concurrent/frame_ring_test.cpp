@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ring of frames without a device: two threads at full speed, and no allocation once it is made.
 #include <isthmus/frame_ring.hpp>
 #include <isthmus/runtime.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and hints against a driver that writes down every call: which calls, in which order, and what is left when
 // any one of them fails.
 #include "fake_driver.hpp"

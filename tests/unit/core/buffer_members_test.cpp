@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The members of a buffer, each with its own rule: first use, sides, open views, storage.
 #include "buffer_sides.hpp"
 #include "buffer_storage.hpp"

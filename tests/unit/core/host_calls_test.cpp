@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Closures of host functions: kept until they ran, ended once, and never under one that runs.
 #include "host_calls.hpp"
 #include "process.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ends in an unlucky order: handles that were moved from, captures that the wrong thread drops, streams that buffers
 // outlive, and what a free meets when a capture begins beside it.
 #include "components.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The uses of parts of a buffer, and sets of byte ranges.
 #include "part_book.hpp"
 #include "span_set.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Refusals that only a driver in a rare state brings about: each is made to occur, and what works then is tried beside
 // it.
 #include "core_errors.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runtime's core against a driver that writes down every call: how many there are, in which order, and what is
 // left when any one of them fails.
 #include "fake_driver.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ViewLock: every state of its word, every order in which three of its users can meet, and threads.
 #include "view_lock.hpp"
 

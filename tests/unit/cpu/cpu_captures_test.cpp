@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures and graphs of the CPU device, through the interface that the runtime uses.
 #include "cpu/cpu_driver.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CPU as a device, through the interface that the runtime uses.
 #include "cpu/cpu_driver.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which driver calls the backend makes, and that it leaves the caller's context alone, against a driver that notes.
 #include "cuda_calls.hpp"
 

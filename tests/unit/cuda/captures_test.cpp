@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The facet of captures, and the care that every other call takes while one is open.
 #include "cuda_calls.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Other code of the process destroys the primary context: what of ours is told, what is left alone, what is freed.
 #include "cuda_calls.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The backend over a fake driver that notes every call: the fixture of the tests that count them.
 #pragma once
 

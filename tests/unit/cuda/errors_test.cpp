@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's codes as typed errors that explain: pure functions.
 #include "errors.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Defines, weakly, every function of functions.def: it notes the call and answers what was planned. Those that have to
 // do more are defined in fake_driver.cpp.
 #include "abi.hpp"

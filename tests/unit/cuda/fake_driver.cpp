@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A driver that does no work: it notes its calls and answers as its build says. For one thread.
 //   FAKE_VERSION  what cuDriverGetVersion answers      FAKE_INIT       what cuInit answers
 //   FAKE_DEVICES  how many devices it shows            FAKE_STUB       every call answers 34, as the toolkit's stub

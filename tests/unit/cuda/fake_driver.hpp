@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens a fake driver by the name of its build, as new, and reaches what it exports for tests.
 #pragma once
 

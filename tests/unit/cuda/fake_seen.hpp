@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the fake driver was given last, for tests to look at; shared by the fake and its users.
 #pragma once
 

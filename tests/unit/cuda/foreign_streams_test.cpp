@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams that other code made, default streams, host functions, and waiting for a whole context.
 #include "cuda_calls.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Index space and kernel to grid and block: a pure function.
 #include "launch_shape.hpp"
 

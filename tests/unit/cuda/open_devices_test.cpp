@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opening a driver, and every way in which that fails, against libraries that answer as real ones were seen to.
 #include "cuda_driver.hpp"
 #include "cuda_errors.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The facet of pools: which driver calls it makes, and with what.
 #include "cuda_calls.hpp"
 

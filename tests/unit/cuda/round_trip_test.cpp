@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole backend against a driver that works: the simulator playing a machine, or a real one. What is opened is
 // named by ISTHMUS_CUDA_LIBRARY (and ISTHMUS_SIM); every device of the machine is tried.
 #include "cuda_driver.hpp"

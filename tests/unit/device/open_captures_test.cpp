@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OpenCaptures: what waits for captures to end, and on which threads they are.
 #include "open_captures.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who comes first, a service or a call that would wait for it: never both.
 #include "running_services.hpp"
 

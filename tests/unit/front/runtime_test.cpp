@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a Runtime answers after it was moved from.
 #include <isthmus/isthmus.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What follows what in a capture, who has come back at its end, and what keeps captures off a stream.
 #include "fake_device.hpp"
 #include "refused_with.hpp"

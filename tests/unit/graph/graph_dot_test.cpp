@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A graph as text: what is drawn, and that no name can break out of it.
 #include "graph_dot.hpp"
 

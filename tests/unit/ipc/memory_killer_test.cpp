@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One of two processes that share memory is killed, with a real SIGKILL, in front of and behind each system call that
 // it makes from making the memory, or receiving it, to its release: the test traces it and stops it there. The other
 // one has a typed error within 100 ms (ten times that under sanitizers), and nothing is left in it: no descriptor, no

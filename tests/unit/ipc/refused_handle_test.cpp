@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an import passes on of the driver's answers, and what it says of the handle.
 #include "fake_device.hpp"
 #include "ipc_errors.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared memory that keeps its size, and everything that is not that.
 #include "sealed_memory.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events of other processes against a driver that writes down every call: descriptors, imports that fail, and what each
 // question costs.
 #include "fake_device.hpp"

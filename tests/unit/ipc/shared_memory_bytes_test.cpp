@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The descriptor of shared memory, of which every byte may be anything, and what an importer accepts of it.
 #include "shared_memory_bytes.hpp"
 

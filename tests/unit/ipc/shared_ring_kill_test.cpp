@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Both halves of a shared ring when a process at the other end is killed at full speed, at a moment that nobody chose:
 // the survivor has a typed end within 100 ms (ten times that under sanitizers). The protocol's single accesses, one
 // after the other, are shared_ring_test.cpp's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A shared ring's sizes, and the descriptor that tells them, of which every byte may be anything.
 #include "shared_ring_shape.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Both halves of a shared ring against somebody who writes nonsense, dies, floods or sleeps at the other end.
 #include "ipc_errors.hpp"
 #include "refused_with.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kernel gives the same bits on the CPU device and on every GPU of the machine, real or simulated. Launches go
 // through the public API, so that layouts, symbols, launch shapes and GPU code are all checked together.
 #include "sample_kernels.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AtomicRef on the host, and as a GPU that takes updates apart plays it. Compiled as a kernel file.
 #include "shared_update.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The camera kernels' twins against references written plainly, on random pictures of awkward sizes.
 #include "run_twin.hpp"
 

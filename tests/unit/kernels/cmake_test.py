@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Builds a small CMake project whose kernels come through isthmus_add_kernels, with and without nvcc, and runs it.
 
     cmake_test.py IsthmusKernels.cmake NVCC-or-'' -I include …

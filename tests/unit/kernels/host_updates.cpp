@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A host file: it sees all that users include, and no hook of the simulator.
 #include "shared_update.hpp"
 

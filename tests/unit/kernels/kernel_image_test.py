@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs kernel_image.py as a build would and looks at what it made.
 
     kernel_image_test.py kernel_image.py NVCC-or-'' -I include …

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ISTHMUS_KERNEL makes: the description that drivers read, the pack that travels, and the CPU twin.
 #include "run_twin.hpp"
 #include "sample_kernels.hpp"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compiles each snippet of refusals.txt and compares what the compiler says. keeps L9
 
     refusals_test.py refusals.txt -I include … -- compiler and its options

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a kernel's CPU twin over a whole extent, as a device would.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two shared libraries with a kernel of the same name: each runs its own.
 #include <isthmus/isthmus.hpp>
 

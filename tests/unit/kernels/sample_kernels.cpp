@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bodies of the sample kernels, compiled for the GPU too.
 #include "sample_kernels.hpp"
 

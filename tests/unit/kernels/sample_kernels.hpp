@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of every rank and parameter form, for tests.
 #pragma once
 

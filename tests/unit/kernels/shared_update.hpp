@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a kernel file and a host file of one program share.
 #pragma once
 

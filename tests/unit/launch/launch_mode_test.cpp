@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launch modes against a driver that writes down every call: what is refused, what is warned about once, what a staged
 // launch copies and leaves behind when any one of its calls fails, and how access between devices is switched.
 #include "components.hpp"

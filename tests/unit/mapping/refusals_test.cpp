@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Refusals of virtual memory that a driver in a rare state, or a second holder of the same state, brings about.
 #include "fake_device.hpp"
 #include "mapping_errors.hpp"

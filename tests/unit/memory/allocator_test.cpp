@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocators: the concept, the handle, the adaptors and C callbacks, over an allocator that a test makes up.
 #include "request.hpp"
 

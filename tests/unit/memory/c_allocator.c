@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A user's allocator in plain C: what a pipeline that is not C++ gives to the runtime. */
 #include <isthmus/allocator.h>
 

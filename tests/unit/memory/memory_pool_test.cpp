@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools and memory in the order of streams, call by call: what waits for what, and that the host never does.
 #include "fake_device.hpp"
 

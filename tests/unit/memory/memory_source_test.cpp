@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocators of a device, call by call: what is refused before a driver is asked, what is undone, what is put off.
 #include "request.hpp"
 #include "fake_device.hpp"

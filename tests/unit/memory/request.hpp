@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A request for memory as the tests of allocators make it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order checker's books against a model that keeps the whole graph of what comes before what.
 #include "order_book.hpp"
 

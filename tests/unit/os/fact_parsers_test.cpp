@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parsers of /proc, /sys and cgroup texts, on texts as machines write them and on damaged ones.
 #include "fact_parsers.hpp"
 #include "text_file.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host memory against a system that answers what the test wants: every failure of every call, strict and preferred.
 #include "made_up_system.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What memory cgroups leave, on files as systems and containers show them, and the host memory that follows.
 #include "fact_parsers.hpp"
 

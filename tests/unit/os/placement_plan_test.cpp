@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which nodes are asked of the system, on made-up machines.
 #include "placement_plan.hpp"
 

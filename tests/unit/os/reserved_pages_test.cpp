@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reserved addresses and mirrored memory: what the system refuses is typed, and changes nothing.
 #include <platform/os.hpp>
 #include <platform/reserved_pages.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The floor on the machine that runs the test: real pages, real facts, real libraries.
 #include <platform/os.hpp>
 

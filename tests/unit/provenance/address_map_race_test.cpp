@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Readers beside a writer: whole records, never one that was erased before, never a miss of one that stays.
 #include <address_map.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One reader and a writer whose acts come between the reader's loads: every way to interleave them, one by one.
 #include "same_record.hpp"
 

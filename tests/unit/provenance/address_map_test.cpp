@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the address map answers, compared with a plain ordered table.
 #include "same_record.hpp"
 

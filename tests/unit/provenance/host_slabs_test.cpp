@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pieces of host memory out of slabs: what the system is asked and how often, what a release refuses, what a
 // registration may do wrong.
 #include "made_up_system.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The book of mapped ranges against one that knows every granule by itself.
 #include "mapped_ranges.hpp"
 

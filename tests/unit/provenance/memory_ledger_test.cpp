@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ledger by itself: identities, addresses, and wrong releases told apart.
 #include "ledger.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether two answers of the address map are the same record, field by field.
 #pragma once
 

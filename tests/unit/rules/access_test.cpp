@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who may touch what: the platform table's columns, the numbered promises, and every combination of attributes.
 #include "some_devices.hpp"
 

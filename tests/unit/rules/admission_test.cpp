@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which public calls a runtime takes when: every call under every combination of circumstances, against the promises.
 #include "admission_rules.hpp"
 

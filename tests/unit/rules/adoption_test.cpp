@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What becomes of foreign memory, over every row, sort of memory and declared use.
 #include "some_devices.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When a read-modify-write by CPU and GPU is atomic: the five rules of the memory model, for every combination.
 #include "some_devices.hpp"
 

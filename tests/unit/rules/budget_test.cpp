@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What memory can be had: every row × kind × amount around the edge, and who is asked for the truth.
 #include "some_devices.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The paths of copies over every combination of sides, and the arithmetic of shapes against plain loops.
 #include "copy_plan.hpp"
 

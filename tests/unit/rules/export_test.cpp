@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Export refusals: each kind and origin has its own, and none is granted by its kind alone. Tries of exports: which of
 // them count, and what becomes of a capability by them.
 #include "export_finding_rules.hpp"

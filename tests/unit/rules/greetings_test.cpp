@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which greeting a listener gives up where too many are open.
 #include <greeting_rules.hpp>
 

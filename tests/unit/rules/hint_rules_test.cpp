@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What hints become on every known machine and for any combination of attributes.
 #include "hint_rules.hpp"
 #include "launch_path.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a launch does with each kind, and how a staged launch lays out and copies what the device cannot reach.
 #include "some_devices.hpp"
 

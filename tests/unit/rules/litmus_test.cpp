@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What trials take away: no answer of any rule goes from no to yes, whatever was found, on any combination of facts.
 #include "some_devices.hpp"
 

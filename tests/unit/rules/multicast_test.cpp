@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who may take part in multicast objects, and in which order, over every combination of the facts that decide.
 #include "multicast_rules.hpp"
 

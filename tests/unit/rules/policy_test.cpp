@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which memory a shared buffer gets: every combination of row, uses, preference and override is lawful, and agrees with
 // an oracle written from the declared use and the platform facts.
 #include "some_devices.hpp"

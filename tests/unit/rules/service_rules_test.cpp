@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which calls of the driver a persistent kernel rules out, on which machines it may run, and where a mailbox lies.
 #include "atomic_rules.hpp"
 #include "service_rules.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rung of sharing between processes, for every use, both ends' every ability, one machine and two.
 #include "sharing_rung.hpp"
 #include "some_devices.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who may use the same bytes at the same time, where the host may do so beside a device, and which ranges meet.
 #include "some_devices.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Capabilities for the tests of the rules: those of known machines, and those of any combination of attributes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What may be created, mapped, opened and given back, over every combination of the facts that decide.
 #include "virtual_memory_rules.hpp"
 

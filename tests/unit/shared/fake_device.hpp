@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices of a runtime that a test makes up, over FakeDriver: they share books, as those of a real one do.
 #pragma once
 

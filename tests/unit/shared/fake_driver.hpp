@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FakeDriver: a GPU in a queue. Work given to it runs only when somebody asks an event, every call is written down,
 // and the n-th call can be made to fail: what the runtime does around a driver becomes visible, call by call.
 #pragma once

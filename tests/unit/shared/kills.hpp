@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What tests share that kill a process: how soon a survivor has to know, a page that both see, and a kill at every
 // point of every way to play.
 #pragma once

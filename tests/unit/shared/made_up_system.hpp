@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A system that answers what a test wants and counts what it was asked. One per process, as the real one.
 #pragma once
 

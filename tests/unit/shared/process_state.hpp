@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What tests of channels share: what a process holds (open files, mapped shared memory), counted before and after; a
 // directory; patience.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which entry of the catalogue of errors a call answered with.
 #pragma once
 

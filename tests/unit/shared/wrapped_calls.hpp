@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The system's calls with a test in front of and behind each of them.
 #pragma once
 

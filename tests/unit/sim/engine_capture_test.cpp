@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Capture and graphs of the simulator's engine: fork and join, replay, and everything that loses a capture.
 #include "engine_helpers.hpp"
 

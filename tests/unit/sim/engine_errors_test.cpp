@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sticky errors, host functions, stream callbacks and the hooks of the simulator's engine.
 #include "engine_helpers.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events of the simulator's engine: what a record refers to, what waiting and querying take, and times.
 #include "engine_helpers.hpp"
 

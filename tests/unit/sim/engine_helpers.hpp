@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helpers for the tests of the simulator's engine: gates that operations wait at, and a log of what ran.
 #pragma once
 

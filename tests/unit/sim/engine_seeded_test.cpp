@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The seeded mode of the simulator's engine: nothing runs by itself, and a seed says in which order it runs.
 #include "engine_helpers.hpp"
 

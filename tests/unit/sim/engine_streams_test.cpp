@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams of the simulator's engine: order within one, concurrency between them, barriers, and their ends.
 #include "engine_helpers.hpp"
 

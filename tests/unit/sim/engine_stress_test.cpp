@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sixteen threads use one engine of the simulator at once; the sums and orders must still come out.
 #include "engine_helpers.hpp"
 

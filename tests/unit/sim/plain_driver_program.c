@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A program that knows the driver by <cuda.h> alone and is linked like any other: it runs on the simulator without a
  * change. It counts devices, allocates, copies there and back, orders work by streams and events, and meets refusals.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machine's rules are enforced: what the CPU may not touch faults, what the GPU may not reach is a sticky 700.
 #include "sim_test.hpp"
 

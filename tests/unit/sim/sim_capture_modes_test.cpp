@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures by mode: whose calls they survive, which streams and devices they watch, how they end.
 #include "sim_capture_scene.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A scene with an open capture, and one call that the capture survives or not.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a capture survives: call result and EndCapture result, as a real driver was seen to answer (PLATFORMS §4).
 #include "sim_capture_scene.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contexts that come and go: what dies with them, what survives, and what is answered afterwards.
 #include "sim_test.hpp"
 

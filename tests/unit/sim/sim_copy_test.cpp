@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and fills of rectangles and boxes: pitches, offsets, memory types, captures, and shapes that are refused.
 #include "sim_test.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planned faults, exact counts, the ledger of what is alive, and the seeded mode.
 #include "sim_test.hpp"
 

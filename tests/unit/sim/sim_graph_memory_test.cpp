@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that graphs own: fixed addresses, one live instance, frees inside and outside of the graph.
 #include "sim_test.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes of graphs: what a capture shows of them while it is open and after, and kernel nodes' parameters.
 #include "sim_capture_scene.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Updating an instance from another graph: what it accepts, and how it tells what it does not.
 #include "sim_capture_scene.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handles, streams, events, processes: what the driver answers, and what it does not survive.
 #include "sim_test.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prefetches and advice: what machines answer, and what the driver remembers by ranges.
 #include "sim_test.hpp"
 

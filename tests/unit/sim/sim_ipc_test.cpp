@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory and events that processes share the older way, by 64 bytes.
 #include "sim_two_processes.hpp"
 #include "sim_virtual_scene.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures that reach over several streams and devices: who joins, who must come back, and what ends or loses them.
 #include "sim_capture_scene.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thousands of short programs in one seeded process: none of them leaves anything behind.
 #include "sim_capture_scene.hpp"
 

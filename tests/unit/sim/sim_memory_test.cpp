@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes of allocations, frees and registrations, as a real driver was seen to answer (PLATFORMS §4).
 #include "sim_test.hpp"
 

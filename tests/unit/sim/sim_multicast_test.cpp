@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multicast objects in their order: made, joined by all devices, bound, mapped.
 #include "sim_two_processes.hpp"
 #include "sim_virtual_scene.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two devices: what is said of the way between them, and what kernels, fills and copies may do across it.
 #include "sim_test.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the driver says of addresses: each kind of memory, unknown memory, and what may be set.
 #include "sim_test.hpp"
 

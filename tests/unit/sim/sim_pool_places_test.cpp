@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools of the host, of its nodes, of managed memory and of other devices: where a machine has them, who reaches them.
 #include "sim_test.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools: what they reserve, what comes back and when, their limits and attributes.
 #include "sim_test.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that one process makes and another maps: file descriptors, and fabric handles with and without a channel.
 #include "sim_two_processes.hpp"
 #include "sim_virtual_scene.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels, fixtures and the processes of the simulator's tests.
 #include "sim_test.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the simulator's tests share. Every test runs its body in a process of its own (forked before the driver
 // starts), so that machines, sticky errors and planned faults do not reach the next test.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two processes that talk over a socket: forked before either starts the driver, as two programs would be.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who may touch mapped memory: nobody before cuMemSetAccess, then each device and the CPU by what it was given.
 #include "sim_virtual_scene.hpp"
 

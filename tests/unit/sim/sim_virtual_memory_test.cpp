@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reservations, memory behind handles and mappings: what each call answers, and in which order they are undone.
 #include "sim_virtual_scene.hpp"
 

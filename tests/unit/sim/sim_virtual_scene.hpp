@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reservations, memory behind handles and mappings, as the tests of virtual memory make them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events, marks and completions against a driver that writes down every call: what each costs, and what a pooled event
 // still stands for while it is used again.
 #include "components.hpp"

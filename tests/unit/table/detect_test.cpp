@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // detect() against an oracle over every combination of the deciding attributes, and the promises of capabilities.
 #include "platform_oracle.hpp"
 

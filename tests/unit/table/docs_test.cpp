@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The renderers, and that the generated pages and the tables of docs/memory.md are what they print today.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the platform facts say of a combination of attributes, written from their text and not from the code: names,
 // axes and answers as plain strings and bools, decided by a list of cases instead of by features.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machine records: each classifies to its name, survives a round trip, says where its values come from; and what
 // is malformed is refused with its place.
 #include <gtest/gtest.h>

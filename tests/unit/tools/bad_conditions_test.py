@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The built command under bad conditions: closed and full descriptors, limits, signals, and outputs that must not be
 written. Each refusal is one line and a code, and no file is left behind.
 

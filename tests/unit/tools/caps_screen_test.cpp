@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `isthmus caps` shows: one screen for each known machine, all of them as one matrix, reasons and topology; within
 // the terminal's width.
 #include "lines.hpp"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The built command as people run it: on simulated machines, with bad input, and with outputs that cannot be written.
 
 usage: command_test.py ISTHMUS KNOWN_RECORDS_FOLDER [MACHINE...]

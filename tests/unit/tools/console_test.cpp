@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines on standard error: whole, in order, and never waited for long.
 #include "common/console.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The doctor on made-up machines: every finding where its fact is there, and none where it is not.
 #include "doctor/doctor_checks.hpp"
 #include "doctor/doctor_fine.hpp"

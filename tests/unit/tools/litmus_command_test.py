@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`isthmus litmus` as people run it: on simulated machines, where its numbers mean nothing and its form everything.
 
 usage: litmus_command_test.py ISTHMUS KNOWN_RECORDS_FOLDER [MACHINE...]

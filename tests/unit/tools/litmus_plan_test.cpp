@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which trials are made on which machine, and how what a child process said becomes a report.
 #include <litmus/plan.hpp>
 #include <litmus/report.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pure parts of the trials: what outcomes mean, what counts say, and what a command line asks for.
 #include <litmus/shapes.hpp>
 #include <litmus/timing.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Probes that finish, throw, crash and hang, in real child processes; and what is kept of tries that did.
 #include "common/export_tries.hpp"
 #include "common/probe.hpp"

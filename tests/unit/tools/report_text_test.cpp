@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports on terminals of every width.
 #include "common/report_text.hpp"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`isthmus share` and `isthmus view`: the same frames in two processes, whoever is killed, and nothing left behind.
 
 usage: share_test.py ISTHMUS [MACHINE...]

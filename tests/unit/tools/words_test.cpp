@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words in and out: numbers that are read, text that is shown, words that were probably meant, and lines about others.
 #include "text/nearest.hpp"
 #include "common/number_options.hpp"

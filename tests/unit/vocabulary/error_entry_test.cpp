@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of the catalogue: their fields, their texts, and when these are made.
 #include <error_entry.hpp>
 

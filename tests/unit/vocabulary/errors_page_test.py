@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """docs/errors.md has exactly one full row for each code of isthmus/result.hpp, in their order, and none besides.
 
 usage: errors_page_test.py RESULT.HPP ERRORS.MD

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What docs/glossary.md calls a name of isthmus stands in the public headers: `Class::member` in one header with both.
 
 usage: glossary_test.py SOURCE_ROOT

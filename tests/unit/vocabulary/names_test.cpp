@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every enumerator has its own name, and attribute numbers and names agree in both directions.
 #include <gtest/gtest.h>
 

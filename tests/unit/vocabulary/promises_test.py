@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tools/scripts/promises in a small tree: the table that it writes, and what it finds wrong.
 
 usage: promises_test.py SCRIPT

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error and Result: values that explain, with and without exceptions.
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/print.hpp>
@@ -122,8 +123,8 @@ TEST(Results, GoOnWithTheValueOrWithTheSameError) {
 Result<int> sum_of(const Result<std::pair<int, int>>& numbers, const Result<void>& allowed) {
     ISTHMUS_TRY(allowed);
     if (numbers) ISTHMUS_TRY(Result<void>());
-    ISTHMUS_TRY(const auto [left, right], numbers);
-    ISTHMUS_TRY(auto more, Result<std::pair<int, int>>(std::pair<int, int>{left, right}));
+    ISTHMUS_TRY(const auto both, numbers);
+    ISTHMUS_TRY(auto more, Result<std::pair<int, int>>(std::pair<int, int>{both.first, both.second}));
     return more.first + more.second;
 }
 

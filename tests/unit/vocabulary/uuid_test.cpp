@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UUIDs of devices: text and back.
 #include <isthmus/uuid.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file without a name, and the calls that make it the target.
 #include "atomic_file.hpp"
 

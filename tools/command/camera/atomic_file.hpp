@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AtomicFile: a file that is there as a whole or not at all. OutputFiles: all files of a run, or none of them.
 #pragma once
 

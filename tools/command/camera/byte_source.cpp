@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bytes from descriptors, which a signal may interrupt, and from memory.
 #include "byte_source.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ByteSource: where frames' bytes come from, a file, a pipe or memory. Reads exactly what is asked for, or says why
 // not.
 #pragma once

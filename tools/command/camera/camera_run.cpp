@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of a run: one thread reads frames, the other hands them to the device and finishes the oldest.
 #include "camera_run.hpp"
 

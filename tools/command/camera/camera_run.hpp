@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CameraRun: the main job, from input frames to corners, tracks and an overlay. A thread of its own reads the frames.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Canvas: an RGB picture to draw corners and tracks on.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which memory the camera kernels get, and the order of their launches.
 #include "corner_finder.hpp"
 

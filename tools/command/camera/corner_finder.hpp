@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CornerFinder: frames in shared memory go through the camera kernels of a device, and come back as lists of corners.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CornerListWriter: corners and tracks of every frame as one JSON document, written as the run goes.
 #pragma once
 

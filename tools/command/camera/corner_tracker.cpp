@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matching by patches: the nearest in content among the near in place.
 #include "corner_tracker.hpp"
 

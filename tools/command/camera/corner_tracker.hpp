@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CornerTracker: which corner of this frame is which of the frame before, on the CPU, in integers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Digest: one number for a run's corners, so that runs on different machines can be compared at a glance.
 #pragma once
 

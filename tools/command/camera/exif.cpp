@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A TIFF header and its first directory, of which one tag matters.
 #include "exif.hpp"
 

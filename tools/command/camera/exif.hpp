@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EXIF: which way up a photograph is to be looked at.
 #pragma once
 

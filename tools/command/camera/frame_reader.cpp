@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recognises what the input is; reads raw frames; ends a stream after the wanted number of frames.
 #include "frame_reader.hpp"
 

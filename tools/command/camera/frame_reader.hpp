@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FrameReader: frames one after the other, from YUV4MPEG2, PGM and PPM, JPEG, PNG, or raw bytes of a stated format.
 #pragma once
 

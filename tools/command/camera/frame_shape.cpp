@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes of frames, computed so that nothing overflows.
 #include "frame_shape.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FrameShape: the format, size and pitch of a camera's frames, and how many bytes one of them takes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What becomes of libjpeg's errors and warnings.
 #include "jpeg_errors.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JpegErrors: how calls of libjpeg end early, without exit() and without an exception through C code.
 #pragma once
 

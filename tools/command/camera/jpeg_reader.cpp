@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JPEG through libjpeg: the luma as it is stored, so that the same file gives the same bits on every machine.
 #include "exif.hpp"
 #include "frame_reader.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JPEG through libjpeg: no subsampling, so that thin coloured lines stay thin.
 #include "jpeg_errors.hpp"
 #include "picture_encoders.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decimal numbers from text: the whole text and nothing but digits, or nothing.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Follows links one at a time, so that each is judged before it is followed.
 #include "output_target.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OutputTarget: the file that an output's path names, and whether it may be replaced.
 #pragma once
 

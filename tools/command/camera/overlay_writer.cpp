@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Videos in 4:4:4, and pictures one by one.
 #include "overlay_writer.hpp"
 

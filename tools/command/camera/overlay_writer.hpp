@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OverlayWriter: canvases as a YUV4MPEG2 video or as pictures (PPM, PGM, JPEG, PNG), by the file's name.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The window over a picture, and where it is.
 #include "panning.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A single picture as frames: one, or a stream in which a window moves over it, the same way every time.
 #pragma once
 

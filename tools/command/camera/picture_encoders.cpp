@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PPM and PGM, and which encoder a name asks for.
 #include "picture_encoders.hpp"
 

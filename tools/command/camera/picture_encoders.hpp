@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Picture encoders: how a canvas becomes a picture file, chosen by the file's name.
 #pragma once
 

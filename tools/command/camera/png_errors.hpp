@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PngErrors: how calls of libpng end early, without exit() and without an exception through C code.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PNG through libpng, which unpacks samples to 8 bits; luma and transparency are computed here, in integers.
 #include "frame_reader.hpp"
 #include "panning.hpp"

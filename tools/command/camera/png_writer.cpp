@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PNG through libpng: RGB of 8 bits.
 #include "picture_encoders.hpp"
 #include "png_errors.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Binary PGM and PPM (P5, P6; 8 bits), colour taken as luma. Several pictures of one size after another are a stream;
 // a single one can be panned into one.
 #include "frame_reader.hpp"

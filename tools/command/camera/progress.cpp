@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The line of progress, at most ten times a second.
 #include "progress.hpp"
 

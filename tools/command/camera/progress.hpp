@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Progress: a line on the terminal that says how far a run is, how fast, and for how long still. Silent where standard
 // error is no terminal.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options of `isthmus run`, and what it says at the end.
 #include "run_command.hpp"
 

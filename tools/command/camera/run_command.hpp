@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `isthmus run`: the camera pipeline on real frames. Declares the subcommand and its options.
 #pragma once
 

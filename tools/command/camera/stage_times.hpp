@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // StageTimes: how long each stage took in each frame, and what half and nearly all frames stayed below.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signal handlers that leave a number and a byte in a pipe.
 #include "stop_signal.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // StopSignal: SIGHUP, SIGINT and SIGTERM as something that a loop can ask about and that poll() can wait for.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report of a run, as text and as JSON.
 #include "summary.hpp"
 

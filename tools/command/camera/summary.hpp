@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Summary: what a run did, as numbers, as a table for people and as JSON.
 #pragma once
 

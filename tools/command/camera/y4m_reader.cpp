@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // YUV4MPEG2: a header line, then for each frame a line and its planes. 8-bit mono and 4:2:0.
 #include "frame_reader.hpp"
 #include "numbers.hpp"

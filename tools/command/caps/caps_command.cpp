@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shows what this machine, a simulated one, or all known ones can do, and saves a machine's record.
 #include "caps_command.hpp"
 

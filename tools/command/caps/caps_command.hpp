@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `isthmus caps`: what each device can do, and why.
 #pragma once
 

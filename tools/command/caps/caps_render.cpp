@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One machine, or several side by side, as text, JSON or Markdown.
 #include "caps_render.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints what machines can do: one machine, or several side by side, as text, JSON or Markdown. Pure: facts in, text
 // out; the same code prints `isthmus caps` and writes docs/machines.md.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One machine on one screen, several as one matrix, and where devices are attached.
 #include "caps_screen.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One machine on one screen, several as one matrix, and where devices are attached: what `isthmus caps` shows first.
 // Every statement comes from capabilities, the rules and the policy. Pure: facts in, text out.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables that `isthmus caps` and docs/machines.md are made of.
 #pragma once
 

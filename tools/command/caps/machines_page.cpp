@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // docs/machines.md and docs/access.md: what is known about each machine, and what the capability table and the rules
 // make of it.
 #include "caps_sections.hpp"

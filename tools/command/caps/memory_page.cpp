@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The generated parts of docs/memory.md: which memory a declared use gets, and who may touch which kind, for each way
 // in which a machine behaves. The rest of the page is written by hand and stays as it is.
 #include "caps_sections.hpp"

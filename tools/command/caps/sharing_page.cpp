@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The generated parts of docs/sharing.md: where CPU and GPU may update one word, and why not elsewhere.
 #include "caps_sections.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the generated pages: write_machines_page MACHINES.md ACCESS.md
 #include "caps_render.hpp"
 

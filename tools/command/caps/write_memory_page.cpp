@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renews the generated parts of docs/memory.md or docs/sharing.md: write_memory_page memory|sharing PATH
 #include "caps_render.hpp"
 

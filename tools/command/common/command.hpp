@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a subcommand is given by the program around it: the global options, and the runtime that they ask for.
 #pragma once
 

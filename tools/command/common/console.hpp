@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the command says to people: plain where nobody watches, coloured on a terminal.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the command's exit codes mean; docs/command.md says the same.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each try is announced as one that did not come back, and then told as it was.
 #include "export_tries.hpp"
 

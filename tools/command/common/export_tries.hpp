@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What probe_export() finds on every device of a machine, tried in a child process with a deadline.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the simulator's library, writes the files of a run, and reads records that can be read only once.
 #include "console.hpp"
 #include "session.hpp"

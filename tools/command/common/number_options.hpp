@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options that take a number. All of the command's are added here, so that all are read alike: the whole text is one
 // finite number within the option's range, or the command ends with a line that says what is wanted.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A forked child that answers through a pipe.
 #include "probe.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs something risky in a child process with a deadline: a driver that crashes or hangs there harms nobody.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the process has to be like before anything else runs: standard descriptors, and signals of failed writes.
 #pragma once
 

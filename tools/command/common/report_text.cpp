@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Breaks what is too long, and nothing else.
 #include "report_text.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports of lines that begin with a label of eleven columns, for terminals of any width.
 #pragma once
 

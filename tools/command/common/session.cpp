@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns --machine into a libcuda.so.1, and --device into a device.
 #include "session.hpp"
 

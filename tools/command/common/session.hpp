@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machine that a subcommand runs on: this one, or a simulated one; and files that are whole or not there.
 #pragma once
 

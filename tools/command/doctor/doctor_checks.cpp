@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checks, one function each. A fact that is not known finds nothing.
 #include "doctor_checks.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The doctor's judgement: facts → findings. Pure. docs/doctor.md explains every id.
 #pragma once
 

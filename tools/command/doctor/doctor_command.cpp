@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints what the doctor found, as text or JSON.
 #include "doctor_command.hpp"
 

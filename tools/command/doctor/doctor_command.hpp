@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `isthmus doctor`: what is wrong or missing on this machine, and how to mend it.
 #pragma once
 

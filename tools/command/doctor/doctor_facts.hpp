@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the doctor looks at: gathered once, then only read. Every member has a value that means "not known".
 #pragma once
 

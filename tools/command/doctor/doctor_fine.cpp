@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The groups, and the fact that each needs: what could not be looked at is not fine, only unknown.
 #include "doctor_fine.hpp"
 

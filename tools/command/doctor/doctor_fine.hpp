@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the doctor looked at and found in order, in a few words.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The doctor's instruments. What cannot be read stays at its default, "not known".
 #include "doctor_gather.hpp"
 

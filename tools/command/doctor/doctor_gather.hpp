@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gathers the doctor's facts: reads files, and tries in child processes what may crash or hang.
 #pragma once
 

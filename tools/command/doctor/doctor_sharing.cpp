@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One question after the other; the texts say which fact answered it.
 #include "doctor_sharing.hpp"
 

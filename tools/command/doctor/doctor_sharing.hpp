@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What stands between a GPU's memory and other processes: the pieces that fabric handles need, in the order in which
 // one without the other is worth nothing. Pure; a part of doctor_checks.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each check names what it read, so that the same can be read by hand.
 #include "doctor_system.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of what makes a loop late or a GPU slow: privileges, the kernel's habits, clocks, and the code in this build.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The small programs themselves: what each side does in one instance of a shape. One text for both sides.
 #pragma once
 

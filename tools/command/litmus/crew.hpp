@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Crew: threads that do the same work at the same moment, again and again, and start within a fraction of a
 // microsecond.
 #pragma once

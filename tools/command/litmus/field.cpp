@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One launch of trials. The CPU opens a round, both sides play it at once, and the GPU's first block says when it is
 // through; all instances of a launch have memory of their own, so that nobody waits for the slowest block.
 #include "field.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Field: memory of one kind under trial, and one launch at a time over it: CPU and GPU play the same instances at the
 // same time, round by round, and what they saw is counted.
 #pragma once

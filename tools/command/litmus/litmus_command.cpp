@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plays trials in a child process with a deadline, prints what they found and saves it with the machine's record.
 #include "litmus_command.hpp"
 

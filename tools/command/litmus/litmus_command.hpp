@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `isthmus litmus`: trials of what CPU and GPU see of each other's accesses on this machine.
 #pragma once
 

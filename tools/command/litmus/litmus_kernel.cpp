@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPU's side of the trials. Nobody waits for a later block, so that it ends also where blocks run one by one.
 #include "litmus_kernel.hpp"
 

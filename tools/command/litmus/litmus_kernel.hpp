@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPU's side of the trials: one kernel that plays many rounds, each when the CPU says so.
 #pragma once
 

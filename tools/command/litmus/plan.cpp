@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which trials make sense on a device, from the rules that guard the same memory.
 #include "plan.hpp"
 

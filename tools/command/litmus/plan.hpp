@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one run of `isthmus litmus` plays on a device: the rows, and how much of each. Pure but for the asking.
 #pragma once
 

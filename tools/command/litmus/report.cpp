@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run of trials found, as JSON, and the lines between the processes.
 #include "report.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run of trials found, as text and as JSON; and the lines in which the child process tells it to its parent.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run of trials found, for people: a table with a line per row, and what follows from it.
 #include "report.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the outcomes of each shape mean.
 #include "shapes.hpp"
 

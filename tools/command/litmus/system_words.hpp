@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words that CPU and GPU use at the same time, with the order and the scope of each access written out: what trials are
 // made of. Where nothing is weakened on purpose it is AtomicRef, so that what programs use is what is tried.
 #pragma once

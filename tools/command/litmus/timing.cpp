@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the two sides of a trial are made to meet.
 #include "timing.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timing: how the two sides of a trial are made to meet. Which speeds and delays bring them to the same words at the
 // same time differs from machine to machine, so it is tried, and what worked is tried more often. Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows, one after the other: first with their orders, then the control without.
 #include "trials.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plays the rows of a plan on a device, one after the other, and reports each as it goes.
 #pragma once
 

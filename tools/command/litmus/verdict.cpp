@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bound of a rate, and what a row of trials says.
 #include "verdict.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From counts to an answer: how often something may happen that was seen so often, and what a row of trials says. Pure.
 #pragma once
 

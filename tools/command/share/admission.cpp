@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Accepts, admits, sends; a connection that fails is one line on standard error.
 #include "admission.hpp"
 

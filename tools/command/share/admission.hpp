@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gives the ring to the processes that connect, on a thread of its own, so that none of them holds up a frame.
 // Greetings and receipts of several processes go on side by side, so that one that says nothing holds up no other.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checksums of frames, and one number for all of them, so that two processes can be compared.
 #pragma once
 

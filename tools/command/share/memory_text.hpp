@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the memory of a ring is used, for people.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bucket of lines that fills up with time.
 #include "notices.hpp"
 

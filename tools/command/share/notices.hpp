@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines on standard error about other processes, which can cause any number of them: no more than a few a second.
 #pragma once
 

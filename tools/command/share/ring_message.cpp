@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Four numbers of 32 bits, the lowest byte first.
 #include "ring_message.hpp"
 

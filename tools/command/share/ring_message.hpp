@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one message that `isthmus share` sends to a viewer: the ring's descriptor, and what the frames in it are.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The producer: reads or makes frames in the ring's own memory, and publishes them.
 #include "share_command.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `isthmus share`: frames of a camera, a file or a made-up clip for other processes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Squares of 16 pixels that go to the right and down, each a shade of its own.
 #include "synthetic.hpp"
 

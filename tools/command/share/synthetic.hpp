@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A clip without a camera: gray frames that a number decides, with corners that move.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `isthmus view`: reads along in another process what `isthmus share` gives.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A viewer believes nothing: descriptor, shape and size are checked against each other before a frame is looked at.
 #include "viewing.hpp"
 

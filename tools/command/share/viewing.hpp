@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Viewing: connects, opens the ring, and takes frames until there are none.
 #pragma once
 

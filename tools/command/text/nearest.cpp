@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Edit distance with swaps, by three rows of its table.
 #include "nearest.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which known word was probably meant.
 #pragma once
 

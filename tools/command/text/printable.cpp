@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One pass over UTF-8.
 #include "printable.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text that may hold anything (file names, headers, records) made fit for a terminal, a log and a JSON document.
 #pragma once
 

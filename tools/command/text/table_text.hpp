@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Titled tables as plain text or Markdown.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Columns, line breaks and colours of text on a terminal.
 #include "terminal_text.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text for terminals: how many columns it takes, where lines break, colours. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels of a camera pipeline: frame → gray → smooth → gradients → corner response → list of corners. Integer
 // arithmetic throughout, so that every device gives the same bits. docs/kernels.md gives the order and the sizes.
 #pragma once

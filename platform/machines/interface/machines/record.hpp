@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Machine records: what one machine's driver and system say, as data, each value with where it comes from. Read by
 // the simulator, the tools and the tests; the library never reads one.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An authenticated channel between two processes of one machine: small messages with file descriptors. No GPU is
 // involved. docs/sharing-between-processes.md has the threat model.
 #pragma once

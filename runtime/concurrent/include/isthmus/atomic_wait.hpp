@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // wait_while: the CPU waits for a word that the GPU or another thread changes.
 #pragma once
 

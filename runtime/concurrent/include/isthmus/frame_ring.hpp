@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FrameRing: buffers that circulate between one producer and one consumer, as a camera's frames do.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mailbox: requests from the CPU to a running kernel, and its replies. Uses loads and stores only, so it works on every
 // machine and makes no driver call.
 #pragma once

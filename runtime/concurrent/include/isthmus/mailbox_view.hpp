@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MailboxView: a mailbox as a kernel sees it, and the memory layout of a mailbox.
 #pragma once
 

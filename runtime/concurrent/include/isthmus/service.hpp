@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Service: a kernel that answers requests until it is stopped, as a scope.
 #pragma once
 

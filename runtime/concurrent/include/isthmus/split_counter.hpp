@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SplitCounter: counting by CPU and GPU on every machine, also where no atomic works between them. Each side adds in
 // its own lane, the lanes at least 128 bytes apart. Reading adds up the lanes: the sum is exact on every machine.
 #pragma once

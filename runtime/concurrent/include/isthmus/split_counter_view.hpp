@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SplitCounterView: the device lane of a SplitCounter (split_counter.hpp), as a kernel uses it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // read_back: the content of a buffer as a vector, for every memory kind. A convenience; it waits.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adopting memory that other code allocated: a camera's frame, a decoder's picture, a file, another library's buffer.
 #pragma once
 

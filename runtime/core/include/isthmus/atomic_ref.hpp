@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AtomicRef: one word that CPU and GPU access at the same time. It does not check that the access is lawful:
 // Buffer::atomics_on_host() and a launch with an AtomicView do; an AtomicRef made directly is unguarded.
 #pragma once

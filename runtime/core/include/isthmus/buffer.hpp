@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffer<T>: typed memory with one owner. Made by Device::allocate, allocate_host and allocate_shared. TypedBuffer<T>
 // is what it has in common with growable buffers, mirrored rings and exportable buffers.
 #pragma once

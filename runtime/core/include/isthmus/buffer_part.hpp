@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BufferPart<T>: a range of a buffer's elements, for kernels and host views. Uses of different parts do not exclude
 // each other.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ConcurrentView: a scope in which the CPU may use a buffer while the device does. Both sides keep to aligned loads and
 // stores, atomics or mailboxes. While it is open, every other use of the buffer is refused.
 #pragma once

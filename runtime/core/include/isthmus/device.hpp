@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device: one GPU, or the CPU. Owned by the Runtime; all functions are thread-safe.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Event: a point in a stream's work that other streams and the host can wait for.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Capture, Graph, GraphInstance: work recorded once and launched many times.
 //   Capture capture = stream.begin_capture().value();
 //   stream.launch(kernel, n, out, in);                     // recorded, not run

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GuardedAtomics: a concurrent view whose words CPU and GPU may update at the same time. It opens only where these
 // operations are atomic between both.
 #pragma once

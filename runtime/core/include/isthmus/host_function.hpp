@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HostFunction: a closure that a stream calls on the CPU (Stream::call_on_host).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HostView: a scope in which the CPU may use a buffer. Opening it waits for conflicting device work, and for nothing
 // else. While it is open, conflicting device work is refused.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Index spaces of kernels. The first parameter of a kernel names its space: Index, Index2 and Index3 run once per item,
 // Block once per block of threads that share memory and meet at barriers.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels written once: ISTHMUS_KERNEL defines a typed function over an index space, compiled for the GPU by nvcc -x cu
 // and for the CPU by the C++ compiler. How to write and build them: docs/kernels.md.
 #pragma once

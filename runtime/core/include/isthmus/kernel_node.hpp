@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // KernelNode: names a kernel of a graph, so that its arguments can be changed in instances of the graph.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts what a caller passes into what a kernel takes: the runtime's part of a launch's compile-time checks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options of one launch, its report, and the explanation of a launch that is not made.
 #pragma once
 

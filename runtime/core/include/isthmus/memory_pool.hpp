@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MemoryPool: device or managed memory that is allocated and released in the order of streams.
 #pragma once
 

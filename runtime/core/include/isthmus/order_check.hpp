@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OrderCheck: a debugging mode that finds memory used on a stream before it is ordered there.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of kernel parameters, read from the text of the parameter list, for messages.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stream: operations on one device, in order. On a GPU, launches, copies and fills return before the work is done; on
 // the CPU device, when it is done.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // View, Out and AtomicView: a kernel's access to memory. The type states the use: View<const T> reads, Out<T> writes,
 // View<T> does both, AtomicView<T> does both while the host may, too. Plain values without ownership: the launching
 // code keeps the memory alive.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Log callback. The library never prints: without a callback it is silent.
 #pragma once
 

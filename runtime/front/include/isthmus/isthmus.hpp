@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // All of isthmus.
 #pragma once
 
 #if defined(__CUDACC__)
-#error "isthmus.hpp is for programs, which the host's compiler reads. nvcc reads kernel sources alone: put the kernels into a file of their own, include <isthmus/kernel.hpp> there, and add it with isthmus_add_kernels() (CMake) or the kernel recipe (Meson); docs/kernels.md"
+#error \
+    "isthmus.hpp is for programs, which the host's compiler reads. nvcc reads kernel sources alone: put the kernels into a file of their own, include <isthmus/kernel.hpp> there, and add it with isthmus_add_kernels() (CMake) or the kernel recipe (Meson); docs/kernels.md"
 #endif
 
 #include <isthmus/access.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runtime: all devices of this machine, opened once. A process may hold several runtimes.
 #pragma once
 
@@ -62,7 +63,8 @@ struct RuntimeStatistics {
 };
 
 // Movable; thread-safe. Moved from, calls that return a Result answer invalid_handle; those that return a reference end
-// the program with a message; device_count() and statistics() are zero. Buffers, streams and events keep alive what they need and may outlive it.
+// the program with a message; device_count() and statistics() are zero. Buffers, streams and events keep alive what
+// they need and may outlive it.
 class ISTHMUS_API Runtime {
 public:
     // Opens CUDA where present. The CPU device always exists, so a machine without a driver is no error: cuda_absence()

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // probe_export(): tests whether a device's memory can be exported to other processes. The attributes state that handles
 // exist. Whether they work also depends on channel files, permissions and daemons, and only a trial shows that.
 #pragma once

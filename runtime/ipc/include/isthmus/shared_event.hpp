@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events between processes: one process exports an event, the other imports it, and from then on streams of each wait
 // for what streams of the other recorded. The wait happens on the device and does not involve the host.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SharedFrameRing: frames from one process to several others, in memory that all of them map.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that several processes use: one call exports it, one imports it, and from then on both sides read and write
 // the same bytes without another import. GPU memory for GPUs alone; host memory where CPUs access it too. For sequences
 // of frames: SharedFrameRing (shared_frame_ring.hpp).

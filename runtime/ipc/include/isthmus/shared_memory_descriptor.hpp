@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The data with which another process imports exported memory: a fixed block of bytes and at most one file descriptor.
 // Send it over an isthmus::Channel or any transport that carries both.
 #pragma once

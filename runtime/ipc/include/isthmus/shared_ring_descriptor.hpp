@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The data with which another process opens a shared frame ring: a fixed block of bytes and three file descriptors.
 // Send it over an isthmus::Channel or any transport that carries both.
 #pragma once

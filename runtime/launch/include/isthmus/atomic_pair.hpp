@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AtomicRef<Pair64>: two 8-byte words that host and device load and store as one indivisible 16-byte access.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // alias_fence(): for kernels that write memory at one address and read it at another (MirroredRing, memory mapped
 // twice).
 //

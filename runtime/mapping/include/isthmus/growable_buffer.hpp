@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GrowableBuffer<T>: a buffer that grows in place. Its addresses are reserved when it is made; growing maps further
 // memory behind the existing one. Nothing is copied, no address changes, and the cost depends on the bytes added, not
 // on the size so far (V11).

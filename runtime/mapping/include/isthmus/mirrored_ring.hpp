@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MirroredRing<T>: a ring buffer mapped twice in a row. Any capacity() consecutive elements of the ring are contiguous
 // in memory, so kernels, copies and camera drivers need not split a range that crosses the end.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multicast objects: one address whose stores reach the memory of several GPUs, and whose reductions gather it, over
 // their NVLink switches. The types follow the driver's order: every device joins a MulticastGroup; the completed group
 // becomes a MulticastObject, which is bound to memory of each device and mapped. A group offers neither bind nor map,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Explicit virtual memory: addresses are reserved (AddressReservation), physical memory is created (PhysicalMemory) and
 // mapped there (Mapping), and devices get access. One type per driver resource; each holds what it depends on, so in
 // any order of destruction the driver sees unmap, then release, then free (V10).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* A user's allocator as C callbacks (K17). isthmus/callback_allocator.hpp makes an isthmus::Allocator of them. */
 #ifndef ISTHMUS_ALLOCATOR_H
 #define ISTHMUS_ALLOCATOR_H

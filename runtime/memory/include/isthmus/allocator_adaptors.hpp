@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adaptors: allocators around an allocator. Each adds one thing; they compose by nesting, in any order:
 //   TrackingAllocator tracked(LimitAllocator(device.allocator(MemoryKind::pinned), 64 << 20));
 //   device.allocate<float>(n, tracked);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An Allocator made of C callbacks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ScopedAllocator: the allocator of one thread for one device, for the duration of a scope.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The release callback of adopted memory in C. isthmus/adopt.hpp takes it. */
 #ifndef ISTHMUS_ADOPT_H
 #define ISTHMUS_ADOPT_H

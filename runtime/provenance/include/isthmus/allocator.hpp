@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocators: one concept for every source of memory, and Allocator, a handle to any of them.
 #pragma once
 

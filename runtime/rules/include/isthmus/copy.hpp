@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layouts, boxes and paths of copies and fills. Units are elements; rows and slices may have gaps between them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hints about where memory should be, and their outcomes. An unsupported hint is never an error.
 #pragma once
 

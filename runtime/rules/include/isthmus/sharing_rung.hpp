@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SharingRung: the method by which two processes share memory.
 #pragma once
 

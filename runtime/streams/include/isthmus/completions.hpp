@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Completions: finds which of many outstanding operations have finished, with one driver query per stream.
 #pragma once
 

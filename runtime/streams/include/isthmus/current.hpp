@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The current device and streams: what a thread's calls use where they name none.
 #pragma once
 

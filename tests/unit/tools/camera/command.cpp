@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starting the built command, and what it said.
 #include "command.hpp"
 

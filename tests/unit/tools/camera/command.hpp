@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the built command as people do, in a folder of its own, on the machine that the test names.
 #pragma once
 

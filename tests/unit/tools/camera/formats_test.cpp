@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Readers of every format: what is right, what is cut short at every byte, what is wrong or absurd.
 #include "read_frames.hpp"
 

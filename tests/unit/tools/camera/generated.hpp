@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames with corners in them, made of numbers: rectangles and noise that move.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JPEG pictures: the luma as it is stored, the right way up; damaged and hostile files refused.
 #include "camera/digest.hpp"
 #include "camera/exif.hpp"

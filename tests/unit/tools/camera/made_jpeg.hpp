@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JPEG files of every kind, made by libjpeg; a mistake in a test ends it.
 #pragma once
 

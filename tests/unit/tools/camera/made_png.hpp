@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PNG files of every kind, made without libpng: rows as they are, in blocks that are not compressed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run writes: drawings, videos, pictures and lists, as whole files or not at all.
 #include "camera/atomic_file.hpp"
 #include "camera/canvas.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PNG pictures: every kind of them as the luma that it shows, damaged and hostile ones refused, and written ones whole.
 #include "camera/picture_config.hpp"
 #include "made_png.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads all frames out of bytes in memory.
 #pragma once
 

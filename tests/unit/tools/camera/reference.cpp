@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plain reference: filters row by row and column by column, and every neighbour looked at.
 #include "reference.hpp"
 

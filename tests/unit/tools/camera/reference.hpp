@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the camera kernels promise, written a second time and as plainly as can be: the oracle of whole runs.
 #pragma once
 

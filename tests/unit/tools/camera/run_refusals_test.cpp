@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `isthmus run` refuses: one clear line, exit code 2, and no file left behind. And how signals end it.
 #include "command.hpp"
 #include "generated.hpp"

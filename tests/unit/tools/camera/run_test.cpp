@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The main job, from files to corners, on one machine: what it finds is what the reference finds, to the bit.
 #include "command.hpp"
 #include "generated.hpp"

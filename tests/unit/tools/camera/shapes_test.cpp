@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats, sizes and pitches of frames: what fits, what is refused, where luma lies.
 #include "camera/frame_shape.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which corner is which: on pictures that move in a known way, and where candidates are equally good.
 #include "camera/corner_tracker.hpp"
 #include "camera/digest.hpp"

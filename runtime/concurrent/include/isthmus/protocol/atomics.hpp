@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SystemAtomics: aligned loads and stores of words that CPU and GPU share; each names its memory order. The protocols
 // beside this file use this policy in production; tests run the same templates under a model of weak memory
 // (tests/protocols).

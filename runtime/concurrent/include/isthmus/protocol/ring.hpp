@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ring of messages from one producer to one consumer, on either side of the link. Every word of a message carries the
 // message's number, so that one load of the words tells whether they have arrived. Loads and stores only.
 #pragma once

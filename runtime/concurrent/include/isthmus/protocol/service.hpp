@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A server that answers requests until it is told to stop, and its client: two rings and a handshake for the end, with
 // loads and stores only.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A counter for two sides, without a read-modify-write between them: each side adds to its own lane, and the reader
 // adds up the lanes.
 #pragma once

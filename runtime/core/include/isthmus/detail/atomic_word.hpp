@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Atomic operations of each side: libcu++ in GPU code, the C++ library elsewhere. In kernel files, a simulated GPU
 // whose link carries no atomics splits updates into load and store, as such a GPU does.
 #pragma once

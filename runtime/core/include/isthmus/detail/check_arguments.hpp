@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The compile-time checks of kernels and launches, with readable messages.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Marks code that a kernel may call: it is compiled for the GPU by nvcc and for the CPU by the C++ compiler.
 #pragma once
 

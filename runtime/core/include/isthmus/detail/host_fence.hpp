@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fence between CPU threads that ThreadSanitizer understands, too.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pack: all arguments of a launch in one plain struct, laid out alike by nvcc and every host compiler. { Extent*, pack*
 // } is the argument list of cuLaunchKernel and of the CPU twin.
 #pragma once

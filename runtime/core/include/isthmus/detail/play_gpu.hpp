@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a thread that plays a GPU updates memory. Included by kernel files only (ISTHMUS_DETAIL_PLAYS_GPU,
 // host_device.hpp): the code of other files never asks a simulator.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a kernel's body over its index space: the loops of the CPU twin, and the share of each GPU thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words of a frame ring that one process writes and others read: stamps that reveal whether a frame was overwritten,
 // cursors of readers, and the handshake before a sleep. Every word comes from an untrusted process, so it is read once
 // and judged by a pure function against what the reading side knows.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A mapping that the runtime made itself, as a buffer: memory shared by several processes.
 #pragma once
 

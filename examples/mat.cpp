@@ -2,7 +2,7 @@
 // How to use an image class such as OpenCV's cv::Mat with shared buffers, in both directions.
 #include <isthmus/isthmus.hpp>
 
-#include "../brighten.hpp"
+#include "brighten.hpp"
 
 #include <cstdint>
 #include <cstdio>

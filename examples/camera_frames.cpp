@@ -2,7 +2,7 @@
 // How to use frames of a V4L2 camera in place: the camera's driver allocates them and keeps them.
 #include <isthmus/isthmus.hpp>
 
-#include "../brighten.hpp"
+#include "brighten.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
