@@ -126,6 +126,26 @@ Section sources_section(const std::vector<Column>& columns) {
     return section;
 }
 
+// Rows that differ in their memory alone become one, which lists it. What the CPU may stands first, then what the
+// device may, then what a launch does.
+Section by_answer(const Section& section) {
+    Section out{section.title, section.text, {"agent", "may", "memory", "because", "what works instead"}};
+    for (const auto& row : section.rows) {  // memory, agent, may, because, what works instead
+        const auto alike = std::find_if(out.rows.begin(), out.rows.end(), [&](const auto& known) {
+            return known[0] == row[1] && known[1] == row[2] && known[3] == row[3] && known[4] == row[4];
+        });
+        if (alike != out.rows.end()) {
+            (*alike)[2] += ", " + row[0];
+        } else {
+            out.rows.push_back({row[1], row[2], row[0], row[3], row[4]});
+        }
+    }
+    const auto rank = [](const std::string& agent) { return agent == "launch" ? 2 : agent == "CPU" ? 0 : 1; };
+    std::stable_sort(out.rows.begin(), out.rows.end(),
+                     [&](const auto& a, const auto& b) { return rank(a[0]) < rank(b[0]); });
+    return out;
+}
+
 }  // namespace
 
 std::vector<Column> representatives(const std::vector<Column>& columns) {
@@ -144,14 +164,16 @@ std::vector<Column> representatives(const std::vector<Column>& columns) {
 std::string machines_page() {
     const std::vector<MachineView> views = known_machine_views();
     const std::vector<Column> columns = columns_of(views);
-    const std::vector<Column> rows = representatives(columns);
     return "# Machines\n\n"
            "The recorded machines: their attributes with the evidence, and what the capability table and the rules "
            "derive from them.\n"
            "`ninja docs-machines` generates this page from platform/machines, platform/table and runtime/rules; a test "
-           "fails where it is stale.\n\n" +
+           "fails where it is stale.\n\n"
+           "What follows from these facts: [access.md](access.md) has who may touch which memory and what a launch "
+           "does "
+           "with it, [memory.md](memory.md#which-memory-a-declared-use-gets) which memory a shared buffer gets, "
+           "[sharing.md](sharing.md#where-cpu-and-gpu-may-update-one-word) where both sides may update one word.\n\n" +
            as_markdown({machines_section(views), meaning_section(), attributes_section(columns), axes_section(columns),
-                        who_section(rows), atomics_section(rows), paths_section(rows), policy_section(rows),
                         additions_section(), features_section(columns), sources_section(columns)});
 }
 
@@ -159,7 +181,7 @@ std::string access_page() {
     const std::vector<MachineView> views = known_machine_views();
     const std::vector<Column> rows = representatives(columns_of(views));
     std::vector<Section> sections = {who_section(rows), paths_section(rows)};
-    for (const Column& row : rows) sections.push_back(access_section(row));
+    for (const Column& row : rows) sections.push_back(by_answer(access_section(row)));
     for (const Column& row : rows) {
         if (row.title == "discrete (h200)") sections.push_back(peers_section(row));
     }
