@@ -36,10 +36,9 @@ struct OpenMat {
     Mat mat;
 };
 isthmus::Result<OpenMat> open_mat(isthmus::Buffer<std::uint8_t>& buffer, int rows, int cols) {
-    auto view = buffer.read_write_on_host();  // waits for device work on this buffer
-    if (!view) return std::move(view).error();
-    std::uint8_t* data = view->data();
-    return OpenMat{std::move(view).value(), {rows, cols, data, static_cast<std::size_t>(cols)}};
+    ISTHMUS_TRY(auto view, buffer.read_write_on_host());  // waits for device work on this buffer
+    std::uint8_t* data = view.data();
+    return OpenMat{std::move(view), {rows, cols, data, static_cast<std::size_t>(cols)}};
 }
 // end
 

@@ -36,13 +36,11 @@ struct Motion {
 
 isthmus::Result<Motion> find_motion(isthmus::Stream& stream, isthmus::Buffer<std::uint8_t>& moved, const Frame& now,
                                     const Frame& before) {
-    auto launched = stream.launch(mark_motion, width * height, moved, now.buffer(), before.buffer(), 50);
-    if (!launched) return std::move(launched).error();
-    auto marks = moved.read_on_host();  // waits for the kernel
-    if (!marks) return std::move(marks).error();
+    ISTHMUS_TRY(stream.launch(mark_motion, width * height, moved, now.buffer(), before.buffer(), 50));
+    ISTHMUS_TRY(const auto marks, moved.read_on_host());  // waits for the kernel
     Motion motion;
-    for (std::size_t at = 0; at < marks->size(); ++at) {
-        if ((*marks)[at] == 0) continue;
+    for (std::size_t at = 0; at < marks.size(); ++at) {
+        if (marks[at] == 0) continue;
         if (at % width < motion.first) motion.first = at % width;
         if (at % width > motion.last) motion.last = at % width;
     }
@@ -80,7 +78,11 @@ int main() {
     int right = 0;
     for (;;) {
         auto frame = ring.next_frame();
-        if (!frame) break;  // closed, and every frame was taken
+        if (frame.code() == isthmus::Code::ended) break;  // closed, and every frame was taken
+        if (!frame) {
+            std::fprintf(stderr, "%s\n", frame.error().text().c_str());
+            break;
+        }
         if (before) {
             const auto motion = find_motion(device.stream(), moved, *frame, *before);
             if (!motion) {
