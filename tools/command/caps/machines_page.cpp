@@ -45,13 +45,13 @@ std::string evidence_mark(const std::vector<Source>& evidence, std::string_view 
         case Evidence::documented: return " (doc)";
         case Evidence::assumed: break;
     }
-    return " (assumed)";
+    return "?";
 }
 
 Section attributes_section(const std::vector<Column>& columns) {
     Section section{
         "Attributes that decide",
-        "Values without a mark were observed; (doc): vendor documents only; (assumed): neither. \"-\": the driver "
+        "Values without a mark were observed; (doc): vendor documents only; \"?\": assumed, neither. \"-\": the driver "
         "does not know the attribute.",
         {"attribute"}};
     std::vector<const Column*> gpus;

@@ -4,6 +4,7 @@
 
 #include <atomic_rules.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace isthmus::tools {
@@ -60,7 +61,19 @@ Section reasons_section(const std::vector<Column>& rows) {
                 {text(name(kind)), text(answer.reason), answer ? "it is granted" : text(answer.remedy), row.title});
         }
     }
-    return section;
+    // Kinds that answer alike on the same machines share a row.
+    Section grouped{section.title, section.text, section.header};
+    for (const auto& row : section.rows) {
+        const auto alike = std::find_if(grouped.rows.begin(), grouped.rows.end(), [&](const auto& known) {
+            return std::equal(known.begin() + 1, known.end(), row.begin() + 1, row.end());
+        });
+        if (alike == grouped.rows.end()) {
+            grouped.rows.push_back(row);
+        } else {
+            (*alike)[0] += ", " + row[0];
+        }
+    }
+    return grouped;
 }
 
 }  // namespace
