@@ -43,14 +43,17 @@ public:
     }
     Camera(const Camera&) = delete;
     Camera& operator=(const Camera&) = delete;
-    ~Camera() {  // VIDIOC_STREAMOFF, munmap
+    ~Camera() {
+        stop();
+        for (std::uint8_t* frame : mapped_) munmap(frame, frame_bytes);
+    }
+    void stop() {  // VIDIOC_STREAMOFF: writes no frame any more
         {
             const std::lock_guard lock(mutex_);
             stopped_ = true;
         }
         changed_.notify_all();
-        thread_.join();
-        for (std::uint8_t* frame : mapped_) munmap(frame, frame_bytes);
+        if (thread_.joinable()) thread_.join();
     }
     std::uint8_t* frame(std::size_t index) const { return mapped_[index]; }
     void queue(std::size_t index) {  // VIDIOC_QBUF
@@ -129,6 +132,7 @@ int main() {
             with_camera[index] = adopted[index].write_on_host().value();  // waits for kernels that still use it
             camera.queue(index);
         }
+        camera.stop();  // before the views close and the buffers end
         // end
     }
     std::printf("%d of %d frames were right; %d buffers released\n", right, frames, released);
