@@ -107,7 +107,7 @@ int main() {
         std::vector<isthmus::Buffer<std::uint8_t>> adopted;
         for (std::size_t index = 0; index < buffers; ++index) {
             isthmus::AdoptOptions options;
-            options.use = {.host = isthmus::Use::reads_and_writes, .device = isthmus::Use::reads_and_writes};
+            options.use = {.prefer = isthmus::Prefer::latency};                 // in place where possible, at any size
             options.release = [&released](void*, std::size_t) { ++released; };  // from here on it may be unmapped
             adopted.push_back(device.adopt<std::uint8_t>(camera.frame(index), frame_bytes, std::move(options)).value());
         }
