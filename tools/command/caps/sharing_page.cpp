@@ -20,7 +20,7 @@ constexpr std::array shared_kinds = {MemoryKind::host,           MemoryKind::hos
                                      MemoryKind::write_combined, MemoryKind::device,    MemoryKind::pool};
 
 std::string in_cell(const Capabilities& c, MemoryKind kind) {
-    const std::string updates = atomics(c, kind);
+    std::string updates = atomics(c, kind);
     if (updates != "no") return updates;
     if (rules::shared_load_store(c, kind, 8)) return "loads and stores";
     return rules::kernel_atomic(c, {.kind = kind}, true) ? "kernels alone" : "no";
