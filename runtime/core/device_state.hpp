@@ -40,7 +40,7 @@ struct DeviceState : DeviceSession {
     ~DeviceState();
 
     std::shared_ptr<DeviceState> shared_from_this() {
-        return std::static_pointer_cast<DeviceState>(DeviceSession::shared_from_this());
+        return std::static_pointer_cast<DeviceState>(DeviceSession::weak_from_this().lock());
     }
     std::weak_ptr<DeviceState> weak_from_this() { return shared_from_this(); }
 

@@ -247,7 +247,7 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
         if (entry.buffer->memory->recorded_in != 0) continue;  // memory of the graph: nothing outside has to be claimed
-        operation.uses.emplace_back(entry.buffer->shared_from_this(), rules::recorded_use(entry.use, span_of(at)),
+        operation.uses.emplace_back(entry.buffer->weak_from_this().lock(), rules::recorded_use(entry.use, span_of(at)),
                                     entry.argument);
         operation.uses.back().range = range_of(at);
     }

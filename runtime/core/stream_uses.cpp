@@ -14,7 +14,7 @@ bool StreamUses::ended(const StreamUse& use, std::uint64_t position) noexcept {
 }
 
 LastUse& StreamUses::add(StreamState& stream) {
-    uses_.push_back(StreamUse{{}, stream.shared_from_this()});
+    uses_.push_back(StreamUse{{}, stream.weak_from_this().lock()});
     stream.standing.fetch_add(1, std::memory_order_relaxed);
     return uses_.back();
 }

@@ -13,8 +13,6 @@
 #include "process.hpp"
 #include "wait_pause.hpp"
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -102,12 +100,10 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
 
 namespace {
 
-// For calls that return a reference: there is nothing that it could refer to.
+// For calls that return a reference: there is nothing that it could refer to. They are noexcept: raise() ends the
+// program in std::terminate, which prints the error.
 detail::RuntimeState& state_of(const std::shared_ptr<detail::RuntimeState>& state, const char* call) noexcept {
-    if (!state) {
-        std::fprintf(stderr, "isthmus: %s\n", make_error<errors::runtime_moved_from>(call).text().c_str());
-        std::abort();
-    }
+    if (!state) detail::raise(make_error<errors::runtime_moved_from>(call));
     return *state;
 }
 
@@ -121,8 +117,9 @@ Device& Runtime::default_device() noexcept {
 }
 
 Device& Runtime::current_device() noexcept {
+    const detail::RuntimeState& state = state_of(state_, "Runtime::current_device");
     for (const detail::DeviceState* const scoped : detail::scoped_devices()) {
-        for (const std::unique_ptr<Device>& device : state_of(state_, "Runtime::current_device").devices) {
+        for (const std::unique_ptr<Device>& device : state.devices) {
             if (device->state().get() == scoped) return *device;
         }
     }

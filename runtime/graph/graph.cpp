@@ -333,7 +333,7 @@ Result<void> Stream::launch(const GraphInstance& instance) {
         return stream.device->driver->captures()->launch(launched.made.handle, stream.handle);
     });
     if (!issued) return std::move(issued).error();
-    launched.made.launched(stream.shared_from_this(), *issued);
+    launched.made.launched(stream.weak_from_this().lock(), *issued);
     if (!launched.replaced.empty()) ended_earlier = launched.end_replaced();
     return {};
 }

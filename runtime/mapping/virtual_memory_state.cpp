@@ -243,7 +243,7 @@ Result<std::shared_ptr<MappingState>> ReservationState::map(std::size_t offset, 
                      : memory->place.on_host() ? rules::RangeFacts::on_host
                                                : static_cast<int>(memory->device->index);
     device->books->mapped.add(base + offset, memory->bytes, lies);
-    return kept(new MappingState(shared_from_this(), std::move(memory), offset));
+    return kept(new MappingState(weak_from_this().lock(), std::move(memory), offset));
 }
 
 MappingState::MappingState(std::shared_ptr<ReservationState> where, std::shared_ptr<PhysicalState> what, std::size_t at)

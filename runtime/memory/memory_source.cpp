@@ -132,7 +132,7 @@ Result<MemoryBlock> MemorySource::allocate(const AllocationRequest& request) {
     if (!made) return std::move(made).error();
     Result<std::uint64_t> id = device_->books->ledger.enter(block, device_->index, piece);
     if (!id) {
-        const auto after = request.stream != nullptr ? request.stream->state()->shared_from_this() : nullptr;
+        const auto after = request.stream != nullptr ? request.stream->state()->weak_from_this().lock() : nullptr;
         if (!free_piece(*device_, piece, after)) process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
         return std::move(id).error();
     }
@@ -283,7 +283,8 @@ Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
     Result<Piece> piece = device.books->ledger.take(block, device.index);
     if (!piece) return std::move(piece).error();
     // Passes the StreamState, not a Stream: a Stream counts as a wrapper and would keep an external stream in use.
-    Result<void> freed = free_piece(device, *piece, after != nullptr ? after->state()->shared_from_this() : nullptr);
+    Result<void> freed =
+        free_piece(device, *piece, after != nullptr ? after->state()->weak_from_this().lock() : nullptr);
     if (!freed) device.books->ledger.put_back(device.index, *piece);
     return freed;
 }

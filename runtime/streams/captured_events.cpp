@@ -59,7 +59,7 @@ Result<bool> join(StreamState& stream, const HeldRecord& last, const std::shared
     const HeldCapture held(recording);
     if (held->state != Recording::State::open) return over();
     if (Result<void> waited = give_wait(stream, last); !waited) return std::move(waited).error();
-    held->branches.push_back({stream.shared_from_this(), stream.id, last.captured->behind});
+    held->branches.push_back({stream.weak_from_this().lock(), stream.id, last.captured->behind});
     stream.recording = recording;
     return true;
 }

@@ -40,7 +40,7 @@ Result<void> Stream::record(Event& event) {
     }
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
     // Not what the users of an external stream hold.
-    return event.state()->record_on(stream.shared_from_this());
+    return event.state()->record_on(stream.weak_from_this().lock());
 }
 
 Result<void> Stream::wait(const Event& event) {
