@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public calls of this room in a build without it: each refuses before any other check.
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wunused-private-field"  // the functions that use them are left out
+#endif
+
 #include <isthmus/atomic_wait.hpp>
 #include <isthmus/frame_ring.hpp>
 #include <isthmus/mailbox.hpp>
