@@ -91,7 +91,9 @@ struct ErrorEntry {
 // An entry of any size.
 using AnyErrorEntry = const std::uint8_t*;
 
-[[gnu::cold]] Error error_of(AnyErrorEntry entry, Code code, std::initializer_list<TextField> fields);
+// Exported for programs of this tree that link rooms beside the shared library: a second result.o would be a second
+// BadResult.
+[[gnu::cold]] ISTHMUS_API Error error_of(AnyErrorEntry entry, Code code, std::initializer_list<TextField> fields);
 
 template <class T>
 inline constexpr bool is_number_field = std::integral<T>;
