@@ -10,7 +10,7 @@
 // in the simulator alone; the `_us` of raw_import are its parts.
 #include "raw_driver.hpp"
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 #include <isthmus/isthmus.hpp>
 
 #include <benchmark/benchmark.h>

@@ -2,8 +2,8 @@
 // Declares the kernels of the histogram and of the work queue, for those who launch them.
 #pragma once
 
+#include <isthmus/concurrent/split_counter_view.hpp>
 #include <isthmus/kernel.hpp>
-#include <isthmus/split_counter_view.hpp>
 
 // The type says which updates a kernel makes: a launch over memory where they are not atomic is refused.
 using Counts = isthmus::AtomicView<std::uint32_t, isthmus::AtomicSet::add>;

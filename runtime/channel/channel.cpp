@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public functions of channels and listeners.
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include "channel_errors.hpp"
 #include "channel_place.hpp"

@@ -2,7 +2,7 @@
 // A connected socket as a channel uses it: send and take one frame, wait with a deadline, and the peer's credentials.
 #pragma once
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include <platform/process_calls.hpp>
 

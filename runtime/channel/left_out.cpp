@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public calls of this room in a build without it: each refuses before any other check.
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include "left_out.hpp"
 

@@ -4,8 +4,8 @@
 
 #include "channel_state.hpp"
 
-#include <isthmus/channel.hpp>
 #include <isthmus/file_descriptor.hpp>
+#include <isthmus/ipc/channel.hpp>
 #include <isthmus/result.hpp>
 
 #include <platform/process_calls.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting for a word in shared memory: polls, because a GPU's writes wake no thread.
-#include <isthmus/atomic_wait.hpp>
+#include <isthmus/concurrent/atomic_wait.hpp>
 
 #include "concurrent_errors.hpp"
 #include "wait_pause.hpp"

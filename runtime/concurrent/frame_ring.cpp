@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RingCore: two rings of slot numbers, and sleeping until the other side moves.
-#include <isthmus/frame_ring.hpp>
+#include <isthmus/concurrent/frame_ring.hpp>
 
 #include "concurrent_errors.hpp"
 #include "device_state.hpp"

@@ -4,10 +4,10 @@
 #pragma clang diagnostic ignored "-Wunused-private-field"  // the functions that use them are left out
 #endif
 
-#include <isthmus/atomic_wait.hpp>
-#include <isthmus/frame_ring.hpp>
-#include <isthmus/mailbox.hpp>
-#include <isthmus/service.hpp>
+#include <isthmus/concurrent/atomic_wait.hpp>
+#include <isthmus/concurrent/frame_ring.hpp>
+#include <isthmus/concurrent/mailbox.hpp>
+#include <isthmus/concurrent/service.hpp>
 
 #include "left_out.hpp"
 

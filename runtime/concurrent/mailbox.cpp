@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mailbox: its memory, and waiting for the other side.
-#include <isthmus/mailbox.hpp>
+#include <isthmus/concurrent/mailbox.hpp>
 
 #include "buffer_state.hpp"
 #include "concurrent_errors.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Service: launches a resident kernel, watches it and ends it.
-#include <isthmus/service.hpp>
+#include <isthmus/concurrent/service.hpp>
 
 #include "composed.hpp"
 #include "concurrent_errors.hpp"

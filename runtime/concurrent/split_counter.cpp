@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SplitCounter: its errors; the rest is inline.
-#include <isthmus/split_counter.hpp>
+#include <isthmus/concurrent/split_counter.hpp>
 
 #include "concurrent_errors.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exports one granule of memory and imports it again. If a step fails, the objects made so far release themselves.
-#include <isthmus/export_probe.hpp>
+#include <isthmus/ipc/export_probe.hpp>
 
 #include <isthmus/device.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public calls of this room in a build without it: each refuses before any other check.
-#include <isthmus/export_probe.hpp>
-#include <isthmus/shared_event.hpp>
-#include <isthmus/shared_frame_ring.hpp>
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/export_probe.hpp>
+#include <isthmus/ipc/shared_event.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include "left_out.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <isthmus/file_descriptor.hpp>
-#include <isthmus/protocol/frame_stamps.hpp>
+#include <isthmus/ipc/protocol/frame_stamps.hpp>
 #include <isthmus/result.hpp>
 
 #include "sealed_memory.hpp"

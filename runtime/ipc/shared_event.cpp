@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exporting and importing events: the driver's handle and its device. Either process may have recorded an event last.
-#include <isthmus/shared_event.hpp>
+#include <isthmus/ipc/shared_event.hpp>
 
 #include <isthmus/device.hpp>
 

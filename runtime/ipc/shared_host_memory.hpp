@@ -3,8 +3,8 @@
 // device of each.
 #pragma once
 
+#include <isthmus/ipc/shared_memory.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_memory.hpp>
 
 #include <cstddef>
 #include <cstdint>

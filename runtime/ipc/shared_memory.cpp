@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creating, exporting and importing shared memory. If a step fails, the objects made before undo their steps in reverse
 // order.
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include <isthmus/device.hpp>
 #include <isthmus/stream.hpp>

@@ -2,8 +2,8 @@
 // The descriptor of shared device memory as bytes, and its checks. Pure.
 #pragma once
 
+#include <isthmus/ipc/shared_memory_descriptor.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_memory_descriptor.hpp>
 
 #include <array>
 #include <cstddef>

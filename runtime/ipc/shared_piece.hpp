@@ -2,8 +2,8 @@
 // SharedPiece: the memory behind an ExportableBuffer, for any share method, and its descriptor.
 #pragma once
 
+#include <isthmus/ipc/shared_memory_descriptor.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_memory_descriptor.hpp>
 
 #include <utility>
 

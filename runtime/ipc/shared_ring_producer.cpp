@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The producer's half: its readers, which of them block it, and for how long. Of what readers write, only cursors are
 // used, each copied once and checked; all other state is the producer's own.
-#include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include "buffer_state.hpp"
 #include "composed.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reader's half. Sizes come from the descriptor, checked once against the files. Of what the producer writes, one
 // count and one stamp at a time are copied and checked against this side's state.
-#include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include "buffer_state.hpp"
 #include "device_state.hpp"

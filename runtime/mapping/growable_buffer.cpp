@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GrowableBuffer: creation, growth, trimming.
-#include <isthmus/growable_buffer.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
 
 #include <isthmus/device.hpp>
 

@@ -2,7 +2,7 @@
 // GrowableMemory: the reserved addresses of one buffer and the handles mapped there so far.
 #pragma once
 
-#include <isthmus/growable_buffer.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
 #include <isthmus/result.hpp>
 
 #include "buffer_memory.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public calls of this room in a build without it: each refuses before any other check.
-#include <isthmus/growable_buffer.hpp>
-#include <isthmus/mirrored_ring.hpp>
-#include <isthmus/multicast.hpp>
-#include <isthmus/virtual_memory.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
+#include <isthmus/mapping/mirrored_ring.hpp>
+#include <isthmus/mapping/multicast.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 
 #include "left_out.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MirroredRing: one physical allocation mapped at two consecutive address ranges.
-#include <isthmus/mirrored_ring.hpp>
+#include <isthmus/mapping/mirrored_ring.hpp>
 
 #include <isthmus/device.hpp>
 

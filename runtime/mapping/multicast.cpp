@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MulticastGroup and MulticastObject: validation, in the order that the driver requires.
-#include <isthmus/multicast.hpp>
+#include <isthmus/mapping/multicast.hpp>
 
 #include <isthmus/device.hpp>
 

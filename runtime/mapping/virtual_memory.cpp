@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public AddressReservation, PhysicalMemory and Mapping: validation here, execution in their states.
-#include <isthmus/virtual_memory.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 
 #include <isthmus/device.hpp>
 

@@ -2,7 +2,7 @@
 // The states of AddressReservation, PhysicalMemory and Mapping: one driver resource each, with its undo.
 #pragma once
 
-#include <isthmus/virtual_memory.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 
 #include <platform/driver.hpp>
 

@@ -2,9 +2,9 @@
 // Buffers that grow in place: the base stays, the content stays, a step costs three calls, and what is trimmed is gone.
 #include "scenario.hpp"
 
-#include <isthmus/growable_buffer.hpp>
-#include <isthmus/mirrored_ring.hpp>
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
+#include <isthmus/mapping/mirrored_ring.hpp>
 
 #include <array>
 #include <cstdint>

@@ -2,8 +2,8 @@
 // The kernels that the conformance tests launch.
 #include "atomic_words.hpp"
 
-#include <isthmus/alias_fence.hpp>
 #include <isthmus/kernel.hpp>
+#include <isthmus/mapping/alias_fence.hpp>
 
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 // Rings without a seam: the same memory twice in a row, for hosts and devices, in the order of operations.
 #include "scenario.hpp"
 
-#include <isthmus/mirrored_ring.hpp>
+#include <isthmus/mapping/mirrored_ring.hpp>
 
 #include <cstdint>
 

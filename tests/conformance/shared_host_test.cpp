@@ -3,7 +3,7 @@
 // each import is a mapping of its own; in two processes in shared_memory_processes_test.cpp.
 #include "scenario.hpp"
 
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -4,7 +4,7 @@
 #include "scenario.hpp"
 #include "two_processes.hpp"
 
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include <unistd.h>
 

@@ -3,8 +3,8 @@
 // two processes in shared_memory_processes_test.cpp.
 #include "scenario.hpp"
 
-#include <isthmus/export_probe.hpp>
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/export_probe.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>

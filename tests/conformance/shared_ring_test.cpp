@@ -3,7 +3,7 @@
 // memory, its own buffers and its own words. tests/unit/tools/share_test.py plays them in two.
 #include "scenario.hpp"
 
-#include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include <chrono>
 #include <cstdint>

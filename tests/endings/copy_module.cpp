@@ -4,14 +4,14 @@
 #include "copies.hpp"
 #include "kernels.hpp"
 
-#include <isthmus/export_probe.hpp>
-#include <isthmus/frame_ring.hpp>
+#include <isthmus/concurrent/frame_ring.hpp>
+#include <isthmus/concurrent/service.hpp>
+#include <isthmus/ipc/export_probe.hpp>
+#include <isthmus/ipc/shared_event.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 #include <isthmus/isthmus.hpp>
-#include <isthmus/mirrored_ring.hpp>
-#include <isthmus/service.hpp>
-#include <isthmus/shared_event.hpp>
-#include <isthmus/shared_memory.hpp>
-#include <isthmus/virtual_memory.hpp>
+#include <isthmus/mapping/mirrored_ring.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 
 #include <array>
 #include <cstdint>

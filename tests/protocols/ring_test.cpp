@@ -2,10 +2,10 @@
 // The ring, in every execution: nothing is lost, doubled, torn, out of order or stale, and each weakening shows.
 #include "model_atomics.hpp"
 
-#include <isthmus/protocol/atomics.hpp>
-#include <isthmus/mailbox_view.hpp>
-#include <isthmus/protocol/ring.hpp>
-#include <isthmus/protocol/split_counter.hpp>
+#include <isthmus/concurrent/protocol/atomics.hpp>
+#include <isthmus/concurrent/mailbox_view.hpp>
+#include <isthmus/concurrent/protocol/ring.hpp>
+#include <isthmus/concurrent/protocol/split_counter.hpp>
 
 #include <gtest/gtest.h>
 

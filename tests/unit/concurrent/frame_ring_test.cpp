@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ring of frames without a device: two threads at full speed, and no allocation once it is made.
-#include <isthmus/frame_ring.hpp>
+#include <isthmus/concurrent/frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 #include <isthmus/runtime.hpp>
-#include <isthmus/shared_frame_ring.hpp>
 
 #include <gtest/gtest.h>
 

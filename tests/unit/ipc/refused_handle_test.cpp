@@ -6,7 +6,7 @@
 #include "refused_with.hpp"
 #include "shared_memory_bytes.hpp"
 
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 // after the other, are shared_ring_test.cpp's.
 #include "kills.hpp"
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 #include <isthmus/runtime.hpp>
-#include <isthmus/shared_frame_ring.hpp>
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include "refused_with.hpp"
 #include "ring_files.hpp"
 
+#include <isthmus/ipc/shared_frame_ring.hpp>
 #include <isthmus/runtime.hpp>
-#include <isthmus/shared_frame_ring.hpp>
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include "memory_text.hpp"
 #include "synthetic.hpp"
 
-#include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <isthmus/buffer.hpp>
+#include <isthmus/concurrent/mailbox_view.hpp>
 #include <isthmus/concurrent_view.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/export.hpp>
-#include <isthmus/mailbox_view.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/wait.hpp>
 

@@ -4,8 +4,8 @@
 // and judged by a pure function against what the reading side knows.
 #pragma once
 
+#include <isthmus/concurrent/protocol/atomics.hpp>
 #include <isthmus/detail/host_fence.hpp>
-#include <isthmus/protocol/atomics.hpp>
 
 #include <cstdint>
 

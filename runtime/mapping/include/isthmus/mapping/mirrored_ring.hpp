@@ -8,10 +8,10 @@
 // are not independent.
 #pragma once
 
-#include <isthmus/alias_fence.hpp>
 #include <isthmus/buffer.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/launch_argument.hpp>
+#include <isthmus/mapping/alias_fence.hpp>
 #include <isthmus/memory_place.hpp>
 #include <isthmus/result.hpp>
 

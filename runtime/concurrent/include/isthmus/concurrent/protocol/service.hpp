@@ -3,7 +3,7 @@
 // loads and stores only.
 #pragma once
 
-#include <isthmus/protocol/ring.hpp>
+#include <isthmus/concurrent/protocol/ring.hpp>
 
 #include <cstdint>
 

@@ -6,8 +6,8 @@
 #include <isthmus/detail/own_mapping.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/export.hpp>
+#include <isthmus/ipc/shared_ring_descriptor.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_ring_descriptor.hpp>
 #include <isthmus/sharing_rung.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/wait.hpp>

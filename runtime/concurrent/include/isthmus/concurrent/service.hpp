@@ -2,10 +2,10 @@
 // Service: a kernel that answers requests until it is stopped, as a scope.
 #pragma once
 
+#include <isthmus/concurrent/mailbox.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/kernel.hpp>
-#include <isthmus/mailbox.hpp>
 #include <isthmus/result.hpp>
 #include <isthmus/stream.hpp>
 #include <isthmus/wait.hpp>

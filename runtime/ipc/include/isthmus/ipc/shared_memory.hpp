@@ -7,9 +7,9 @@
 #include <isthmus/access.hpp>
 #include <isthmus/buffer.hpp>
 #include <isthmus/export.hpp>
+#include <isthmus/ipc/shared_memory_descriptor.hpp>
 #include <isthmus/launch_argument.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_memory_descriptor.hpp>
 #include <isthmus/sharing_rung.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/wait.hpp>

@@ -2,10 +2,10 @@
 // MailboxView: a mailbox as a kernel sees it, and the memory layout of a mailbox.
 #pragma once
 
+#include <isthmus/concurrent/protocol/atomics.hpp>
+#include <isthmus/concurrent/protocol/service.hpp>
 #include <isthmus/detail/host_device.hpp>
 #include <isthmus/detail/pack.hpp>
-#include <isthmus/protocol/atomics.hpp>
-#include <isthmus/protocol/service.hpp>
 
 #include <cstdint>
 #include <cstring>

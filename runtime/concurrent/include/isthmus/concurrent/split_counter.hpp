@@ -4,9 +4,9 @@
 #pragma once
 
 #include <isthmus/buffer.hpp>
+#include <isthmus/concurrent/split_counter_view.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/launch_argument.hpp>
-#include <isthmus/split_counter_view.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -11,9 +11,9 @@
 #include <isthmus/access.hpp>
 #include <isthmus/export.hpp>
 #include <isthmus/file_descriptor.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 #include <isthmus/memory_place.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/virtual_memory.hpp>
 
 #include <cstddef>
 #include <memory>
