@@ -24,8 +24,8 @@ Result<MadeExportable> make_exportable(Device& /*device*/, std::size_t /*bytes*/
                                        const ExportableOptions& /*options*/) {
     return refused();
 }
-SharingRung rung_of(const SharedPiece* /*memory*/) noexcept {
-    return SharingRung::none;
+ShareMethod share_method_of(const SharedPiece* /*memory*/) noexcept {
+    return ShareMethod::none;
 }
 Result<SharedMemoryDescriptor> export_shared(const BufferState* /*state*/, const SharedPiece* /*memory*/) {
     return refused();

@@ -10,9 +10,9 @@
 #include "device_state.hpp"
 #include "ipc_errors.hpp"
 #include "sealed_memory.hpp"
+#include "share_method.hpp"
 #include "shared_memory_bytes.hpp"
 #include "shared_piece.hpp"
-#include "sharing_rung.hpp"
 
 #include <platform/os.hpp>
 
@@ -66,7 +66,7 @@ Result<std::shared_ptr<BufferState>> buffer_of(const std::shared_ptr<DeviceState
 Result<MadeExportable> make_shared_host(const std::shared_ptr<DeviceState>& owner, std::size_t bytes,
                                         std::uint32_t element_bytes, const SharedUse& use) {
     Result<SharedMemoryFacts> facts = rules::make_shared_memory(
-        SharingRung::host_memory, bytes, element_bytes, platform::os::page_size_bytes(), owner->driver->facts().uuid);
+        ShareMethod::host_memory, bytes, element_bytes, platform::os::page_size_bytes(), owner->driver->facts().uuid);
     if (!facts) return std::move(facts).error();
     Result<SealedMemory> memory = SealedMemory::create(static_cast<std::size_t>(facts->mapped_bytes), "isthmus-shared");
     if (!memory) return std::move(memory).error();

@@ -73,7 +73,7 @@ Result<void> check_against(DeviceState& device, std::uint64_t address, const Sha
 Result<MadeExportable> make_shared_legacy(const std::shared_ptr<DeviceState>& owner, std::size_t bytes,
                                           std::uint32_t element_bytes) {
     Result<SharedMemoryFacts> facts = rules::make_shared_memory(
-        SharingRung::legacy_ipc, bytes, element_bytes, rules::legacy_granularity_bytes, owner->driver->facts().uuid);
+        ShareMethod::legacy_ipc, bytes, element_bytes, rules::legacy_granularity_bytes, owner->driver->facts().uuid);
     if (!facts) return std::move(facts).error();
     const Result<std::vector<CallInFlight>> calls = enter_all({owner}, making);
     if (!calls) return calls.error();

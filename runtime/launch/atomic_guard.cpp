@@ -81,10 +81,10 @@ std::string what_works(const Capabilities& device, const AtomicQuestion& questio
         if (kind == question.kind || !rules::shared_atomics(device, other, operations)) continue;
         return composed(
             "ask allocate_shared for {} memory (.kind = MemoryKind::{}), where this is atomic, or count in a "
-            "SplitCounter",
+            "ShardedCounter",
             name(kind), name(kind));
     }
-    return "count in a SplitCounter (one lane per side), or send messages by plain loads and stores";
+    return "count in a ShardedCounter (one lane per side), or send messages by plain loads and stores";
 }
 
 Error refusal(const Capabilities& device, const AtomicQuestion& question, const AccessAnswer& answer,

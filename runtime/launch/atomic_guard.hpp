@@ -2,7 +2,7 @@
 // May a kernel, or the host, update this memory atomically? Applies the rules to a buffer or an address.
 #pragma once
 
-#include <isthmus/guarded_atomics.hpp>
+#include <isthmus/atomic_span.hpp>
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/launch_argument.hpp>
 #include <isthmus/result.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public calls of this room in a build without it: each refuses before any other check.
 #include <isthmus/mapping/growable_buffer.hpp>
-#include <isthmus/mapping/mirrored_ring.hpp>
+#include <isthmus/mapping/mirrored_buffer.hpp>
 #include <isthmus/mapping/multicast.hpp>
 #include <isthmus/mapping/virtual_memory.hpp>
 

@@ -38,12 +38,12 @@ inline constexpr auto shared_updates_of_kind_not_atomic =
     error_entry("W007", Code::unsupported,
                 "a shared buffer of {kind} memory is refused: CPU and GPU were declared to update it at the same time, and "
                 "{reason}",
-                "count in a SplitCounter (one lane per side), or send messages by plain loads and stores");
+                "count in a ShardedCounter (one lane per side), or send messages by plain loads and stores");
 inline constexpr auto shared_updates_atomic_nowhere =
     error_entry("W008", Code::unsupported,
                 "a shared buffer that CPU and GPU update at the same time is refused: in no memory of this machine are "
                 "these updates atomic; in {kind} memory {reason}",
-                "count in a SplitCounter (one lane per side), or send messages by plain loads and stores");
+                "count in a ShardedCounter (one lane per side), or send messages by plain loads and stores");
 inline constexpr auto adoption_as_other_kind =
     error_entry("W009", Code::unsupported,
                 "adopting the memory is refused: the driver knows it already, and its kind cannot be changed",

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <isthmus/atomic_pair.hpp>
-#include <isthmus/concurrent/split_counter_view.hpp>
+#include <isthmus/concurrent/sharded_counter_view.hpp>
 #include <isthmus/kernel.hpp>
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 #include <isthmus/ipc/shared_event.hpp>
 #include <isthmus/ipc/shared_memory.hpp>
 #include <isthmus/isthmus.hpp>
-#include <isthmus/mapping/mirrored_ring.hpp>
+#include <isthmus/mapping/mirrored_buffer.hpp>
 #include <isthmus/mapping/virtual_memory.hpp>
 
 #include <array>
@@ -201,8 +201,8 @@ void mapped_memory() {
     did("resize", grown->resize(3 * count));
     did("launch", world->stream.launch(increase, count, *grown));
     gone("the end of a growable buffer", grown);
-    auto ring = tried("MirroredRing::make", MirroredRing<std::int32_t>::make(world->device, count));
-    gone("the end of a mirrored ring", ring);
+    auto ring = tried("MirroredBuffer::make", MirroredBuffer<std::int32_t>::make(world->device, count));
+    gone("the end of a mirrored buffer", ring);
     if (!world->has(Feature::virtual_memory)) return;
     const MemoryGranularity unit = did("memory_granularity", memory_granularity(world->device));
     auto physical =

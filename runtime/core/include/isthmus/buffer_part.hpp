@@ -27,7 +27,7 @@ public:
     std::size_t first_byte() const noexcept { return first_byte_; }  // offset within the buffer
     MemoryKind kind() const noexcept;
     // Whether parts of this memory are used separately. Not if it is staged, or managed memory that CPU and GPU use in
-    // turn (89=0): then it changes sides as a whole, and using a part is using the buffer. Nor in a MirroredRing.
+    // turn (89=0): then it changes sides as a whole, and using a part is using the buffer. Nor in a MirroredBuffer.
     bool independent() const noexcept;
     const std::shared_ptr<BufferState>& state() const noexcept { return buffer_; }
 

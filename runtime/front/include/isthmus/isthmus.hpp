@@ -13,16 +13,17 @@
 #include <isthmus/allocator_adaptors.hpp>
 #include <isthmus/atomic_pair.hpp>
 #include <isthmus/atomic_ref.hpp>
+#include <isthmus/atomic_span.hpp>
 #include <isthmus/buffer.hpp>
 #include <isthmus/buffer_part.hpp>
 #include <isthmus/callback_allocator.hpp>
 #include <isthmus/capability.hpp>
-#include <isthmus/completions.hpp>
+#include <isthmus/completion_queue.hpp>
 #include <isthmus/concurrent/atomic_wait.hpp>
 #include <isthmus/concurrent/frame_ring.hpp>
 #include <isthmus/concurrent/mailbox.hpp>
 #include <isthmus/concurrent/service.hpp>
-#include <isthmus/concurrent/split_counter.hpp>
+#include <isthmus/concurrent/sharded_counter.hpp>
 #include <isthmus/concurrent_view.hpp>
 #include <isthmus/copy.hpp>
 #include <isthmus/current.hpp>
@@ -32,7 +33,6 @@
 #include <isthmus/facts.hpp>
 #include <isthmus/file_descriptor.hpp>
 #include <isthmus/graph.hpp>
-#include <isthmus/guarded_atomics.hpp>
 #include <isthmus/hints.hpp>
 #include <isthmus/host_view.hpp>
 #include <isthmus/ipc/channel.hpp>
@@ -45,7 +45,7 @@
 #include <isthmus/log.hpp>
 #include <isthmus/mapping/alias_fence.hpp>
 #include <isthmus/mapping/growable_buffer.hpp>
-#include <isthmus/mapping/mirrored_ring.hpp>
+#include <isthmus/mapping/mirrored_buffer.hpp>
 #include <isthmus/mapping/multicast.hpp>
 #include <isthmus/mapping/virtual_memory.hpp>
 #include <isthmus/memory_kind.hpp>
@@ -57,7 +57,7 @@
 #include <isthmus/result.hpp>
 #include <isthmus/runtime.hpp>
 #include <isthmus/scoped_allocator.hpp>
-#include <isthmus/sharing_rung.hpp>
+#include <isthmus/share_method.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/stream.hpp>
 #include <isthmus/uuid.hpp>

@@ -8,7 +8,7 @@
 #include <isthmus/export.hpp>
 #include <isthmus/ipc/shared_ring_descriptor.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/sharing_rung.hpp>
+#include <isthmus/share_method.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/wait.hpp>
 

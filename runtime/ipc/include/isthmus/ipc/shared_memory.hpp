@@ -10,7 +10,7 @@
 #include <isthmus/ipc/shared_memory_descriptor.hpp>
 #include <isthmus/launch_argument.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/sharing_rung.hpp>
+#include <isthmus/share_method.hpp>
 #include <isthmus/sharing_use.hpp>
 #include <isthmus/wait.hpp>
 
@@ -27,7 +27,7 @@ class Device;
 struct ExportableOptions {
     // true: for processes on other machines of one NVLink fabric, by a fabric handle, which needs an IMEX channel here.
     // false: by a file descriptor; where the device has none, by a fabric handle that passed a trial, or else by a
-    // legacy IPC handle, whose exporter has to outlive its importers (SharingRung::legacy_ipc).
+    // legacy IPC handle, whose exporter has to outlive its importers (ShareMethod::legacy_ipc).
     bool other_machines = false;
     // gpus_only: device memory, not accessible from the host; on the CPU device, host memory. cpus_and_gpus: host
     // memory in a sealed file, with host views in every process, on every machine; each device uses it in place where
@@ -50,7 +50,7 @@ struct MadeExportable {
 };
 ISTHMUS_API Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::uint32_t element_bytes,
                                                    const ExportableOptions& options);
-ISTHMUS_API SharingRung rung_of(const SharedPiece* memory) noexcept;
+ISTHMUS_API ShareMethod share_method_of(const SharedPiece* memory) noexcept;
 ISTHMUS_API Result<SharedMemoryDescriptor> export_shared(const BufferState* state, const SharedPiece* memory);
 ISTHMUS_API Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedMemoryDescriptor descriptor,
                                                                std::uint32_t element_bytes,
@@ -77,7 +77,7 @@ public:
         return ExportableBuffer(std::move(*made));
     }
     // The share method: fixed at creation; none without memory. No driver call.
-    SharingRung rung() const noexcept { return detail::rung_of(memory_.get()); }
+    ShareMethod share_method() const noexcept { return detail::share_method_of(memory_.get()); }
     Result<SharedMemoryDescriptor> export_memory() const {
         return detail::export_shared(this->state().get(), memory_.get());
     }

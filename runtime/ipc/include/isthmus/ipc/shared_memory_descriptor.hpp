@@ -6,7 +6,7 @@
 #include <isthmus/export.hpp>
 #include <isthmus/file_descriptor.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/sharing_rung.hpp>
+#include <isthmus/share_method.hpp>
 #include <isthmus/uuid.hpp>
 
 #include <array>
@@ -20,10 +20,10 @@ namespace isthmus::inline v0 {
 
 // Content of the bytes. A driver handle carries none of this.
 struct SharedMemoryFacts {
-    SharingRung rung = SharingRung::none;  // any but none
-    std::uint64_t bytes = 0;               // of the buffer: its exact size, a multiple of element_bytes
-    std::uint64_t mapped_bytes = 0;        // of the memory behind it: `bytes` rounded up to the granularity
-    std::uint64_t granularity_bytes = 0;   // of the exporter's device; for host memory: a page
+    ShareMethod method = ShareMethod::none;  // any but none
+    std::uint64_t bytes = 0;                 // of the buffer: its exact size, a multiple of element_bytes
+    std::uint64_t mapped_bytes = 0;          // of the memory behind it: `bytes` rounded up to the granularity
+    std::uint64_t granularity_bytes = 0;     // of the exporter's device; for host memory: a page
     std::uint32_t element_bytes = 0;
     Uuid device;  // the device that owns the memory; for host memory: the exporter's device
     friend bool operator==(const SharedMemoryFacts&, const SharedMemoryFacts&) = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// alias_fence(): for kernels that write memory at one address and read it at another (MirroredRing, memory mapped
+// alias_fence(): for kernels that write memory at one address and read it at another (MirroredBuffer, memory mapped
 // twice).
 //
 // The rule (V12): the hardware orders accesses to one address, not accesses to two addresses of the same memory. A

@@ -89,9 +89,9 @@ public:
         return GrowableBuffer(std::move(*made), most);
     }
 
-    // In elements: capacity() has memory, most() has addresses.
+    // In elements: capacity() has memory, max_size() has addresses.
     std::size_t capacity() const noexcept { return detail::figures_of(memory_.get()).mapped_bytes / sizeof(T); }
-    std::size_t most() const noexcept { return most_; }
+    std::size_t max_size() const noexcept { return max_size_; }
     detail::GrowableFigures figures() const noexcept { return detail::figures_of(memory_.get()); }
 
     // The owner of the memory of element `index`; nullopt: index ≥ capacity(). A handle holds whole granules, not
@@ -102,7 +102,7 @@ public:
 
     // Changes size(). Existing elements keep their content; new elements have none. Growing beyond capacity() makes
     // three driver calls: create, map, and access for all devices; with a stripe over n devices, n create, n map and
-    // one access. After an error nothing has changed: out_of_memory, invalid_argument (beyond most()), in_use (a
+    // one access. After an error nothing has changed: out_of_memory, invalid_argument (beyond max_size()), in_use (a
     // service runs: the driver might wait for it), capture_error (a capture is open on this thread), invalid_handle
     // (moved from or released), device_lost. Shrinking is always possible and frees no memory: trim() does.
     Result<void> resize(std::size_t count) { return resized(count, 0); }
@@ -115,9 +115,9 @@ public:
 
 private:
     GrowableBuffer(detail::MadeGrowable made, std::size_t most)
-        : TypedBuffer<T>(std::move(made.state)), memory_(std::move(made.memory)), most_(most) {}
+        : TypedBuffer<T>(std::move(made.state)), memory_(std::move(made.memory)), max_size_(most) {}
     Result<void> resized(std::size_t count, std::size_t capacity) {
-        if (count > most_ || capacity > most_) {
+        if (count > max_size_ || capacity > max_size_) {
             count = std::numeric_limits<std::size_t>::max() / sizeof(T);  // too large: resize_growable() refuses it
         }
         Result<void> done =
@@ -126,7 +126,7 @@ private:
         return done;
     }
     std::shared_ptr<detail::GrowableMemory> memory_;
-    std::size_t most_ = 0;
+    std::size_t max_size_ = 0;
 };
 
 }  // namespace isthmus::inline v0

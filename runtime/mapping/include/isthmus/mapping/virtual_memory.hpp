@@ -4,7 +4,7 @@
 // any order of destruction the driver sees unmap, then release, then free (V10).
 //
 // These types do not wait for work that uses a range, because raw views name no buffer. GrowableBuffer
-// (growable_buffer.hpp) and MirroredRing (mirrored_ring.hpp) do wait, and suit most programs.
+// (growable_buffer.hpp) and MirroredBuffer (mirrored_buffer.hpp) do wait, and suit most programs.
 #pragma once
 
 #include <isthmus/access.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MirroredRing<T>: a ring buffer mapped twice in a row. Any capacity() consecutive elements of the ring are contiguous
-// in memory, so kernels, copies and camera drivers need not split a range that crosses the end.
+// MirroredBuffer<T>: a ring buffer mapped twice in a row. Any capacity() consecutive elements of the ring are
+// contiguous in memory, so kernels, copies and camera drivers need not split a range that crosses the end.
 //
 // Element i and element capacity() + i are the same memory at two addresses. Stream-ordered operations, host views and
 // graphs see writes through either alias: ordering at operation boundaries. Within one kernel this holds only behind
@@ -43,17 +43,17 @@ ISTHMUS_API Result<std::shared_ptr<BufferState>> make_mirrored(const Device& dev
 // Buffer. Memory: on a GPU, mapped memory; on the CPU device, and where a GPU uses ordinary host memory, a memory file
 // mapped twice. explain() says which.
 template <class T>
-class MirroredRing : public TypedBuffer<T> {
+class MirroredBuffer : public TypedBuffer<T> {
 public:
-    MirroredRing() = default;
+    MirroredBuffer() = default;
     // At least `least` elements. capacity() answers the actual number: memory is mapped in granules, and whole elements
     // have to fill them. Errors as GrowableBuffer::make; system_limit (no file descriptor).
-    static Result<MirroredRing> make(const Device& device, std::size_t least, const MirroredOptions& options = {}) {
+    static Result<MirroredBuffer> make(const Device& device, std::size_t least, const MirroredOptions& options = {}) {
         constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
         Result<std::shared_ptr<detail::BufferState>> made =
             detail::make_mirrored(device, least > most / sizeof(T) ? most : least * sizeof(T), sizeof(T), options);
         if (!made) return std::move(made).error();
-        return MirroredRing(std::move(made).value());
+        return MirroredBuffer(std::move(made).value());
     }
 
     std::size_t capacity() const noexcept { return this->size() / 2; }
@@ -63,7 +63,7 @@ public:
     }
 
 private:
-    explicit MirroredRing(std::shared_ptr<detail::BufferState> state) : TypedBuffer<T>(std::move(state)) {}
+    explicit MirroredBuffer(std::shared_ptr<detail::BufferState> state) : TypedBuffer<T>(std::move(state)) {}
 };
 
 }  // namespace isthmus::inline v0

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// SplitCounter: counting by CPU and GPU on every machine, also where no atomic works between them. Each side adds in
+// ShardedCounter: counting by CPU and GPU on every machine, also where no atomic works between them. Each side adds in
 // its own lane, the lanes at least 128 bytes apart. Reading adds up the lanes: the sum is exact on every machine.
 #pragma once
 
 #include <isthmus/buffer.hpp>
-#include <isthmus/concurrent/split_counter_view.hpp>
+#include <isthmus/concurrent/sharded_counter_view.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/launch_argument.hpp>
 
@@ -25,13 +25,13 @@ ISTHMUS_API Error no_such_counter_slot();
 // For one device; with several devices, make one counter for each and add up. Movable. The host's lane is ordinary
 // memory: the host may add at any time, also while kernels run on machines where the CPU may not access shared memory
 // then (89=0).
-class SplitCounter {
+class ShardedCounter {
 public:
     // All slots start at 0. Errors: as Device::allocate_shared and Buffer::write_on_host; invalid_argument (no slots).
-    static Result<SplitCounter> make(Device& device, std::size_t slots = 1) {
+    static Result<ShardedCounter> make(Device& device, std::size_t slots = 1) {
         constexpr std::size_t per_line = sizeof(Line) / sizeof(detail::CounterCell);
         if (slots == 0) return detail::counter_without_slots();
-        SplitCounter made;
+        ShardedCounter made;
         made.slots_ = slots;
         const std::size_t lines = (slots - 1) / per_line + 1;
         made.host_.reset(new Line[lines]);
@@ -46,7 +46,7 @@ public:
         std::fill(cells->begin(), cells->end(), detail::CounterCell{});
         return made;
     }
-    SplitCounter() = default;  // without slots
+    ShardedCounter() = default;  // without slots
 
     // Callable from any thread, at any time. Wraps at 2^64. Integers only (G6). Not checked: slot < size().
     template <std::integral A>
@@ -80,11 +80,11 @@ private:
 
 namespace detail {
 template <>
-struct ArgumentElement<SplitCounter> {
+struct ArgumentElement<ShardedCounter> {
     using type = CounterCell;
 };
 template <>
-inline constexpr bool is_buffer<SplitCounter> = true;
+inline constexpr bool is_buffer<ShardedCounter> = true;
 }  // namespace detail
 
 }  // namespace isthmus::inline v0

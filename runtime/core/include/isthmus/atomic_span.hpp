@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GuardedAtomics: a concurrent view whose words CPU and GPU may update at the same time. It opens only where these
+// AtomicSpan: a concurrent view whose words CPU and GPU may update at the same time. It opens only where these
 // operations are atomic between both.
 #pragma once
 
@@ -30,9 +30,9 @@ ISTHMUS_API Result<void> check_host_atomics(BufferState& buffer, const AtomicWis
 
 // A scope, as ConcurrentView; made by Buffer::atomics_on_host(). Several threads may use its words.
 template <class T, AtomicSet operations>
-class [[nodiscard]] GuardedAtomics {
+class [[nodiscard]] AtomicSpan {
 public:
-    explicit GuardedAtomics(ConcurrentView<T> view) : view_(std::move(view)) {}
+    explicit AtomicSpan(ConcurrentView<T> view) : view_(std::move(view)) {}
 
     // Unchecked: index < size(). The reference is valid while this object lives.
     AtomicRef<T, operations> operator[](std::size_t index) const noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SharingRung: the method by which two processes share memory.
+// ShareMethod: the method by which two processes share memory.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -10,15 +10,15 @@
 namespace isthmus::inline v0 {
 
 // Ordered: from the method that needs least of the machine to the one that asks most of its users.
-enum class SharingRung : std::uint8_t {
+enum class ShareMethod : std::uint8_t {
     none,         // refused
     host_memory,  // a sealed shared-memory file; each side registers it with its device
     posix_fd,     // device memory as a file descriptor, within one machine
     fabric,       // device memory as a fabric handle, across the machines of one fabric
     legacy_ipc,   // cuIpcMemHandle: the exporter has to outlive every importer
 };
-inline constexpr int sharing_rung_count = 5;
-ISTHMUS_API std::string_view name(SharingRung rung) noexcept;
+inline constexpr int share_method_count = 5;
+ISTHMUS_API std::string_view name(ShareMethod method) noexcept;
 
 // Which processors access the shared memory, in any process.
 enum class SeenBy : std::uint8_t {

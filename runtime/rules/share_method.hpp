@@ -4,7 +4,7 @@
 
 #include <isthmus/capability.hpp>
 #include <isthmus/memory_kind.hpp>
-#include <isthmus/sharing_rung.hpp>
+#include <isthmus/share_method.hpp>
 #include <isthmus/sharing_use.hpp>
 
 #include <string_view>
@@ -23,16 +23,17 @@ struct SharingEnd {
 };
 SharingEnd sharing_end(const Capabilities& device);
 
-struct RungAnswer {
-    SharingRung rung = SharingRung::none;
+struct ShareMethodAnswer {
+    ShareMethod method = ShareMethod::none;
     std::string_view reason;  // one sentence; static storage
     std::string_view remedy;  // for a refusal: what works instead
 };
 // same_machine: both processes run under one kernel.
-RungAnswer choose_rung(SeenBy seen, const SharingEnd& exporter, const SharingEnd& importer, bool same_machine);
+ShareMethodAnswer choose_share_method(SeenBy seen, const SharingEnd& exporter, const SharingEnd& importer,
+                                      bool same_machine);
 
 // How a device uses shared host memory, as one sentence; static storage. `host_kind`: kind of the memory that is
 // copied.
-std::string_view host_rung_reason(bool is_cpu, MemoryKind kind, LaunchPath path, MemoryKind host_kind) noexcept;
+std::string_view host_method_reason(bool is_cpu, MemoryKind kind, LaunchPath path, MemoryKind host_kind) noexcept;
 
 }  // namespace isthmus::rules

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completions: operations by stream and position.
-#include <isthmus/completions.hpp>
+// CompletionQueue: operations by stream and position.
+#include <isthmus/completion_queue.hpp>
 
 #include <algorithm>
 
 namespace isthmus::inline v0 {
 
-void Completions::add(const Stream& stream, std::uint64_t position, std::uint64_t tag) {
+void CompletionQueue::add(const Stream& stream, std::uint64_t position, std::uint64_t tag) {
     // Streams are few, and most often it is the last one again.
     auto lane = std::find_if(lanes_.rbegin(), lanes_.rend(),
                              [&](const Lane& known) { return known.stream.state() == stream.state(); });
@@ -23,7 +23,7 @@ void Completions::add(const Stream& stream, std::uint64_t position, std::uint64_
     ++outstanding_;
 }
 
-Result<void> Completions::collect_from(Lane& lane, std::vector<std::uint64_t>& finished) {
+Result<void> CompletionQueue::collect_from(Lane& lane, std::vector<std::uint64_t>& finished) {
     std::vector<Operation>& operations = lane.operations;
     Result<void> polled;
     if (!lane.stream.completed(operations.back().position)) {
@@ -42,7 +42,7 @@ Result<void> Completions::collect_from(Lane& lane, std::vector<std::uint64_t>& f
     return polled;
 }
 
-Result<std::size_t> Completions::collect(std::vector<std::uint64_t>& finished) {
+Result<std::size_t> CompletionQueue::collect(std::vector<std::uint64_t>& finished) {
     const std::size_t before = finished.size();
     Result<void> outcome;
     for (Lane& lane : lanes_) {
@@ -55,7 +55,7 @@ Result<std::size_t> Completions::collect(std::vector<std::uint64_t>& finished) {
     return finished.size() - before;
 }
 
-void Completions::abandon(const Stream& stream, std::vector<std::uint64_t>& unfinished) {
+void CompletionQueue::abandon(const Stream& stream, std::vector<std::uint64_t>& unfinished) {
     const auto lane = std::find_if(lanes_.begin(), lanes_.end(),
                                    [&](const Lane& known) { return known.stream.state() == stream.state(); });
     if (lane == lanes_.end()) return;

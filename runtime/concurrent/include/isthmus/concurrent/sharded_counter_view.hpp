@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SplitCounterView: the device lane of a SplitCounter (split_counter.hpp), as a kernel uses it.
+// ShardedCounterView: the device lane of a ShardedCounter (sharded_counter.hpp), as a kernel uses it.
 #pragma once
 
 #include <isthmus/atomic_ref.hpp>
@@ -17,9 +17,9 @@ struct CounterCell {
 };
 }  // namespace detail
 
-// A kernel parameter; its argument is a SplitCounter. All threads of all kernels on the counter's device may add at the
-// same time: between them the additions are atomic in any memory that the device reaches.
-struct SplitCounterView {
+// A kernel parameter; its argument is a ShardedCounter. All threads of all kernels on the counter's device may add at
+// the same time: between them the additions are atomic in any memory that the device reaches.
+struct ShardedCounterView {
     detail::CounterCell* data = nullptr;
     std::uint64_t count = 0;  // slots
 
@@ -35,7 +35,7 @@ struct SplitCounterView {
 
 namespace detail {
 template <>
-struct Parameter<SplitCounterView> : ViewParameter<CounterCell, ArgumentUse::concurrent> {
+struct Parameter<ShardedCounterView> : ViewParameter<CounterCell, ArgumentUse::concurrent> {
     static constexpr bool own_device = true;
 };
 }  // namespace detail

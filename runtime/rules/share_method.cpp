@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host memory wherever a CPU is among the users: it needs no driver, survives every death, and is sealed. Device memory
 // for GPUs alone, by the handle that outlives its exporter first.
-#include "sharing_rung.hpp"
+#include "share_method.hpp"
 
 namespace isthmus {
 inline namespace v0 {
 
-std::string_view name(SharingRung rung) noexcept {
-    switch (rung) {
-        case SharingRung::none: return "none";
-        case SharingRung::host_memory: return "host_memory";
-        case SharingRung::posix_fd: return "posix_fd";
-        case SharingRung::fabric: return "fabric";
-        case SharingRung::legacy_ipc: return "legacy_ipc";
+std::string_view name(ShareMethod method) noexcept {
+    switch (method) {
+        case ShareMethod::none: return "none";
+        case ShareMethod::host_memory: return "host_memory";
+        case ShareMethod::posix_fd: return "posix_fd";
+        case ShareMethod::fabric: return "fabric";
+        case ShareMethod::legacy_ipc: return "legacy_ipc";
     }
     return "unknown";
 }
@@ -38,50 +38,51 @@ SharingEnd sharing_end(const Capabilities& device) {
     return end;
 }
 
-RungAnswer choose_rung(SeenBy seen, const SharingEnd& exporter, const SharingEnd& importer, bool same_machine) {
+ShareMethodAnswer choose_share_method(SeenBy seen, const SharingEnd& exporter, const SharingEnd& importer,
+                                      bool same_machine) {
     const bool both_gpus = exporter.gpu && importer.gpu;
     if (seen == SeenBy::cpus_and_gpus || !both_gpus) {
         if (same_machine && seen == SeenBy::cpus_and_gpus) {
-            return {SharingRung::host_memory,
+            return {ShareMethod::host_memory,
                     "a CPU touches it: sealed shared memory of the host, which each side registers with its device",
                     {}};
         }
         if (same_machine) {
-            return {SharingRung::host_memory,
+            return {ShareMethod::host_memory,
                     "one end has no GPU, so that a CPU is among its users: sealed shared memory of the host",
                     {}};
         }
-        return {SharingRung::none, "the processes run on two machines, and memory of a host stays on it",
+        return {ShareMethod::none, "the processes run on two machines, and memory of a host stays on it",
                 "send copies over the network, or share device memory over a fabric for GPUs alone"};
     }
     if (same_machine && exporter.posix_fd && importer.posix_fd) {
-        return {SharingRung::posix_fd,
+        return {ShareMethod::posix_fd,
                 "only GPUs touch it: device memory by a file descriptor, which is valid on its own and ends with its "
                 "last holder",
                 {}};
     }
     if (exporter.fabric && importer.fabric) {
-        return {SharingRung::fabric,
+        return {ShareMethod::fabric,
                 same_machine ? "only GPUs touch it, and not both ends export file descriptors: device memory by a "
                                "fabric handle"
                              : "only GPUs touch it, on two machines: device memory by a fabric handle",
                 {}};
     }
     if (!same_machine) {
-        return {SharingRung::none, "between two machines only fabric handles go, and not both ends have them",
+        return {ShareMethod::none, "between two machines only fabric handles go, and not both ends have them",
                 "`isthmus doctor` says which piece of the fabric is missing; copies over the network always work"};
     }
     if (exporter.legacy_ipc && importer.legacy_ipc) {
-        return {SharingRung::legacy_ipc,
+        return {ShareMethod::legacy_ipc,
                 "only GPUs touch it, and not both ends have file descriptors or a fabric: the driver's older handles, "
                 "whose exporter has to outlive every importer",
                 {}};
     }
-    return {SharingRung::none, "the two ends have no handle for device memory in common",
+    return {ShareMethod::none, "the two ends have no handle for device memory in common",
             "declare that CPUs see it: shared memory of the host works on every machine"};
 }
 
-std::string_view host_rung_reason(bool is_cpu, MemoryKind kind, LaunchPath path, MemoryKind host_kind) noexcept {
+std::string_view host_method_reason(bool is_cpu, MemoryKind kind, LaunchPath path, MemoryKind host_kind) noexcept {
     if (is_cpu) return "shared memory of the host, in a sealed file: the CPU device runs kernels on it in place";
     if (path != LaunchPath::stage && kind == MemoryKind::registered) {
         return "shared memory of the host, in a sealed file: registered, and used in place by the device";

@@ -2,14 +2,14 @@
 // Rings without a seam: the same memory twice in a row, for hosts and devices, in the order of operations.
 #include "scenario.hpp"
 
-#include <isthmus/mapping/mirrored_ring.hpp>
+#include <isthmus/mapping/mirrored_buffer.hpp>
 
 #include <cstdint>
 
 namespace conformance {
 namespace {
 
-using Ring = MirroredRing<std::int32_t>;
+using Ring = MirroredBuffer<std::int32_t>;
 constexpr LaunchOptions checked{.mode = LaunchMode::checked};
 
 std::int32_t element(Device& device, const Ring& ring, std::size_t at) {
@@ -20,7 +20,7 @@ std::int32_t element(Device& device, const Ring& ring, std::size_t at) {
 }
 
 // keeps V12
-TEST(MirroredRing, WhatIsWrittenThroughOneCopyIsReadThroughTheOther) {
+TEST(MirroredBuffer, WhatIsWrittenThroughOneCopyIsReadThroughTheOther) {
     on_every_device([](Device& device) {
         Result<Ring> made = Ring::make(device, 1000);
         if (!device.is_cpu() && !device.capabilities().has(Feature::virtual_memory)) return;  // the rules tell
@@ -50,7 +50,7 @@ TEST(MirroredRing, WhatIsWrittenThroughOneCopyIsReadThroughTheOther) {
 }
 
 // keeps V12
-TEST(MirroredRing, AKernelReadsWhatItWroteThroughTheOtherCopyBehindTheFence) {
+TEST(MirroredBuffer, AKernelReadsWhatItWroteThroughTheOtherCopyBehindTheFence) {
     on_every_device([](Device& device) {
         Result<Ring> made = Ring::make(device, 1000);
         if (!made) return;  // refused, as above
@@ -65,7 +65,7 @@ TEST(MirroredRing, AKernelReadsWhatItWroteThroughTheOtherCopyBehindTheFence) {
 }
 
 // keeps V12: the simulator shows what a GPU may show, so that a forgotten fence is found
-TEST(MirroredRing, WithoutTheFenceAKernelOfTheSimulatorReadsWhatIsStaleAndItsEndIsAFence) {
+TEST(MirroredBuffer, WithoutTheFenceAKernelOfTheSimulatorReadsWhatIsStaleAndItsEndIsAFence) {
     (void)runtime();
     if (driver_calls() < 0) GTEST_SKIP() << "what a real GPU reads is undefined; the CPU is coherent";
     on_every_device([](Device& device) {
@@ -93,7 +93,7 @@ TEST(MirroredRing, WithoutTheFenceAKernelOfTheSimulatorReadsWhatIsStaleAndItsEnd
 }
 
 // keeps V12, G8
-TEST(MirroredRing, TheHostSeesBothCopiesWhereTheMemoryLiesThere) {
+TEST(MirroredBuffer, TheHostSeesBothCopiesWhereTheMemoryLiesThere) {
     on_every_device([](Device& device) {
         MirroredOptions options;
         options.where = MemoryPlace::Where::host;
@@ -123,7 +123,7 @@ TEST(MirroredRing, TheHostSeesBothCopiesWhereTheMemoryLiesThere) {
 }
 
 // keeps V12: nothing takes one copy for memory apart from the other
-TEST(MirroredRing, PartsAndCopiesWithinItAreNotApart) {
+TEST(MirroredBuffer, PartsAndCopiesWithinItAreNotApart) {
     on_every_device([](Device& device) {
         MirroredOptions options;
         options.where = MemoryPlace::Where::host;

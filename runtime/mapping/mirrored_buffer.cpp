@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MirroredRing: one physical allocation mapped at two consecutive address ranges.
-#include <isthmus/mapping/mirrored_ring.hpp>
+// MirroredBuffer: one physical allocation mapped at two consecutive address ranges.
+#include <isthmus/mapping/mirrored_buffer.hpp>
 
 #include <isthmus/device.hpp>
 
@@ -104,7 +104,7 @@ private:
 Result<std::size_t> ring_bytes(std::size_t least, std::size_t element_bytes, std::size_t granularity) {
     const std::optional<std::size_t> rounded = rules::round_up(least, std::lcm(granularity, element_bytes));
     if (rounded && *rounded <= most_ring_bytes) return *rounded;
-    return make_error<errors::mirrored_ring_size>(least);
+    return make_error<errors::mirrored_buffer_size>(least);
 }
 
 Result<std::shared_ptr<BufferMemory>> map_twice(const std::shared_ptr<DeviceState>& device, std::size_t least,
@@ -145,8 +145,8 @@ Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::si
                                                    std::size_t element_bytes, const MirroredOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     if (owner->bars(rules::PublicCall::make_mirrored)) return owner->refusal(rules::PublicCall::make_mirrored);
-    if (least_bytes == 0 || least_bytes > most_ring_bytes) return make_error<errors::mirrored_ring_size>(least_bytes);
-    if (Result<void> named = check_also(*owner, options.also, "a mirrored ring"); !named) {
+    if (least_bytes == 0 || least_bytes > most_ring_bytes) return make_error<errors::mirrored_buffer_size>(least_bytes);
+    if (Result<void> named = check_also(*owner, options.also, "a mirrored buffer"); !named) {
         return std::move(named).error();
     }
     PhysicalOptions physical;
@@ -155,7 +155,7 @@ Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::si
     const rules::GrowableAnswer base =
         rules::growable_base(owner->capabilities, creation_facts(*owner), creation_wish(physical));
     if (base.base == rules::GrowableBase::refused) {
-        return make_error<errors::mirrored_ring_not_available>(base.reason, base.remedy);
+        return make_error<errors::mirrored_buffer_not_available>(base.reason, base.remedy);
     }
     const bool mapped = base.base == rules::GrowableBase::mapped;
     Result<std::shared_ptr<BufferMemory>> made =

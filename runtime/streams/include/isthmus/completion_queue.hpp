@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completions: finds which of many outstanding operations have finished, with one driver query per stream.
+// CompletionQueue: finds which of many outstanding operations have finished, with one driver query per stream.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -15,9 +15,9 @@ namespace isthmus::inline v0 {
 // For programs with many operations in flight (camera buffers, server requests) that ask now and then which are done,
 // without an event for each. An operation is identified by its stream and its position there: the result of
 // Stream::mark(), or LaunchReport::position with a mark behind it. Holds a stream while an operation of it is
-// outstanding. One thread at a time; other threads may use the streams meanwhile, and other Completions are
+// outstanding. One thread at a time; other threads may use the streams meanwhile, and other CompletionQueues are
 // independent.
-class ISTHMUS_API Completions {
+class ISTHMUS_API CompletionQueue {
 public:
     // `tag` identifies the operation in collect(): an index, an address. Positions may come in any order; rising ones
     // cost least.

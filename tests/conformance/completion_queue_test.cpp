@@ -94,11 +94,11 @@ TEST(Progress, ACapturedStreamTakesNoMark) {  // keeps S14
     });
 }
 
-TEST(Completions, NameWhatHasFinishedWithOnePollPerStream) {  // keeps S9
+TEST(CompletionQueue, NameWhatHasFinishedWithOnePollPerStream) {  // keeps S9
     on_every_device([](Device& device) {
         Steps first(device);
         Steps second(device);
-        Completions tracked;
+        CompletionQueue tracked;
         std::vector<std::uint64_t> finished;
         EXPECT_EQ(tracked.collect(finished).value(), 0u);
         const auto each = static_cast<std::uint64_t>(rounds(32));
@@ -120,10 +120,10 @@ TEST(Completions, NameWhatHasFinishedWithOnePollPerStream) {  // keeps S9
     });
 }
 
-TEST(Completions, WorkIsCollectedAsItEnds) {  // keeps S9
+TEST(CompletionQueue, WorkIsCollectedAsItEnds) {  // keeps S9
     on_every_device([](Device& device) {
         Steps steps(device);
-        Completions tracked;
+        CompletionQueue tracked;
         std::vector<std::uint64_t> finished;
         std::uint64_t given = 0;
         for (int round = 0; round < rounds(20); ++round) {
@@ -137,10 +137,10 @@ TEST(Completions, WorkIsCollectedAsItEnds) {  // keeps S9
     });
 }
 
-TEST(Completions, AnAbandonedStreamGivesBackWhatWasOutstanding) {
+TEST(CompletionQueue, AnAbandonedStreamGivesBackWhatWasOutstanding) {
     on_every_device([](Device& device) {
         Steps steps(device);
-        Completions tracked;
+        CompletionQueue tracked;
         tracked.add(steps.stream, ~std::uint64_t{0}, 7);  // a position that never comes
         std::vector<std::uint64_t> tags;
         EXPECT_EQ(tracked.collect(tags).value(), 0u);
