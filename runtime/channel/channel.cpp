@@ -14,7 +14,8 @@
 #include <optional>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 
 class ListenerState {
@@ -165,4 +166,5 @@ Result<ChannelPair> make_channel_pair() {
     return ChannelPair{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

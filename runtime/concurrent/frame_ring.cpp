@@ -11,7 +11,9 @@
 #include <atomic>
 #include <ctime>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // Ring of slot numbers: one thread pushes, up to two pop. Positions only grow and numbers never exceed places, so what
@@ -251,4 +253,6 @@ Result<void> check_ring(const std::size_t* bytes, std::size_t count) noexcept {
     return make_error<errors::frame_ring_sizes>();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

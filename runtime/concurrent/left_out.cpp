@@ -11,7 +11,8 @@
 
 #include "left_out.hpp"
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 Error refused() {
@@ -113,4 +114,5 @@ Result<void> prepare(Device& /*device*/, const KernelInfo& /*kernel*/) {
     return refused();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

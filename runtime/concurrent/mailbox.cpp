@@ -13,7 +13,9 @@
 #include <thread>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 using protocol::RingStatus;
 
@@ -97,4 +99,6 @@ Result<void> MailboxCore::receive(std::uint32_t* words, const Wait& wait) {
     return until([&] { return try_receive(words); }, wait, "there was no reply from");
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

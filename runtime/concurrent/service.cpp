@@ -14,7 +14,8 @@
 #include <string>
 #include <thread>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 Result<void> prepare(Device& device, const KernelInfo& kernel) {
     detail::DeviceState& state = *device.state();
@@ -176,4 +177,5 @@ Result<void> ServiceCore::stop(const Wait& wait) {
 }
 
 }  // namespace detail
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -4,7 +4,9 @@
 
 #include "concurrent_errors.hpp"
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 Error counter_without_slots() {
     return make_error<errors::sharded_counter_without_slots>();
@@ -13,4 +15,6 @@ Error no_such_counter_slot() {
     return make_error<errors::sharded_counter_slot>();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -12,7 +12,8 @@
 #include <string_view>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 using detail::DeviceState;
@@ -87,4 +88,5 @@ Result<ExportFinding> probe_export(const Device& device, ExportKinds kind) {
     return finding;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

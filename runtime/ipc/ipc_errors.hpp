@@ -4,7 +4,9 @@
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 inline constexpr auto export_probe_of_many_kinds =
@@ -379,4 +381,6 @@ inline constexpr auto ring_stamp_became_impossible =
                 "end this reader and look at the producer: nothing that it writes can be believed");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

@@ -7,7 +7,8 @@
 
 #include "left_out.hpp"
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 Error refused() {
@@ -155,4 +156,5 @@ std::string_view name(ReaderState /*state*/) noexcept {
     return "unknown";
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

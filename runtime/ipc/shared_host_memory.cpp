@@ -23,7 +23,9 @@
 #include <mutex>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using platform::os::ProcessCalls;
@@ -87,4 +89,6 @@ Result<std::shared_ptr<BufferState>> import_shared_host(const std::shared_ptr<De
     return buffer_of(owner, std::move(accepted).value(), static_cast<std::size_t>(facts.bytes), use, {});
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

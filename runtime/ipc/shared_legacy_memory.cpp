@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 constexpr const char* making = "making a buffer to be exported";
@@ -130,4 +132,6 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     return buffer.make();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <memory>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct BufferState;
 struct DeviceState;
@@ -24,4 +26,6 @@ Result<MadeExportable> make_shared_legacy(const std::shared_ptr<DeviceState>& ow
 Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<DeviceState>& owner,
                                                           const SharedMemoryDescriptor& descriptor);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

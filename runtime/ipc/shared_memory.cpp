@@ -22,7 +22,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(std::span<const std::byte> bytes,
                                                                 std::vector<FileDescriptor> fds) {
@@ -330,4 +331,5 @@ Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffer) {
     return make_error<errors::buffer_not_exportable>(buffer.can_export().reason);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -18,7 +18,9 @@
 #include <cstring>
 #include <string>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using platform::os::ProcessCalls;
@@ -347,4 +349,6 @@ std::vector<SharedReaderInfo> RingProducerCore::readers() {
     return all;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <cstring>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using platform::os::ProcessCalls;
@@ -333,4 +335,6 @@ Result<void> RingReaderCore::Parts::finish(std::uint64_t frame, BufferState& buf
     return broke(make_error<errors::ring_stamp_became_impossible>(frame % shape.slots, stamp, frame));
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

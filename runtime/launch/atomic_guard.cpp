@@ -22,7 +22,9 @@
 #include <sys/auxv.h>
 #endif
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using rules::AtomicQuestion;
@@ -236,12 +238,16 @@ Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish) {
     return refusal(decides, question, answer, in_words(wish, answer.part, memory), wish.operations);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 bool host_has_pairs() noexcept {
     return detail::cpu_has_pairs();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -7,7 +7,8 @@
 
 #include "left_out.hpp"
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 Error refused() {
@@ -197,4 +198,5 @@ Result<MulticastObject> MulticastGroup::complete(std::size_t /*added_elsewhere*/
     return refused();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -4,7 +4,9 @@
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 inline constexpr auto growable_buffer_is_empty =
@@ -171,4 +173,6 @@ inline constexpr auto unbinding_where_nothing_is_bound =
                 "name the offset that it was bound at: what was bound as one goes as one");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

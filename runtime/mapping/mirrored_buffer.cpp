@@ -18,7 +18,9 @@
 #include <numeric>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 constexpr std::size_t most_ring_bytes = std::size_t{1} << 45;
@@ -175,4 +177,6 @@ Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::si
     return buffer.make();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 using detail::DeviceState;
@@ -270,4 +271,5 @@ Result<void> Mapping::unmap() {
     return undone;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -19,7 +19,9 @@
 #include <string_view>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 Error refusal(const rules::MappingAnswer& answer, std::string_view what);
 rules::CreationFacts creation_facts(const DeviceState& device);
@@ -165,4 +167,6 @@ Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace&
 // May `who` access the object's mapping? Only its own devices may, for multimem instructions. No driver call.
 Result<void> may_let_into_team(const DeviceState& who, const PhysicalState& object);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -21,7 +21,8 @@
 #include <optional>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -283,4 +284,5 @@ Device::Untyped Device::adopt_descriptor(int descriptor, std::size_t, const Adop
     return make_error<errors::adoption_of_dma_buf>();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -4,7 +4,9 @@
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 // Here and below, {reason} is the reason of a capability or of a rule.
@@ -91,4 +93,6 @@ inline constexpr auto adoption_without_registering =
                 "leave the kind to the policy, or ask for device memory, which copies");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 void CompletionQueue::add(const Stream& stream, std::uint64_t position, std::uint64_t tag) {
     // Streams are few, and most often it is the last one again.
@@ -66,4 +67,5 @@ void CompletionQueue::abandon(const Stream& stream, std::vector<std::uint64_t>& 
     lanes_.erase(lane);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

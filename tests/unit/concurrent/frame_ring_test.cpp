@@ -33,7 +33,9 @@ std::atomic<long> allocations{0};
     std::free(memory);
 }
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -217,4 +219,6 @@ TEST(SharedFrames, GoingRoundBetweenTwoEndsMakesNothingWithNew) {
 }
 
 }  // namespace
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

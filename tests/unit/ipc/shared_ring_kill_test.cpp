@@ -20,7 +20,8 @@
 #include <random>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -194,4 +195,5 @@ TEST(SharedRingKills, AProducerKnowsOfItsReadersDeath) {
 }
 
 }  // namespace
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

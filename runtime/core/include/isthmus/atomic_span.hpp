@@ -12,7 +12,8 @@
 #include <type_traits>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 // The atomic operations wanted on words of one type.
@@ -45,4 +46,5 @@ private:
     ConcurrentView<T> view_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

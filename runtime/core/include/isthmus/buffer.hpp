@@ -21,7 +21,8 @@
 #include <string_view>
 #include <type_traits>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Device;
 
@@ -181,4 +182,5 @@ public:
     explicit Buffer(std::shared_ptr<detail::BufferState> state) : TypedBuffer<T>(std::move(state)) {}
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -16,7 +16,8 @@
 #include <type_traits>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 // A part without its element type. Keeps the memory alive, as a view does; after the buffer's release() it answers
@@ -86,4 +87,5 @@ private:
     }
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -12,7 +12,8 @@
 #include <memory>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 // A concurrent view without its element type; the base of atomics and mailboxes. Empty after a move.
@@ -63,4 +64,5 @@ private:
     detail::ConcurrentScope scope_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Ordered: from the method that needs least of the machine to the one that asks most of its users.
 enum class ShareMethod : std::uint8_t {
@@ -27,4 +28,5 @@ enum class SeenBy : std::uint8_t {
 };
 ISTHMUS_API std::string_view name(SeenBy seen) noexcept;
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

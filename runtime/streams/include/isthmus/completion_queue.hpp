@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // For programs with many operations in flight (camera buffers, server requests) that ask now and then which are done,
 // without an event for each. An operation is identified by its stream and its position there: the result of
@@ -47,4 +48,5 @@ private:
     std::size_t outstanding_ = 0;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -16,7 +16,8 @@
 #include <string>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // The kernel's report about the peer process (SO_PEERCRED), as of when it listened, connected, or made the pair of
 // sockets. For an inherited pair both ends report the process that made it.
@@ -156,4 +157,5 @@ struct ChannelPair {
 };
 ISTHMUS_API Result<ChannelPair> make_channel_pair();
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

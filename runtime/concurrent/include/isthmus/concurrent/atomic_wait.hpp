@@ -9,7 +9,8 @@
 
 #include <type_traits>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 ISTHMUS_API Result<void> wait_until_changed(bool (*changed)(const void* state), const void* state, Wait wait);
@@ -39,4 +40,5 @@ Result<std::remove_const_t<T>> wait_while(const AtomicRef<T, operations, scope>&
     return watched.seen;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -16,7 +16,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Behaviour of begin_frame() while no buffer is free.
 enum class WhenFull : std::uint8_t {
@@ -207,4 +208,5 @@ private:
     std::shared_ptr<detail::RingState<T>> state_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

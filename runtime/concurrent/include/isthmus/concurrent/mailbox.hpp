@@ -18,7 +18,8 @@
 #include <string_view>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 // The untyped part of a mailbox.
@@ -136,4 +137,5 @@ private:
     detail::MailboxCore core_;  // declared last: closes before the memory is released
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -11,7 +11,8 @@
 #include <cstring>
 #include <type_traits>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 // Messages travel as words; unused bytes of the last word are 0.
@@ -137,4 +138,5 @@ template <class Request, class Reply>
 struct Parameter<MailboxView<Request, Reply>> : ViewParameter<MailboxWord<Request, Reply>, ArgumentUse::concurrent> {};
 }  // namespace detail
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -15,7 +15,8 @@
 #include <memory>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 // The untyped part of a service: its stream, its registration with the device, and its end.
@@ -138,4 +139,5 @@ private:
     std::unique_ptr<detail::ServiceCore> core_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

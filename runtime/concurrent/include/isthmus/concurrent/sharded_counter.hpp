@@ -16,7 +16,8 @@
 #include <memory>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 ISTHMUS_API Error counter_without_slots();
 ISTHMUS_API Error no_such_counter_slot();
@@ -87,4 +88,5 @@ template <>
 inline constexpr bool is_buffer<ShardedCounter> = true;
 }  // namespace detail
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -8,7 +8,8 @@
 #include <concepts>
 #include <cstdint>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 // A separate type, so that a buffer of numbers is not accepted as a lane.
@@ -40,4 +41,5 @@ struct Parameter<ShardedCounterView> : ViewParameter<CounterCell, ArgumentUse::c
 };
 }  // namespace detail
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

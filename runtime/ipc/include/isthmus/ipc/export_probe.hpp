@@ -8,7 +8,8 @@
 #include <isthmus/memory_place.hpp>
 #include <isthmus/result.hpp>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Device;
 
@@ -26,4 +27,5 @@ class Device;
 // system_limit, device_lost, forked. Thread-safe.
 ISTHMUS_API Result<ExportFinding> probe_export(const Device& device, ExportKinds kind);
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

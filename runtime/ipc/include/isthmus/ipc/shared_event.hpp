@@ -12,7 +12,8 @@
 #include <cstddef>
 #include <span>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Device;
 
@@ -69,4 +70,5 @@ ISTHMUS_API Result<SharedEventDescriptor> export_event(const Event& event);
 // event itself), device_lost.
 ISTHMUS_API Result<Event> import_event(const Device& device, const SharedEventDescriptor& descriptor);
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

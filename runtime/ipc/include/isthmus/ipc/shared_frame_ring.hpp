@@ -21,7 +21,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // What the producer does when a reader has not finished the frame in the slot of the next frame.
 enum class RingPolicy : std::uint8_t {
@@ -326,4 +327,5 @@ private:
     std::shared_ptr<State> state_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

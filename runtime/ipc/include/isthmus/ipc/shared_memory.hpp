@@ -20,7 +20,8 @@
 #include <memory>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Device;
 
@@ -130,4 +131,5 @@ ISTHMUS_API Result<void> flush_shared(const BufferBase& buffer, Wait wait = {});
 // Errors: as above, and in_use also where a device of this process wrote and did not flush.
 ISTHMUS_API Result<void> invalidate_shared(BufferBase& buffer, Wait wait = {});
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -16,7 +16,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Content of the bytes. A driver handle carries none of this.
 struct SharedMemoryFacts {
@@ -59,4 +60,5 @@ private:
     int number_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -13,7 +13,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Owns the file descriptors and closes them. For one reader, once: two readers with the same descriptor would take each
 // other's frames. Destroy it after sending: while a copy of the reader's end is open in the producer's process, the
@@ -46,4 +47,5 @@ private:
     std::array<FileDescriptor, fd_count> fds_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

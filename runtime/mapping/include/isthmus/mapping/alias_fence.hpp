@@ -15,7 +15,8 @@
 #include <isthmus/detail/play_gpu.hpp>
 #endif
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // GPU: fence.proxy.alias (PTX ISA 7.5, compute capability 7.0), for the calling thread. CPU: a thread fence; CPUs are
 // coherent by physical address, so only compiler reordering has to be prevented. A thread that plays a GPU reports the
@@ -34,4 +35,5 @@ ISTHMUS_KERNEL_FUNCTION void alias_fence() noexcept {
 #endif
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

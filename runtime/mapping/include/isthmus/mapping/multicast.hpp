@@ -19,7 +19,8 @@
 #include <memory>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Device;
 
@@ -103,4 +104,5 @@ private:
     std::shared_ptr<detail::PhysicalState> state_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

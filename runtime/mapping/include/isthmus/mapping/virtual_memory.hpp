@@ -20,7 +20,8 @@
 #include <memory>
 #include <span>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Device;
 class MulticastObject;
@@ -164,4 +165,5 @@ private:
     std::shared_ptr<detail::ReservationState> state_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

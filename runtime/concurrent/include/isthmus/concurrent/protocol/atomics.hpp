@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <thread>
 
-namespace isthmus::inline v0::protocol {
+namespace isthmus {
+inline namespace v0 {
+namespace protocol {
 
 // Loads and stores only, at system scope: these work between CPU and GPU on every machine, also where the link carries
 // no read-modify-write. A policy has these members. Cell is the location of a word, and `cell + n` the n-th word behind
@@ -139,4 +141,6 @@ private:
     using Stamped [[gnu::may_alias]] = std::uint64_t;
 };
 
-}  // namespace isthmus::inline v0::protocol
+}  // namespace protocol
+}  // namespace v0
+}  // namespace isthmus

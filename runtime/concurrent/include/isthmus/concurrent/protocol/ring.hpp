@@ -7,7 +7,9 @@
 
 #include <cstdint>
 
-namespace isthmus::inline v0::protocol {
+namespace isthmus {
+inline namespace v0 {
+namespace protocol {
 
 // Words per line. Each line has one writer, and lines are 128 bytes apart: closer lines cause contention between the
 // two sides' caches (2.8 times slower on one machine; 128 bytes removed it).
@@ -254,4 +256,6 @@ private:
     std::uint32_t seen_;  // how far available() has found messages
 };
 
-}  // namespace isthmus::inline v0::protocol
+}  // namespace protocol
+}  // namespace v0
+}  // namespace isthmus

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 
-namespace isthmus::inline v0::protocol {
+namespace isthmus {
+inline namespace v0 {
+namespace protocol {
 
 enum class ServiceCommand : std::uint32_t {
     run,
@@ -136,4 +138,6 @@ private:
     RingConsumer<Atomics> replies_;
 };
 
-}  // namespace isthmus::inline v0::protocol
+}  // namespace protocol
+}  // namespace v0
+}  // namespace isthmus

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 
-namespace isthmus::inline v0::protocol {
+namespace isthmus {
+inline namespace v0 {
+namespace protocol {
 
 // One lane, written by one thread, on its own line.
 template <class Atomics>
@@ -38,4 +40,6 @@ ISTHMUS_KERNEL_FUNCTION std::uint32_t merged(const Atomics& atomics, typename At
     return atomics.load_acquire(first) + atomics.load_acquire(second);
 }
 
-}  // namespace isthmus::inline v0::protocol
+}  // namespace protocol
+}  // namespace v0
+}  // namespace isthmus

@@ -9,7 +9,9 @@
 
 #include <cstdint>
 
-namespace isthmus::inline v0::protocol {
+namespace isthmus {
+inline namespace v0 {
+namespace protocol {
 
 // Between processes of one machine, with CPUs on both sides. Each fence names the cell that it orders around, for the
 // model in tests/protocols.
@@ -162,4 +164,6 @@ bool sleeper_to_wake(const Atomics& atomics, typename Atomics::Cell asleep) {
     return atomics.load_relaxed(asleep) != 0;
 }
 
-}  // namespace isthmus::inline v0::protocol
+}  // namespace protocol
+}  // namespace v0
+}  // namespace isthmus
