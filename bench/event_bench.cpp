@@ -207,7 +207,7 @@ void track(benchmark::State& state, std::size_t streams, bool behind_work) {
     finished.reserve(outstanding);
     std::vector<double> taken;
     for (auto _ : state) {
-        isthmus::Completions tracked;
+        isthmus::CompletionQueue tracked;
         for (std::size_t i = 0; behind_work && i < streams; ++i) busy.begin(on[i]);
         for (std::size_t i = 0; i < outstanding; ++i) {
             Stream& stream = on[i % streams];

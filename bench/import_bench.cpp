@@ -10,7 +10,7 @@
 // in the simulator alone; the `_us` of raw_import are its parts.
 #include "raw_driver.hpp"
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 #include <isthmus/isthmus.hpp>
 
 #include <benchmark/benchmark.h>
@@ -66,7 +66,7 @@ int serve(FileDescriptor socket) {
         if (!memory) {
             auto made = ExportableBuffer<std::uint8_t>::make(runtime.default_device(), sizes_mib[index] * mebibyte);
             if (!made) std::fprintf(stderr, "%s\n", made.error().text().c_str());
-            if (made && made->rung() == SharingRung::posix_fd) memory = std::move(made).value();
+            if (made && made->share_method() == ShareMethod::posix_fd) memory = std::move(made).value();
         }
         Result<void> sent;
         if (memory) {

@@ -11,7 +11,7 @@ using protocol::RingStatus;
 namespace {
 constexpr std::uint32_t most_at_once = 16;  // loads under way at the same time hide each other's way over the link
 constexpr std::uint32_t looks_between_commands = 64;
-}
+}  // namespace
 
 ISTHMUS_KERNEL(echo, Index, Echo mailbox) {
     auto server = mailbox.serve();

@@ -2,8 +2,8 @@
 // Kernels of the mailbox benchmark: one that echoes, and two that move many messages one way.
 #pragma once
 
+#include <isthmus/concurrent/mailbox_view.hpp>
 #include <isthmus/kernel.hpp>
-#include <isthmus/mailbox_view.hpp>
 #include <isthmus/view.hpp>
 
 #include <cstdint>

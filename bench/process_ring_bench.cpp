@@ -6,7 +6,7 @@
 //
 // Prints for each way the median and the 99th percentile of one message (half of a round trip) in µs, and the CPU time
 // that one of the two processes spends on it. Each frame is written whole by its sender and read whole by its receiver.
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 #include <isthmus/isthmus.hpp>
 
 #include <sys/resource.h>

@@ -30,7 +30,7 @@ int main() {
     std::printf("memory: %.*s\n", static_cast<int>(film.explain().size()), film.explain().data());
 
     // The last ten bytes and the first ten in one launch: they are consecutive in memory.
-    auto ring = isthmus::MirroredRing<std::uint8_t>::make(device, 1 << 20).value();
+    auto ring = isthmus::MirroredBuffer<std::uint8_t>::make(device, 1 << 20).value();
     stream.fill(ring, std::uint8_t{1}).value();
     stream.launch(brighten, 20, ring.part(ring.capacity() - 10, 20).value(), 1).value();
     stream.copy(first, 0, ring, 0, 1).value();

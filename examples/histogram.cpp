@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One histogram of two halves of a picture, counted by CPU and GPU at the same time: in shared words where the machine
-// lets both update them, else in a split counter, whose sums are exact everywhere.
+// lets both update them, else in a sharded counter, whose sums are exact everywhere.
 #include <isthmus/isthmus.hpp>
 
 #include "shared_counts.hpp"
@@ -42,7 +42,7 @@ isthmus::Result<Histogram> in_shared_words(isthmus::Device& device, isthmus::Str
 
 // Each side adds in a lane of its own.
 Histogram in_lanes(isthmus::Device& device, isthmus::Stream& stream, isthmus::Buffer<std::uint8_t>& values) {
-    isthmus::SplitCounter counts = isthmus::SplitCounter::make(device, 256).value();
+    isthmus::ShardedCounter counts = isthmus::ShardedCounter::make(device, 256).value();
     stream.launch(count_values_apart, half, values, counts).value();
     for (std::size_t i = half; i < 2 * half; ++i) counts.add(value_at(i), 1);  // while the kernel runs
     Histogram sums{};
@@ -69,7 +69,7 @@ int main() {
     Histogram expected{};
     for (std::size_t i = 0; i < 2 * half; ++i) ++expected[value_at(i)];
     std::printf("%s: counted %zu values %s; value 0 was there %llu times\n", std::string(device.name()).c_str(),
-                2 * half, together ? "in shared words" : "in a split counter",
+                2 * half, together ? "in shared words" : "in a sharded counter",
                 static_cast<unsigned long long>(sums[0]));
     return sums == expected ? 0 : 1;
 }

@@ -10,7 +10,7 @@ ISTHMUS_KERNEL(count_values, Index i, View<const std::uint8_t> values, Counts co
     counts.at(values[i]).add_relaxed(1);
 }
 
-ISTHMUS_KERNEL(count_values_apart, Index i, View<const std::uint8_t> values, SplitCounterView counts) {
+ISTHMUS_KERNEL(count_values_apart, Index i, View<const std::uint8_t> values, ShardedCounterView counts) {
     counts.add(values[i], 1);
 }
 

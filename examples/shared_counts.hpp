@@ -2,15 +2,15 @@
 // Declares the kernels of the histogram and of the work queue, for those who launch them.
 #pragma once
 
+#include <isthmus/concurrent/sharded_counter_view.hpp>
 #include <isthmus/kernel.hpp>
-#include <isthmus/split_counter_view.hpp>
 
 // The type says which updates a kernel makes: a launch over memory where they are not atomic is refused.
 using Counts = isthmus::AtomicView<std::uint32_t, isthmus::AtomicSet::add>;
 
 ISTHMUS_DECLARE_KERNEL(count_values, isthmus::Index i, isthmus::View<const std::uint8_t> values, Counts counts);
 ISTHMUS_DECLARE_KERNEL(count_values_apart, isthmus::Index i, isthmus::View<const std::uint8_t> values,
-                       isthmus::SplitCounterView counts);
+                       isthmus::ShardedCounterView counts);
 // Takes numbers of tasks until there are none left, and does each: results[task] = task squared.
 ISTHMUS_DECLARE_KERNEL(work_off, isthmus::Index i, Counts next, std::uint32_t end,
                        isthmus::View<std::uint64_t> results);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames from one process to another: the first one writes them into memory that both have mapped, the second one's GPU
 // works on them where they stand. docs/sharing-between-processes.md tells the rest.
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 #include <isthmus/isthmus.hpp>
 
 #include "brighten.hpp"

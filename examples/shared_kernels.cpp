@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of two processes over the same memory of a GPU: each waits, on the device, for the other's. Messages say only
 // that work was given; no host waits for any. docs/sharing-between-processes.md tells the rest.
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 #include <isthmus/isthmus.hpp>
 
 #include "brighten.hpp"

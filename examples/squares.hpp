@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <isthmus/concurrent/mailbox_view.hpp>
 #include <isthmus/kernel.hpp>
-#include <isthmus/mailbox_view.hpp>
 
 #include <cstdint>
 

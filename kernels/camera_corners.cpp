@@ -3,7 +3,9 @@
 // counting, placing and then writing gives always the same list, with no atomics.
 #include "neighbours.hpp"
 
-namespace isthmus::inline v0::kernels {
+namespace isthmus {
+inline namespace v0 {
+namespace kernels {
 
 ISTHMUS_KERNEL(mark_corners, Index2 i, Out<std::uint8_t> mark, View<const std::int32_t> response, Plane plane,
                CornerRule rule) {
@@ -105,4 +107,6 @@ ISTHMUS_BLOCK_KERNEL(list_corners, row_threads, Block block, Out<Corner> corners
     });
 }
 
-}  // namespace isthmus::inline v0::kernels
+}  // namespace kernels
+}  // namespace v0
+}  // namespace isthmus

@@ -2,7 +2,9 @@
 // How much a pixel looks like a corner: Sobel gradients, and Harris' response in integer arithmetic.
 #include "neighbours.hpp"
 
-namespace isthmus::inline v0::kernels {
+namespace isthmus {
+inline namespace v0 {
+namespace kernels {
 
 ISTHMUS_KERNEL(gradients, Index2 i, Out<Gradient> gradient, View<const std::uint8_t> gray, Plane plane) {
     std::int32_t x = 0, y = 0;  // at most 4 × 255 either way
@@ -26,4 +28,6 @@ ISTHMUS_KERNEL(corner_response, Index2 i, Out<std::int32_t> response, View<const
     response[i.y * plane.pitch + i.x] = static_cast<std::int32_t>((25 * det - trace * trace) >> 23);
 }
 
-}  // namespace isthmus::inline v0::kernels
+}  // namespace kernels
+}  // namespace v0
+}  // namespace isthmus

@@ -2,7 +2,9 @@
 // Smooths a gray picture with a 5 × 5 binomial filter.
 #include "neighbours.hpp"
 
-namespace isthmus::inline v0::kernels {
+namespace isthmus {
+inline namespace v0 {
+namespace kernels {
 
 // 1 4 6 4 1
 ISTHMUS_KERNEL_FUNCTION constexpr std::uint32_t binomial(int distance) noexcept {
@@ -16,4 +18,6 @@ ISTHMUS_KERNEL(smooth, Index2 i, Out<std::uint8_t> smoothed, View<const std::uin
     smoothed[i.y * plane.pitch + i.x] = static_cast<std::uint8_t>(sum / 256);
 }
 
-}  // namespace isthmus::inline v0::kernels
+}  // namespace kernels
+}  // namespace v0
+}  // namespace isthmus

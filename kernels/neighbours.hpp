@@ -11,7 +11,9 @@
 #define ISTHMUS_UNROLL _Pragma("GCC unroll 5")
 #endif
 
-namespace isthmus::inline v0::kernels {
+namespace isthmus {
+inline namespace v0 {
+namespace kernels {
 
 ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t clamped(std::int64_t position, std::uint32_t size) noexcept {
     return static_cast<std::uint64_t>(position < 0 ? 0 : position < size ? position : std::int64_t{size} - 1);
@@ -38,4 +40,6 @@ ISTHMUS_KERNEL_FUNCTION void for_neighbours(Index2 i, View<const T> picture, con
     }
 }
 
-}  // namespace isthmus::inline v0::kernels
+}  // namespace kernels
+}  // namespace v0
+}  // namespace isthmus

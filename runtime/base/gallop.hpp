@@ -4,7 +4,9 @@
 
 #include <cstddef>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // ask(at) → bool. One question where none is done; at most 2 log2(n) + 2 where n are, however long the row is.
 template <class Ask>
@@ -32,4 +34,6 @@ std::size_t leading_done(std::size_t count, Ask ask) {
     return done;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

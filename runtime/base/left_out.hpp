@@ -8,7 +8,9 @@
 
 #include <string_view>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // `needs`: what -Dcomponents= has to name for these calls to work, the component itself included.
 inline Error left_out(std::string_view component, std::string_view needs) {
@@ -18,4 +20,6 @@ inline Error left_out(std::string_view component) {
     return left_out(component, component);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -6,11 +6,15 @@
 #include <cstring>
 #include <string>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 inline std::string system_words(int error) {
     std::array<char, 128> text{};
     return ::strerror_r(error, text.data(), text.size());
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -11,7 +11,9 @@
 #include <mutex>
 #include <thread>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // A driver call that gives work to a stream blocks while the stream's queue is full, for ever behind a kernel that
 // hangs, and whoever made it holds the locks that order it with other work. Who has a deadline asks for those here; who
@@ -42,4 +44,6 @@ inline std::unique_lock<std::mutex> lock_within(std::mutex& mutex, Wait& wait, s
     }
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

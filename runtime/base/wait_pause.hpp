@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <chrono>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // How long a wait that has lasted `waited` pauses before it asks again; 0: not at all. Asking costs about 0.1 µs.
 // Adaptive: short kernels are met by spinning, long ones leave the core to others, at a tenth of what they take.
@@ -36,4 +38,6 @@ private:
     const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -2,7 +2,9 @@
 // WarnOnce as an open table of hashes.
 #include "warn_once.hpp"
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // Mixes every bit into every other (the finalizer of SplitMix64, whose constants are public domain).
@@ -42,4 +44,6 @@ WarnOnce::Answer WarnOnce::ask(const WarningKey& key) noexcept {
     return Answer::full;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

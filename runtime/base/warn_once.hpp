@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // What a warning is about. Kernels have static storage, sources are identities or addresses.
 struct WarningKey {
@@ -38,4 +40,6 @@ private:
     std::atomic<bool> told_full_{false};
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public functions of channels and listeners.
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include "channel_errors.hpp"
 #include "channel_place.hpp"
@@ -14,7 +14,8 @@
 #include <optional>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 
 class ListenerState {
@@ -165,4 +166,5 @@ Result<ChannelPair> make_channel_pair() {
     return ChannelPair{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -2,7 +2,7 @@
 // The frames of a channel as bytes, and the checks of received ones. Pure.
 #pragma once
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include <array>
 #include <cstddef>

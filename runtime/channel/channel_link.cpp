@@ -13,7 +13,9 @@
 #include <cstring>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // Space for the descriptors of one frame, aligned as the kernel requires.
@@ -220,4 +222,6 @@ Result<bool> ChannelLink::put(std::span<const std::byte> header, std::span<const
     return true;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

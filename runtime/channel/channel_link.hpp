@@ -2,7 +2,7 @@
 // A connected socket as a channel uses it: send and take one frame, wait with a deadline, and the peer's credentials.
 #pragma once
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include <platform/process_calls.hpp>
 
@@ -13,7 +13,9 @@
 #include <string_view>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 using ChannelDeadline = std::chrono::steady_clock::time_point;
 // The deadline of a step that begins now.
@@ -70,4 +72,6 @@ private:
 // Fills `bytes` with unpredictable bytes from the kernel.
 Result<void> random_bytes(std::span<std::byte> bytes, const platform::os::ProcessCalls& calls);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

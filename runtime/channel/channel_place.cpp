@@ -16,7 +16,9 @@
 #include <cerrno>
 #include <cstring>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 constexpr const char* place_name = "channel";
@@ -223,4 +225,6 @@ Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::n
     return socket;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

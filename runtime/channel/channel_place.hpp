@@ -11,7 +11,9 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Strips trailing "/" and "/.", because opening "link/" or "link/." would follow the link even with O_NOFOLLOW.
 std::string without_trailing(std::string path);
@@ -42,4 +44,6 @@ private:
 Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::nanoseconds timeout,
                                         const platform::os::ProcessCalls& calls);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

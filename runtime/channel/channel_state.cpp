@@ -10,7 +10,9 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using rules::ChannelProtocol;
@@ -274,4 +276,6 @@ void ChannelState::close() noexcept {
     if (!ended_) ended_ = make_error<errors::channel_closed_here>();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

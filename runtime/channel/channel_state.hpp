@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 Result<void> check(const ChannelOptions& options);
 
@@ -86,4 +88,6 @@ struct ChannelAccess {
                                    const platform::os::ProcessCalls& calls);
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public calls of this room in a build without it: each refuses before any other check.
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include "left_out.hpp"
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 Error refused() {
@@ -76,4 +77,5 @@ int Listener::descriptor() const noexcept {
     return -1;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

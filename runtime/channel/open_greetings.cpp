@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 Result<OpenGreetings> OpenGreetings::of(int listening, const platform::os::ProcessCalls& calls) {
     FileDescriptor epoll(calls.epoll_create1(EPOLL_CLOEXEC));
@@ -107,4 +109,6 @@ std::optional<OpenGreetings::Outcome> OpenGreetings::accept(const ChannelOptions
     return error;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -4,8 +4,8 @@
 
 #include "channel_state.hpp"
 
-#include <isthmus/channel.hpp>
 #include <isthmus/file_descriptor.hpp>
+#include <isthmus/ipc/channel.hpp>
 #include <isthmus/result.hpp>
 
 #include <platform/process_calls.hpp>
@@ -14,7 +14,9 @@
 #include <optional>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 class OpenGreetings {
 public:
@@ -54,4 +56,6 @@ private:
     std::vector<pollfd> polled_{};  // the listening socket, then those of open_
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

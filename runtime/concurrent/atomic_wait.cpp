@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting for a word in shared memory: polls, because a GPU's writes wake no thread.
-#include <isthmus/atomic_wait.hpp>
+#include <isthmus/concurrent/atomic_wait.hpp>
 
 #include "concurrent_errors.hpp"
 #include "wait_pause.hpp"
@@ -8,7 +8,9 @@
 #include <chrono>
 #include <thread>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 Result<void> wait_until_changed(bool (*changed)(const void* state), const void* state, Wait wait) {
     using Clock = std::chrono::steady_clock;
@@ -28,4 +30,6 @@ Result<void> wait_until_changed(bool (*changed)(const void* state), const void* 
     return {};
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error entries: mailboxes, services, frame rings, waits for a word, split counters.
+// Error entries: mailboxes, services, frame rings, waits for a word, sharded counters.
 #pragma once
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 inline constexpr auto word_not_changed_yet =
@@ -85,14 +87,16 @@ inline constexpr auto service_found_mailbox_broken =
                 "kernel '{kernel}' of a service ended before it was stopped: it found a counter or a stamp in its "
                 "mailbox that cannot be",
                 "look for a kernel or a thread that writes beyond its memory, and make a new mailbox");
-inline constexpr auto split_counter_without_slots =
+inline constexpr auto sharded_counter_without_slots =
     error_entry("Q020", Code::invalid_argument,
-                "a split counter of no slots was asked for",
+                "a sharded counter of no slots was asked for",
                 "ask for at least one");
-inline constexpr auto split_counter_slot =
+inline constexpr auto sharded_counter_slot =
     error_entry("Q021", Code::invalid_argument,
-                "the split counter has no such slot",
+                "the sharded counter has no such slot",
                 "ask for a slot below size()");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RingCore: two rings of slot numbers, and sleeping until the other side moves.
-#include <isthmus/frame_ring.hpp>
+#include <isthmus/concurrent/frame_ring.hpp>
 
 #include "concurrent_errors.hpp"
 #include "device_state.hpp"
@@ -11,7 +11,9 @@
 #include <atomic>
 #include <ctime>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // Ring of slot numbers: one thread pushes, up to two pop. Positions only grow and numbers never exceed places, so what
@@ -251,4 +253,6 @@ Result<void> check_ring(const std::size_t* bytes, std::size_t count) noexcept {
     return make_error<errors::frame_ring_sizes>();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -4,14 +4,15 @@
 #pragma clang diagnostic ignored "-Wunused-private-field"  // the functions that use them are left out
 #endif
 
-#include <isthmus/atomic_wait.hpp>
-#include <isthmus/frame_ring.hpp>
-#include <isthmus/mailbox.hpp>
-#include <isthmus/service.hpp>
+#include <isthmus/concurrent/atomic_wait.hpp>
+#include <isthmus/concurrent/frame_ring.hpp>
+#include <isthmus/concurrent/mailbox.hpp>
+#include <isthmus/concurrent/service.hpp>
 
 #include "left_out.hpp"
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 Error refused() {
@@ -113,4 +114,5 @@ Result<void> prepare(Device& /*device*/, const KernelInfo& /*kernel*/) {
     return refused();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mailbox: its memory, and waiting for the other side.
-#include <isthmus/mailbox.hpp>
+#include <isthmus/concurrent/mailbox.hpp>
 
 #include "buffer_state.hpp"
 #include "concurrent_errors.hpp"
@@ -13,7 +13,9 @@
 #include <thread>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 using protocol::RingStatus;
 
@@ -97,4 +99,6 @@ Result<void> MailboxCore::receive(std::uint32_t* words, const Wait& wait) {
     return until([&] { return try_receive(words); }, wait, "there was no reply from");
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Service: launches a resident kernel, watches it and ends it.
-#include <isthmus/service.hpp>
+#include <isthmus/concurrent/service.hpp>
 
 #include "composed.hpp"
 #include "concurrent_errors.hpp"
@@ -14,7 +14,8 @@
 #include <string>
 #include <thread>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 Result<void> prepare(Device& device, const KernelInfo& kernel) {
     detail::DeviceState& state = *device.state();
@@ -176,4 +177,5 @@ Result<void> ServiceCore::stop(const Wait& wait) {
 }
 
 }  // namespace detail
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

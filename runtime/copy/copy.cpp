@@ -20,7 +20,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -320,4 +321,5 @@ CopyExplanation Stream::explain_copy(const BufferBase& to, const BufferBase& fro
     return {plan.path, plan.reason};
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <memory>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct BufferState;
 struct DeviceState;
@@ -67,4 +69,6 @@ platform::Status give_to_driver(StreamState& stream, const DriverCopy& copy, con
 // The kind of the caller's memory: pinned or registered where known as such. Foreign memory is looked up once.
 MemoryKind kind_of_span(DeviceState& device, std::uintptr_t address, std::size_t bytes);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

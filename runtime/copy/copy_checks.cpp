@@ -7,7 +7,9 @@
 #include "device_state.hpp"
 #include "stream_state.hpp"
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 std::size_t elements_of(const CopyEnd& end, std::size_t element_bytes) {
@@ -144,4 +146,6 @@ MemoryKind kind_of_span(DeviceState& device, std::uintptr_t address, std::size_t
     return facts.kind;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -8,7 +8,9 @@
 
 #include <memory>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // A width of 0 in the shape: there is nothing to do.
 Result<CopyJob> check_copy(StreamState& stream, const CopyRequest& request);
@@ -18,4 +20,6 @@ Result<CopyJob> check_fill(StreamState& stream, const FillRequest& request);
 Result<void> check_buffer(StreamState& stream, const std::shared_ptr<BufferState>* buffer, const char* operation,
                           const char* what);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

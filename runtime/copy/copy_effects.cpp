@@ -13,7 +13,9 @@
 #include <deque>
 #include <optional>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 std::byte* pointer(std::uint64_t address) {
@@ -324,4 +326,6 @@ Result<void> bounce_down(StreamState& stream, const CopyJob& job) {
     return Descent(stream, job, destination).run();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -4,7 +4,9 @@
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 inline constexpr auto copy_of_empty_buffer =
@@ -79,4 +81,6 @@ inline constexpr auto read_back_needs_a_copy =
                 "allow a wait, or copy to the host on a stream and ask later");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

@@ -16,7 +16,8 @@
 #include <mutex>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -180,4 +181,5 @@ Result<void> Stream::fill_request(const detail::FillRequest& request) {
     return detail::order_behind(stream, *own);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -15,7 +15,8 @@
 
 #include <algorithm>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -147,4 +148,5 @@ HintCounts Device::hint_counts() const noexcept {
     return state_->books->hints.counts();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

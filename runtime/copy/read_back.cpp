@@ -13,7 +13,9 @@
 
 #include <cstring>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 Result<void> view_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
@@ -51,4 +53,6 @@ Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* t
     return buffer->memory->host != nullptr ? view_bytes(buffer, to, wait) : copy_bytes(buffer, to, wait);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

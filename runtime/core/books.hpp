@@ -16,7 +16,9 @@
 #include <cstdint>
 #include <memory>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct Books {
     provenance::AddressMap addresses;  // live allocations by address; foreign ones once they were asked about
@@ -35,4 +37,6 @@ struct Books {
     static std::uint64_t next_id() noexcept { return reserve_ids(1); }
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

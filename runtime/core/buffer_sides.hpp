@@ -12,7 +12,9 @@
 #include <mutex>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct StreamState;
 
@@ -106,4 +108,6 @@ private:
     std::atomic<std::uint64_t> copied_bytes_{0};
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -20,7 +20,9 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // Static objects may be destroyed after the driver has ended, which then answers every call with this code.
@@ -380,4 +382,6 @@ Result<void> BufferState::give_back(const std::shared_ptr<StreamState>& after) {
     return held.give_back(*device, behind ? &*behind : nullptr);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -28,7 +28,9 @@
 #include <string_view>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 class Deadline;
 struct BufferState;
@@ -197,4 +199,6 @@ rules::ByteSpan span_of(const BufferState& buffer, std::size_t first_byte, std::
 // Opens the host's side of a lost device's buffer as it is, without waiting.
 Result<ViewScope> open_salvage(BufferState& buffer);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct PoolState;
 
@@ -81,4 +83,6 @@ private:
     std::atomic<signed char> of_file_{-1};  // -1: not asked yet
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -13,7 +13,9 @@
 #include <optional>
 #include <string>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 std::array<rules::PathAnswer, memory_kind_count> all_paths(const Capabilities& capabilities) {
@@ -237,4 +239,6 @@ std::vector<std::shared_ptr<StreamState>> DeviceState::live_streams() {
     return live;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -29,7 +29,9 @@
 #include <string_view>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 class Deadline;
 struct StreamState;
@@ -109,4 +111,6 @@ private:
     std::weak_ptr<StreamState> download_stream_;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

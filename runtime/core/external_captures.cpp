@@ -7,7 +7,9 @@
 
 #include <mutex>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // Marks the driver's capture ids, which are separate from those of Recording.
@@ -56,4 +58,6 @@ bool StreamState::captured_elsewhere() {
     return !capture || *capture != 0;  // a lost one counts, too
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

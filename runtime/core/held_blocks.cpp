@@ -8,7 +8,9 @@
 
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 Result<void> HeldBlocks::give_back(DeviceState& device, Stream* behind) {
     // Only the release of adopted memory, of a user allocator's block and of memory behind work that hangs can fail:
@@ -37,4 +39,6 @@ void HeldBlocks::leave(DeviceState& device, bool adopted) {
     if (adopted) release_later(device, blocks_.adopted_block ? blocks_.adopted_block : blocks_.block);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

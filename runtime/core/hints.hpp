@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Thread-safe.
 class HintCounters {
@@ -25,4 +27,6 @@ private:
     std::array<std::atomic<std::uint64_t>, 3> counts_{};
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using Progress = HostFunction::Progress;
@@ -113,4 +115,6 @@ void AfterHostFunctions::drain() {
     for (const std::function<void()>& work : due) work();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

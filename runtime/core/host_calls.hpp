@@ -12,7 +12,9 @@
 #include <mutex>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // The functions that the driver, or the CPU device, calls with the HostFunction as data: once, or at each launch of a
 // graph.
@@ -51,4 +53,6 @@ private:
     std::atomic<bool> any_{false};
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

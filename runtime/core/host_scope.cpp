@@ -12,7 +12,9 @@
 #include <optional>
 #include <string>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 Error already_open(const OpenUse& open, const OpenUse& wanted) {
@@ -158,4 +160,6 @@ void close_view(BufferState& buffer, ArgumentUse use, std::size_t begin, std::si
     if (buffer.views.close(use, {begin, end})) end_buffer(&buffer);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

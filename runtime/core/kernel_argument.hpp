@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <string>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 using rules::reads;
 using rules::writes;
@@ -21,4 +23,6 @@ inline std::string argument_text(const KernelInfo& kernel, std::uint32_t argumen
     return composed("kernel '{}', argument '{}',", kernel.name, parameter_name(kernel, argument));
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 bool is_host(MemoryKind kind) {
@@ -268,4 +270,6 @@ std::string described(const Provenance& memory) {
     return text;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

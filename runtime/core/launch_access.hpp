@@ -10,7 +10,9 @@
 #include <memory>
 #include <string>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct Books;
 struct BufferState;
@@ -73,4 +75,6 @@ inline constexpr std::string_view instead_of_lost =
 std::string described(const Provenance& memory);
 std::string described(const BufferState& buffer);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -11,7 +11,9 @@
 #include <mutex>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DeviceState;
 
@@ -66,4 +68,6 @@ struct LaunchBooks {
     std::atomic<std::uint64_t> failed_hints{0};
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

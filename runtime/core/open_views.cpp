@@ -2,7 +2,9 @@
 // OpenViews: opening and closing views that the lock's word does not count.
 #include "open_views.hpp"
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 void OpenViews::open(const OpenUse& view) {
     host_touched_ = true;
@@ -23,4 +25,6 @@ void OpenViews::open(const OpenUse& view) {
     return false;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <memory>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Lockable (std::lock_guard): the buffer's lock. Functions expect it unless stated otherwise. Before the unlock, a
 // change that gives a view something to wait for, copy, note or refuse calls open_slowly().
@@ -130,4 +132,6 @@ private:
     bool moves_pages_ = false;   // constant
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -14,7 +14,9 @@
 #include <mutex>
 #include <optional>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // The first entry whose memory belongs to another device that is lost; `count`: none. Launches check their arguments
@@ -470,4 +472,6 @@ void Operation::drop_waits() {
     makers_.clear();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -14,7 +14,9 @@
 #include <functional>
 #include <optional>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 OrderChecker::OrderChecker(OrderCheck mode, std::shared_ptr<const RuntimeConfig> config)
     : mode_(mode), config_(std::move(config)) {}
@@ -252,4 +254,6 @@ bool OrderChecker::first_time(const OrderUse& earlier, const OrderUse& later) {
     return told_.ask({kernel, later.argument, source, 0}) == WarnOnce::Answer::first;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -20,7 +20,9 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct BufferState;
 struct Recording;
@@ -130,4 +132,6 @@ private:
     std::uint64_t position_ = 0;  // 0: it did not happen
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

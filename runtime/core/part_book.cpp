@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 void LastUse::raise(std::uint64_t position, ArgumentUse use) noexcept {
     last = std::max(last, position);
@@ -61,4 +63,6 @@ LastUse PartBook::last_use(const void* stream, const rules::ByteSpan& span) cons
     return found;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

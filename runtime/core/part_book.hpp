@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // The last positions at which a stream uses something.
 struct LastUse {
@@ -86,4 +88,6 @@ private:
     std::size_t limit_ = first_limit;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -15,7 +15,9 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // The pool's own stream, ordered behind the work of `after` so far; if that order cannot be made, the host waits. An
@@ -249,4 +251,6 @@ void free_at_end(DeviceState& device, Piece piece) {
     }
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -11,7 +11,9 @@
 #include <memory>
 #include <string_view>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DeviceState;
 struct StreamState;
@@ -34,4 +36,6 @@ void return_unreturned(DeviceState& device);
 // its release function is not called.
 void free_at_end(DeviceState& device, Piece piece);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,9 @@
 #include <atomic>
 #include <string>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // For calls whose failure would leave streams captured for good, or make a graph that can be launched only once.
@@ -264,4 +266,6 @@ Result<void> StreamState::refuse_captured(const char* what) {
     return make_error<errors::call_on_captured_stream>(what);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

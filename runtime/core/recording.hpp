@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct StreamState;
 
@@ -132,4 +134,6 @@ void give_up_recording(Recording& recording);
 // Called when a stream ends: a capture that was given up ends with its origin.
 void leave_recording(StreamState& stream);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -12,7 +12,8 @@
 #include <algorithm>
 #include <array>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -179,4 +180,5 @@ Result<std::uint64_t> Stream::mark() {
     return state_->mark();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -14,7 +14,8 @@
 #include <chrono>
 #include <thread>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 Stream::Stream(std::shared_ptr<detail::StreamState> state) : state_(std::move(state)) {}
 
@@ -369,4 +370,5 @@ void StreamState::keep_until_end(std::shared_ptr<BufferState> buffer) {
 }
 
 }  // namespace detail
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

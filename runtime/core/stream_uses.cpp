@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 bool StreamUses::ended(const StreamUse& use, std::uint64_t position) noexcept {
     return use.stream->reached(position);
@@ -51,4 +53,6 @@ StreamUses::Allocated StreamUses::allocation_before(const StreamState& stream) n
     return {held(maker), ordered_position_};  // held: another thread may remove it meanwhile
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

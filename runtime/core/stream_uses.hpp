@@ -13,7 +13,9 @@
 #include <memory>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct StreamState;
 
@@ -121,4 +123,6 @@ private:
     std::atomic<int> graphs_{0};
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -8,7 +8,9 @@
 #include <mutex>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 Result<UncapturedScope> UncapturedScope::enter(StreamState& stream, const char* what) {
     const std::lock_guard lock(stream.mutex);
@@ -31,4 +33,6 @@ Result<void> refuse_in_parts(const StreamState& stream) {
     return make_error<errors::capture_between_parts_of_a_call>();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -4,7 +4,9 @@
 
 #include <isthmus/result.hpp>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct StreamState;
 
@@ -29,4 +31,6 @@ private:
 // Refuses while an UncapturedScope of the stream exists. Expects the stream's mutex to be held.
 Result<void> refuse_in_parts(const StreamState& stream);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,9 @@
 #include <ctime>
 #include <thread>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 static_assert(sizeof(std::atomic<rules::ViewWord::Bits>) == 4);  // the size of a futex word
@@ -56,4 +58,6 @@ bool ViewLock::unlock_without(Word::Bits others) noexcept {
     return others != 0 && Word{before & ~(held | others)}.ends();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -7,7 +7,9 @@
 
 #include <atomic>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // A lock for std::lock_guard and std::unique_lock. Not recursive. While it is held, views can close but not open: if no
 // view is open, none is until it is unlocked.
@@ -72,4 +74,6 @@ private:
     std::atomic<Word::Bits> word_{Word().bits};
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

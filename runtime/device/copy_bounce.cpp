@@ -11,7 +11,9 @@
 #include <string>
 #include <thread>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 constexpr std::size_t line_bytes = 128;  // pieces of different copies share no cache line
@@ -151,4 +153,6 @@ void CopyBounce::close(DeviceSession& device) {
     memory_ = {};
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

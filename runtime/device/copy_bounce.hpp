@@ -12,7 +12,9 @@
 #include <mutex>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DeviceSession;
 struct FenceEvent;
@@ -62,4 +64,6 @@ private:
     std::array<Slot, pieces> slots_;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -4,7 +4,9 @@
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 inline constexpr auto runtime_of_the_parent =
@@ -43,4 +45,6 @@ inline constexpr auto call_would_end_capture =
                 "allocate before the capture begins, or use Stream::allocate, whose pool memory a capture can hold");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

@@ -12,7 +12,9 @@
 #include <optional>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // What the attributes promise, less what trials on this very device took away (G13), and as tries showed it (D10).
@@ -87,4 +89,6 @@ Error in_capture(std::string_view what) {
     return make_error<errors::call_would_end_capture>(what);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

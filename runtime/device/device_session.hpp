@@ -27,7 +27,9 @@
 #include <string_view>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Shared by all parts of one runtime. Immutable after open().
 struct RuntimeConfig {
@@ -121,4 +123,6 @@ std::string named(const DeviceSession& device);
 // The error of a call that would invalidate this thread's open capture (K13).
 Error in_capture(std::string_view what);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

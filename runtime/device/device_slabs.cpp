@@ -4,7 +4,9 @@
 
 #include "device_session.hpp"
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 bool same(const HostPlacement& one, const HostPlacement& other) noexcept {
@@ -38,4 +40,6 @@ std::size_t DeviceSlabs::trim() const {
     return given_back;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DeviceSession;
 
@@ -31,4 +33,6 @@ private:
     std::vector<std::pair<HostPlacement, std::shared_ptr<HostSlabs>>> sets_;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

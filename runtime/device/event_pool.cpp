@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 FenceEvent* EventPool::reuse(platform::EventKind kind) {
     if (kind == platform::EventKind::interprocess) return nullptr;
@@ -84,4 +86,6 @@ std::size_t EventPool::idle() const {
     return idle_[0].size() + idle_[1].size();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

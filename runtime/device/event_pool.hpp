@@ -11,7 +11,9 @@
 #include <mutex>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // A driver event, shared by everything that depends on its last record: fences of a stream, users' events, waits. The
 // holder of the only reference may record it again.
@@ -53,4 +55,6 @@ private:
     std::vector<FenceEvent*> shells_;               // without a driver event: it was destroyed
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -13,7 +13,9 @@
 #include <thread>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // Reserved memory that a pool gives back at every synchronisation has to be mapped again right after: everything is
@@ -151,4 +153,6 @@ bool DevicePools::trim(DeviceSession& device) const {
     return true;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

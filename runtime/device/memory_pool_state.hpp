@@ -18,7 +18,9 @@
 #include <mutex>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DeviceSession;
 struct RuntimeConfig;
@@ -78,4 +80,6 @@ private:
     mutable std::vector<std::weak_ptr<PoolState>> all_;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 bool OpenCaptures::here() const {
     if (!any()) return false;
@@ -42,4 +44,6 @@ void OpenCaptures::when_none_is_open(std::function<void()> work) {
     work();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -9,7 +9,9 @@
 #include <thread>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Thread-safe. Frees issued while any capture is open are deferred and done in order when the last capture has ended,
 // on every path (K10): the driver would accept some of them, and free memory that a graph is going to use.
@@ -31,4 +33,6 @@ private:
     std::vector<std::function<void()>> put_off_;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -9,7 +9,9 @@
 #include <thread>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 bool RunningServices::hinders(rules::DriverUse use) {
     if (!any() || !rules::while_serving(use).waits) return false;
@@ -159,4 +161,6 @@ void RunningServices::remove(std::uint64_t id) {
     for (const std::function<void()>& work : due) work();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

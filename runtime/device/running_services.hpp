@@ -20,7 +20,9 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Held while a driver call is in flight that would wait for a service: no service starts meanwhile. Hold it around the
 // driver call alone, and not while user code runs, which may start a service.
@@ -99,4 +101,6 @@ private:
 Result<std::vector<CallInFlight>> enter_all(const std::vector<RunningServices*>& all, rules::DriverUse use,
                                             std::string_view what);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

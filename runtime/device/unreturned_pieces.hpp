@@ -11,7 +11,9 @@
 #include <optional>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // For one device. The pieces are unused. Each keeps its memory, without notice to its owner, until the driver accepts
 // it. Thread-safe.
@@ -45,4 +47,6 @@ private:
     std::deque<Piece> pieces_;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

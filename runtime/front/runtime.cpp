@@ -16,7 +16,8 @@
 #include <string>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 
 struct RuntimeState {
@@ -176,4 +177,5 @@ RuntimeStatistics Runtime::statistics() const noexcept {
             read(books.failed_hints),         state_->books->order ? state_->books->order->violations() : 0};
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -15,7 +15,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 Result<Capture> Stream::begin_capture() {
     detail::StreamState& stream = *state_;
     detail::DeviceState& device = *stream.device;
@@ -80,4 +81,5 @@ Capture::~Capture() {
         device->config->say(Severity::warning, composed("a capture given up: {}", thrown_away.error().text()));
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -19,7 +19,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 // Checked before any lock: a host function must not wait for one, and in a forked child it may never be released.
@@ -176,4 +177,5 @@ Result<void> Capture::append(const Stream& stream, const Graph& graph) {
     return append_to(*stream.state(), *graph.state());
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

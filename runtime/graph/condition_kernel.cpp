@@ -6,7 +6,9 @@
 
 #include <cstddef>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // The driver's compiler resolves cudaGraphSetConditional by name, so no device library is linked. PTX ISA 8.3 is that
@@ -60,4 +62,6 @@ const KernelInfo set_condition = {"set_condition",
                                   &image,
                                   &nothing};
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

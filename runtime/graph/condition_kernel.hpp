@@ -4,9 +4,13 @@
 
 #include <isthmus/kernel_info.hpp>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Its pack is a platform::SetCondition. GPU code only: CPU devices read the word, and the CPU function is empty.
 extern const KernelInfo set_condition;
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

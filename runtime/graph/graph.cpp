@@ -21,7 +21,8 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 
 namespace {
@@ -338,4 +339,5 @@ Result<void> Stream::launch(const GraphInstance& instance) {
     return {};
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

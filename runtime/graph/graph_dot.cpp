@@ -4,7 +4,9 @@
 
 #include "composed.hpp"
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 std::string_view text_of(ArgumentUse use) noexcept {
@@ -67,4 +69,6 @@ std::string graph_dot(std::string_view title, const std::vector<DotOperation>& o
     return text.append("}\n");
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

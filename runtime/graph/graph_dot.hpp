@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DotArgument {
     std::string name;  // name of the kernel's parameter; empty: the operation does not name its buffers
@@ -33,4 +35,6 @@ std::string graph_dot(std::string_view title, const std::vector<DotOperation>& o
 // Escapes text for a quoted DOT string: no input ends the string or the line.
 std::string dot_escaped(std::string_view text);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -4,7 +4,9 @@
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 inline constexpr auto device_without_captures =
@@ -120,4 +122,6 @@ inline constexpr auto node_without_items =
                 "give it at least one item, and let the kernel return where there is nothing to do");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

@@ -14,7 +14,8 @@
 #include <optional>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 using detail::BufferState;
@@ -138,4 +139,5 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     return {};
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

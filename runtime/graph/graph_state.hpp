@@ -18,7 +18,9 @@
 #include <string>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // The driver's graph. Instances keep it alive, because it names their nodes. The buffers of its operations are held by
 // GraphState and by each instance for itself.
@@ -123,4 +125,6 @@ struct InstanceState {
     std::vector<Made> end_replaced();
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -11,7 +11,8 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 
 std::string shape_difference(const std::vector<InstanceOperation>& ours, const std::vector<RecordedOperation>& theirs) {
@@ -108,4 +109,5 @@ Result<GraphUpdate> GraphInstance::update(const Graph& graph) {
     return GraphUpdate{false, std::move(*why)};
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <functional>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // Readers and writers may run in any order: both. Concurrent only if there is no other use.
@@ -58,4 +60,6 @@ void GraphUses::remove(const BufferState& buffer, ArgumentUse use, std::vector<R
     }
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

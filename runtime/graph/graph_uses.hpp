@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Holds the buffers, as a graph does (S15): a launch of the instance claims them, and they cannot be released. Not
 // thread-safe.
@@ -31,4 +33,6 @@ private:
     std::vector<Entry> entries_;  // sorted by address
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

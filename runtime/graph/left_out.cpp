@@ -5,7 +5,8 @@
 
 #include "left_out.hpp"
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 Error refused() {
@@ -66,4 +67,5 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& /*node*/, const E
     return refused();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

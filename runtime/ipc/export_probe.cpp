@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exports one granule of memory and imports it again. If a step fails, the objects made so far release themselves.
-#include <isthmus/export_probe.hpp>
+#include <isthmus/ipc/export_probe.hpp>
 
 #include <isthmus/device.hpp>
 
@@ -12,7 +12,8 @@
 #include <string_view>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 using detail::DeviceState;
@@ -87,4 +88,5 @@ Result<ExportFinding> probe_export(const Device& device, ExportKinds kind) {
     return finding;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -4,7 +4,9 @@
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 inline constexpr auto export_probe_of_many_kinds =
@@ -137,7 +139,8 @@ inline constexpr auto memory_descriptor_damaged =
                 "take it unchanged from export_memory() of the same version of this library");
 inline constexpr auto memory_descriptor_without_its_files =
     error_entry("I029", Code::invalid_argument,
-                "memory that is shared by {rung} comes with {needed:number} file descriptors, not with {given:number}",
+                "memory that is shared by {method} comes with {needed:number} file descriptors, not with "
+                "{given:number}",
                 "send what export_memory() gave, all of it");
 inline constexpr auto import_of_other_elements =
     error_entry("I030", Code::invalid_argument,
@@ -244,8 +247,8 @@ inline constexpr auto ring_readers_without_time =
                 "a deadline above 0");
 inline constexpr auto ring_not_on_host_memory =
     error_entry("I053", Code::unsupported,
-                "a shared frame ring for GPUs alone is refused: its rung would be {rung} ({reason}), and rings stand on shared "
-                "memory of the host only",
+                "a shared frame ring for GPUs alone is refused: its share method would be {method} ({reason}), and "
+                "rings stand on shared memory of the host only",
                 "SeenBy::cpus_and_gpus: GPUs use registered shared memory in place");
 inline constexpr auto ring_descriptor_without_its_files =
     error_entry("I054", Code::invalid_argument,
@@ -378,4 +381,6 @@ inline constexpr auto ring_stamp_became_impossible =
                 "end this reader and look at the producer: nothing that it writes can be believed");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public calls of this room in a build without it: each refuses before any other check.
-#include <isthmus/export_probe.hpp>
-#include <isthmus/shared_event.hpp>
-#include <isthmus/shared_frame_ring.hpp>
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/export_probe.hpp>
+#include <isthmus/ipc/shared_event.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include "left_out.hpp"
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 Error refused() {
@@ -24,8 +25,8 @@ Result<MadeExportable> make_exportable(Device& /*device*/, std::size_t /*bytes*/
                                        const ExportableOptions& /*options*/) {
     return refused();
 }
-SharingRung rung_of(const SharedPiece* /*memory*/) noexcept {
-    return SharingRung::none;
+ShareMethod share_method_of(const SharedPiece* /*memory*/) noexcept {
+    return ShareMethod::none;
 }
 Result<SharedMemoryDescriptor> export_shared(const BufferState* /*state*/, const SharedPiece* /*memory*/) {
     return refused();
@@ -155,4 +156,5 @@ std::string_view name(ReaderState /*state*/) noexcept {
     return "unknown";
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -2,7 +2,9 @@
 // Which driver errors on a handle an import passes on.
 #include "refused_handle.hpp"
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 HandleRefusal judge_refused_handle(const Error& why) noexcept {
     switch (why.code()) {
@@ -15,4 +17,6 @@ HandleRefusal judge_refused_handle(const Error& why) noexcept {
     return why.driver_code() == same_process ? HandleRefusal::own : HandleRefusal::unknown;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // The driver's code for an unknown handle depends on what is wrong with it (observed on driver 580: 205 for no handle,
 // 201 within one process, 999 for no memory).
@@ -30,4 +32,6 @@ Error refused_handle(Error why) {
     return std::move(refused).from_call(why.call(), why.driver_code());
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

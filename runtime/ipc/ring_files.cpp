@@ -8,7 +8,8 @@
 
 #include <cerrno>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 std::string_view name(ReaderState state) noexcept {
     switch (state) {
@@ -76,4 +77,5 @@ timespec ring_timespec(std::chrono::nanoseconds time) noexcept {
 }
 
 }  // namespace detail
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <isthmus/file_descriptor.hpp>
-#include <isthmus/protocol/frame_stamps.hpp>
+#include <isthmus/ipc/protocol/frame_stamps.hpp>
 #include <isthmus/result.hpp>
 
 #include "sealed_memory.hpp"
@@ -15,7 +15,9 @@
 #include <optional>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // The mapping of the frames, without its descriptor. Every buffer on it holds it: memory that a device may still use
 // outlives both halves, and keeps no other resource.
@@ -90,4 +92,6 @@ inline constexpr std::chrono::nanoseconds ring_longest_sleep = std::chrono::mill
 
 timespec ring_timespec(std::chrono::nanoseconds time) noexcept;
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

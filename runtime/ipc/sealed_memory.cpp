@@ -23,7 +23,9 @@
 #define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3
 #endif
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -148,4 +150,6 @@ SealedMemory::~SealedMemory() {
     if (data_) calls_->munmap(data_, bytes_);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Maps errno to system_limit, out_of_memory, not_permitted, unsupported or system_error.
 Error system_failure(const char* call, int error, std::string_view what);
@@ -58,4 +60,6 @@ private:
     const platform::os::ProcessCalls* calls_ = nullptr;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

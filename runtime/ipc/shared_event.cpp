@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exporting and importing events: the driver's handle and its device. Either process may have recorded an event last.
-#include <isthmus/shared_event.hpp>
+#include <isthmus/ipc/shared_event.hpp>
 
 #include <isthmus/device.hpp>
 
@@ -13,7 +13,8 @@
 #include <algorithm>
 #include <mutex>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 struct SharedEventAccess {
     static SharedEventDescriptor make(const SharedEventDescriptor::Bytes& bytes, const SharedEventFacts& facts) {
@@ -84,4 +85,5 @@ Result<Event> import_event(const Device& device, const SharedEventDescriptor& de
     return Event(std::move(state));
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

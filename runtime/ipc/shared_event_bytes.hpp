@@ -2,8 +2,8 @@
 // The descriptor of a shared event as bytes. Pure.
 #pragma once
 
+#include <isthmus/ipc/shared_event.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_event.hpp>
 
 #include <array>
 #include <cstddef>

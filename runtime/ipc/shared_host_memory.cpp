@@ -10,9 +10,9 @@
 #include "device_state.hpp"
 #include "ipc_errors.hpp"
 #include "sealed_memory.hpp"
+#include "share_method.hpp"
 #include "shared_memory_bytes.hpp"
 #include "shared_piece.hpp"
-#include "sharing_rung.hpp"
 
 #include <platform/os.hpp>
 
@@ -23,7 +23,9 @@
 #include <mutex>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using platform::os::ProcessCalls;
@@ -66,7 +68,7 @@ Result<std::shared_ptr<BufferState>> buffer_of(const std::shared_ptr<DeviceState
 Result<MadeExportable> make_shared_host(const std::shared_ptr<DeviceState>& owner, std::size_t bytes,
                                         std::uint32_t element_bytes, const SharedUse& use) {
     Result<SharedMemoryFacts> facts = rules::make_shared_memory(
-        SharingRung::host_memory, bytes, element_bytes, platform::os::page_size_bytes(), owner->driver->facts().uuid);
+        ShareMethod::host_memory, bytes, element_bytes, platform::os::page_size_bytes(), owner->driver->facts().uuid);
     if (!facts) return std::move(facts).error();
     Result<SealedMemory> memory = SealedMemory::create(static_cast<std::size_t>(facts->mapped_bytes), "isthmus-shared");
     if (!memory) return std::move(memory).error();
@@ -87,4 +89,6 @@ Result<std::shared_ptr<BufferState>> import_shared_host(const std::shared_ptr<De
     return buffer_of(owner, std::move(accepted).value(), static_cast<std::size_t>(facts.bytes), use, {});
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -3,14 +3,16 @@
 // device of each.
 #pragma once
 
+#include <isthmus/ipc/shared_memory.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_memory.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct BufferState;
 struct DeviceState;
@@ -22,4 +24,6 @@ Result<MadeExportable> make_shared_host(const std::shared_ptr<DeviceState>& owne
 Result<std::shared_ptr<BufferState>> import_shared_host(const std::shared_ptr<DeviceState>& owner,
                                                         SharedMemoryDescriptor descriptor, const SharedUse& use);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

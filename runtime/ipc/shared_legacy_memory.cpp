@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 constexpr const char* making = "making a buffer to be exported";
@@ -73,7 +75,7 @@ Result<void> check_against(DeviceState& device, std::uint64_t address, const Sha
 Result<MadeExportable> make_shared_legacy(const std::shared_ptr<DeviceState>& owner, std::size_t bytes,
                                           std::uint32_t element_bytes) {
     Result<SharedMemoryFacts> facts = rules::make_shared_memory(
-        SharingRung::legacy_ipc, bytes, element_bytes, rules::legacy_granularity_bytes, owner->driver->facts().uuid);
+        ShareMethod::legacy_ipc, bytes, element_bytes, rules::legacy_granularity_bytes, owner->driver->facts().uuid);
     if (!facts) return std::move(facts).error();
     const Result<std::vector<CallInFlight>> calls = enter_all({owner}, making);
     if (!calls) return calls.error();
@@ -130,4 +132,6 @@ Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<
     return buffer.make();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -3,14 +3,16 @@
 // (cuIpcMemHandle).
 #pragma once
 
+#include <isthmus/ipc/shared_memory.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_memory.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct BufferState;
 struct DeviceState;
@@ -24,4 +26,6 @@ Result<MadeExportable> make_shared_legacy(const std::shared_ptr<DeviceState>& ow
 Result<std::shared_ptr<BufferState>> import_shared_legacy(const std::shared_ptr<DeviceState>& owner,
                                                           const SharedMemoryDescriptor& descriptor);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

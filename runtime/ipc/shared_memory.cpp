@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creating, exporting and importing shared memory. If a step fails, the objects made before undo their steps in reverse
 // order.
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include <isthmus/device.hpp>
 #include <isthmus/stream.hpp>
@@ -10,11 +10,11 @@
 #include "buffer_state.hpp"
 #include "ipc_errors.hpp"
 #include "refused_handle.hpp"
+#include "share_method.hpp"
 #include "shared_host_memory.hpp"
 #include "shared_legacy_memory.hpp"
 #include "shared_memory_bytes.hpp"
 #include "shared_piece.hpp"
-#include "sharing_rung.hpp"
 #include "virtual_memory_state.hpp"
 
 #include <mutex>
@@ -22,15 +22,16 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 Result<SharedMemoryDescriptor> SharedMemoryDescriptor::received(std::span<const std::byte> bytes,
                                                                 std::vector<FileDescriptor> fds) {
     const Result<rules::DecodedMemory> decoded = rules::decode_shared_memory(bytes);
     if (!decoded) return decoded.error();
-    const std::size_t needed = rules::has_file(decoded->facts.rung) ? 1 : 0;
+    const std::size_t needed = rules::has_file(decoded->facts.method) ? 1 : 0;
     if (fds.size() != needed || (needed == 1 && !fds[0])) {
-        return make_error<errors::memory_descriptor_without_its_files>(name(decoded->facts.rung), needed, fds.size());
+        return make_error<errors::memory_descriptor_without_its_files>(name(decoded->facts.method), needed, fds.size());
     }
     Bytes own{};
     std::copy(bytes.begin(), bytes.end(), own.begin());
@@ -91,14 +92,15 @@ Result<std::shared_ptr<MappingState>> map_for(const std::shared_ptr<DeviceState>
 }
 
 // For a fabric only the attribute is checked; fabric_handle() tries the export.
-Result<SharingRung> rung_for(const DeviceState& device, const ExportableOptions& options) {
+Result<ShareMethod> method_for(const DeviceState& device, const ExportableOptions& options) {
     rules::SharingEnd end = rules::sharing_end(device.capabilities);
     const bool mapped = device.driver->virtual_memory() != nullptr;
     end.posix_fd = end.posix_fd && mapped;
     end.fabric =
         mapped && device.capabilities.has(Feature::virtual_memory) && device.capabilities.has(Feature::export_fabric);
-    const rules::RungAnswer answer = rules::choose_rung(options.seen_by, end, end, !options.other_machines);
-    if (answer.rung != SharingRung::none) return answer.rung;
+    const rules::ShareMethodAnswer answer =
+        rules::choose_share_method(options.seen_by, end, end, !options.other_machines);
+    if (answer.method != ShareMethod::none) return answer.method;
     if (options.other_machines) return make_error<errors::no_way_to_other_machines>(answer.reason, answer.remedy);
     return make_error<errors::no_way_to_other_gpus>(answer.reason);
 }
@@ -154,7 +156,7 @@ Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemory
     platform::VirtualMemory& driver = *device.driver->virtual_memory();
     platform::PhysicalHandle handle = platform::PhysicalHandle::none;
     platform::Status status;
-    if (descriptor.facts().rung == SharingRung::posix_fd) {
+    if (descriptor.facts().method == ShareMethod::posix_fd) {
         status = driver.import_fd(descriptor.fds()[0], handle);
     } else {
         const Result<rules::DecodedMemory> decoded = rules::decode_shared_memory(descriptor.bytes());
@@ -163,20 +165,20 @@ Result<platform::PhysicalHandle> take_in(DeviceState& device, const SharedMemory
     }
     if (status.ok()) return handle;
     Error why = device.failure(status, importing);
-    return descriptor.facts().rung == SharingRung::fabric
+    return descriptor.facts().method == ShareMethod::fabric
                ? refused_handle<errors::imported_fabric_handle_unknown, errors::imported_fabric_handle_unknown>(
                      std::move(why))
                : refused_handle<errors::imported_file_unknown, errors::imported_file_unknown>(std::move(why));
 }
 
 // The handle's own properties decide, whatever the descriptor claims.
-Result<void> check_owner(PhysicalState& memory, SharingRung rung) {
+Result<void> check_owner(PhysicalState& memory, ShareMethod method) {
     DeviceState& device = *memory.device;
     platform::PhysicalFacts told;
     const platform::Status status = device.driver->virtual_memory()->properties(memory.handle, told);
     if (!status.ok()) return device.failure(status, "asking what was imported");
     const bool fits = told.place.where == MemoryPlace::Where::device &&
-                      (rung == SharingRung::fabric || told.place.id == device.driver->facts().ordinal);
+                      (method == ShareMethod::fabric || told.place.id == device.driver->facts().ordinal);
     if (fits) return {};
     return make_error<errors::imported_handle_of_another_device>();
 }
@@ -187,24 +189,24 @@ Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::u
                                        const ExportableOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     if (Result<void> now = may_change_memory(*owner, making); !now) return std::move(now).error();
-    const Result<SharingRung> rung = rung_for(*owner, options);
-    if (!rung) return rung.error();
-    if (*rung == SharingRung::host_memory) return make_shared_host(owner, bytes, element_bytes, options.use);
-    if (*rung == SharingRung::legacy_ipc) return make_zeroed_legacy(device, bytes, element_bytes);
+    const Result<ShareMethod> method = method_for(*owner, options);
+    if (!method) return method.error();
+    if (*method == ShareMethod::host_memory) return make_shared_host(owner, bytes, element_bytes, options.use);
+    if (*method == ShareMethod::legacy_ipc) return make_zeroed_legacy(device, bytes, element_bytes);
     PhysicalOptions physical;
-    physical.exports = *rung == SharingRung::fabric ? ExportKinds::fabric : ExportKinds::posix_fd;
+    physical.exports = *method == ShareMethod::fabric ? ExportKinds::fabric : ExportKinds::posix_fd;
     Result<platform::Granularity> granularity = ask_granularity(*owner, physical);
     if (!granularity) return std::move(granularity).error();
-    Result<SharedMemoryFacts> facts =
-        rules::make_shared_memory(*rung, bytes, element_bytes, granularity->minimum_bytes, owner->driver->facts().uuid);
+    Result<SharedMemoryFacts> facts = rules::make_shared_memory(
+        *method, bytes, element_bytes, granularity->minimum_bytes, owner->driver->facts().uuid);
     if (!facts) return std::move(facts).error();
     const auto all_bytes = static_cast<std::size_t>(facts->mapped_bytes);
     Result<std::shared_ptr<PhysicalState>> memory = PhysicalState::create(owner, bytes, all_bytes, physical);
     if (!memory) return std::move(memory).error();
-    if (*rung == SharingRung::fabric) {
+    if (*method == ShareMethod::fabric) {
         if (Result<platform::FabricHandle> tried = fabric_handle(**memory, true); !tried) {
-            const bool last_rung = !options.other_machines && rules::sharing_end(owner->capabilities).legacy_ipc;
-            if (!last_rung || owner->is_lost()) return tried.error();
+            const bool last_method = !options.other_machines && rules::sharing_end(owner->capabilities).legacy_ipc;
+            if (!last_method || owner->is_lost()) return tried.error();
             *memory = nullptr;
             return make_zeroed_legacy(device, bytes, element_bytes);
         }
@@ -213,7 +215,7 @@ Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::u
         map_for(owner, std::move(memory).value(), granularity->minimum_bytes, MemoryKind::vmm);
     if (!mapping) return std::move(mapping).error();
     auto shared = std::make_shared<SharedMapping>(std::move(mapping).value(), *facts,
-                                                  *rung == SharingRung::fabric
+                                                  *method == ShareMethod::fabric
                                                       ? "made to be exported: device memory by a fabric handle"
                                                       : "made to be exported: device memory by a file descriptor");
     std::shared_ptr<BufferState> state = shared_buffer(owner, shared);
@@ -221,8 +223,8 @@ Result<MadeExportable> make_exportable(Device& device, std::size_t bytes, std::u
     return MadeExportable{std::move(state), std::move(shared)};
 }
 
-SharingRung rung_of(const SharedPiece* memory) noexcept {
-    return memory != nullptr ? memory->facts().rung : SharingRung::none;
+ShareMethod share_method_of(const SharedPiece* memory) noexcept {
+    return memory != nullptr ? memory->facts().method : ShareMethod::none;
 }
 
 Result<SharedMemoryDescriptor> SharedMapping::describe() const {
@@ -230,7 +232,7 @@ Result<SharedMemoryDescriptor> SharedMapping::describe() const {
     PhysicalState& physical = *mapping_->memory;
     DeviceState& device = *physical.device;
     if (device.bars(rules::PublicCall::export_memory)) return device.refusal(rules::PublicCall::export_memory);
-    if (facts().rung == SharingRung::fabric) {
+    if (facts().method == ShareMethod::fabric) {
         const Result<platform::FabricHandle> handle = fabric_handle(physical, false);
         if (!handle) return handle.error();
         return SharedMemoryAccess::make(rules::encode_shared_memory(facts(), *handle), facts(), FileDescriptor());
@@ -251,10 +253,10 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedM
     const std::shared_ptr<DeviceState>& owner = device.state();
     if (Result<void> now = may_change_memory(*owner, importing); !now) return std::move(now).error();
     const SharedMemoryFacts& facts = descriptor.facts();
-    const Feature feature = facts.rung == SharingRung::fabric ? Feature::export_fabric : Feature::export_posix_fd;
+    const Feature feature = facts.method == ShareMethod::fabric ? Feature::export_fabric : Feature::export_posix_fd;
     rules::ImportingEnd end;
     end.is_cpu = owner->synchronous;
-    const bool legacy = facts.rung == SharingRung::legacy_ipc;
+    const bool legacy = facts.method == ShareMethod::legacy_ipc;
     end.imports = legacy ? rules::sharing_end(owner->capabilities).legacy_ipc
                          : owner->driver->virtual_memory() != nullptr &&
                                owner->capabilities.has(Feature::virtual_memory) && owner->capabilities.has(feature);
@@ -263,19 +265,19 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedM
     end.most_host_bytes = options.most_bytes;
     PhysicalOptions physical;
     if (legacy) end.granularity_bytes = rules::legacy_granularity_bytes;
-    if (end.imports && !legacy && facts.rung != SharingRung::host_memory) {
+    if (end.imports && !legacy && facts.method != ShareMethod::host_memory) {
         Result<platform::Granularity> granularity = ask_granularity(*owner, physical);
         if (!granularity) return std::move(granularity).error();
         end.granularity_bytes = granularity->minimum_bytes;
     }
     if (Result<void> fine = rules::may_import(facts, end); !fine) return std::move(fine).error();
-    if (facts.rung == SharingRung::host_memory) return import_shared_host(owner, std::move(descriptor), options.use);
+    if (facts.method == ShareMethod::host_memory) return import_shared_host(owner, std::move(descriptor), options.use);
     if (legacy) return import_shared_legacy(owner, descriptor);
     const Result<platform::PhysicalHandle> handle = take_in(*owner, descriptor);
     if (!handle) return handle.error();
     std::shared_ptr<PhysicalState> memory =
         PhysicalState::take_over(owner, physical, static_cast<std::size_t>(facts.mapped_bytes), *handle);
-    if (Result<void> fits = check_owner(*memory, facts.rung); !fits) return std::move(fits).error();
+    if (Result<void> fits = check_owner(*memory, facts.method); !fits) return std::move(fits).error();
     Result<std::shared_ptr<MappingState>> mapping =
         map_for(owner, std::move(memory), static_cast<std::size_t>(end.granularity_bytes), MemoryKind::imported);
     if (!mapping) {
@@ -329,4 +331,5 @@ Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffer) {
     return make_error<errors::buffer_not_exportable>(buffer.can_export().reason);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -24,7 +24,7 @@ bool power_of_two(std::uint64_t number) noexcept {
 
 }  // namespace
 
-Result<SharedMemoryFacts> make_shared_memory(SharingRung rung, std::uint64_t bytes, std::uint32_t element_bytes,
+Result<SharedMemoryFacts> make_shared_memory(ShareMethod method, std::uint64_t bytes, std::uint32_t element_bytes,
                                              std::uint64_t granularity_bytes, const Uuid& device) {
     if (bytes == 0 || element_bytes == 0 || bytes % element_bytes != 0 || bytes > most_shared_bytes) {
         return make_error<errors::nothing_to_share>(bytes, element_bytes);
@@ -33,7 +33,7 @@ Result<SharedMemoryFacts> make_shared_memory(SharingRung rung, std::uint64_t byt
         return make_error<errors::impossible_granularity>(granularity_bytes);
     }
     SharedMemoryFacts facts;
-    facts.rung = rung;
+    facts.method = method;
     facts.bytes = bytes;
     facts.mapped_bytes = (bytes + granularity_bytes - 1) / granularity_bytes * granularity_bytes;
     facts.granularity_bytes = granularity_bytes;
@@ -42,8 +42,8 @@ Result<SharedMemoryFacts> make_shared_memory(SharingRung rung, std::uint64_t byt
     return facts;
 }
 
-bool has_file(SharingRung rung) noexcept {
-    return rung == SharingRung::host_memory || rung == SharingRung::posix_fd;
+bool has_file(ShareMethod method) noexcept {
+    return method == ShareMethod::host_memory || method == ShareMethod::posix_fd;
 }
 
 SharedMemoryDescriptor::Bytes encode_shared_memory(const SharedMemoryFacts& facts, const HandleBytes& handle) {
@@ -51,7 +51,7 @@ SharedMemoryDescriptor::Bytes encode_shared_memory(const SharedMemoryFacts& fact
     LittleEndianWriter to(bytes.data());
     to.number(magic, 8);
     to.number(version, 4);
-    to.number(static_cast<std::uint64_t>(facts.rung), 4);
+    to.number(static_cast<std::uint64_t>(facts.method), 4);
     to.number(facts.bytes, 8);
     to.number(facts.mapped_bytes, 8);
     to.number(facts.granularity_bytes, 8);
@@ -73,9 +73,9 @@ Result<DecodedMemory> decode_shared_memory(std::span<const std::byte> bytes) {
     if (const std::uint64_t told = from.number(4); told != version) {
         return make_error<errors::memory_descriptor_of_another_version>(told, version);
     }
-    const std::uint64_t rung = from.number(4);
-    if (rung == static_cast<std::uint64_t>(SharingRung::none) || rung >= sharing_rung_count) {
-        return damaged("there is no such rung for memory that is exported");
+    const std::uint64_t method = from.number(4);
+    if (method == static_cast<std::uint64_t>(ShareMethod::none) || method >= share_method_count) {
+        return damaged("there is no such share method for memory that is exported");
     }
     const std::uint64_t size = from.number(8), mapped = from.number(8), granularity = from.number(8);
     const auto element_bytes = static_cast<std::uint32_t>(from.number(4));
@@ -83,14 +83,14 @@ Result<DecodedMemory> decode_shared_memory(std::span<const std::byte> bytes) {
     device.mig = from.number(4) == 1;
     for (std::uint8_t& byte : device.bytes) byte = static_cast<std::uint8_t>(from.number(1));
     Result<SharedMemoryFacts> facts =
-        make_shared_memory(static_cast<SharingRung>(rung), size, element_bytes, granularity, device);
+        make_shared_memory(static_cast<ShareMethod>(method), size, element_bytes, granularity, device);
     if (!facts) return damaged("its sizes are out of range");
     if (facts->mapped_bytes != mapped) return damaged("its sizes contradict each other");
     DecodedMemory decoded{*facts, {}};
     for (unsigned char& byte : decoded.handle) byte = static_cast<unsigned char>(from.number(1));
     const bool has_handle = decoded.handle != HandleBytes{};
-    if (has_handle == has_file(facts->rung)) {
-        return damaged(has_handle ? "it has a handle, which its rung does not need" : "it has no handle");
+    if (has_handle == has_file(facts->method)) {
+        return damaged(has_handle ? "it has a handle, which its share method does not need" : "it has no handle");
     }
     // Undefined bytes are zero: encoding again must give the same bytes.
     const SharedMemoryDescriptor::Bytes again = encode_shared_memory(decoded.facts, decoded.handle);
@@ -113,10 +113,10 @@ Result<void> may_import_host(const SharedMemoryFacts& facts, const ImportingEnd&
     return elements_fit(facts, end);
 }
 
-const char* not_imported(SharingRung rung) noexcept {
-    switch (rung) {
-        case SharingRung::fabric: return "fabric handles (attribute 128)";
-        case SharingRung::legacy_ipc: return "older handles (it is integrated, or has no unified addressing)";
+const char* not_imported(ShareMethod method) noexcept {
+    switch (method) {
+        case ShareMethod::fabric: return "fabric handles (attribute 128)";
+        case ShareMethod::legacy_ipc: return "older handles (it is integrated, or has no unified addressing)";
         default: return "file descriptors (attributes 102, 103)";
     }
 }
@@ -124,11 +124,11 @@ const char* not_imported(SharingRung rung) noexcept {
 }  // namespace
 
 Result<void> may_import(const SharedMemoryFacts& facts, const ImportingEnd& end) {
-    if (facts.rung == SharingRung::host_memory) return may_import_host(facts, end);
+    if (facts.method == ShareMethod::host_memory) return may_import_host(facts, end);
     if (end.is_cpu) return make_error<errors::import_of_gpu_memory_on_cpu>();
-    if (!end.imports) return make_error<errors::import_unsupported>(not_imported(facts.rung));
+    if (!end.imports) return make_error<errors::import_unsupported>(not_imported(facts.method));
     // Over a fabric, the device is one of another machine.
-    if (facts.rung != SharingRung::fabric && !(facts.device == end.device)) {
+    if (facts.method != ShareMethod::fabric && !(facts.device == end.device)) {
         return make_error<errors::import_of_another_devices_memory>(facts.device.text(), end.device.text());
     }
     if (Result<void> fits = elements_fit(facts, end); !fits) return fits;

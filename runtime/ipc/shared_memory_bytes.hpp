@@ -2,8 +2,8 @@
 // The descriptor of shared device memory as bytes, and its checks. Pure.
 #pragma once
 
+#include <isthmus/ipc/shared_memory_descriptor.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_memory_descriptor.hpp>
 
 #include <array>
 #include <cstddef>
@@ -18,12 +18,12 @@ using HandleBytes = std::array<unsigned char, 64>;                          // a
 inline constexpr std::uint64_t legacy_granularity_bytes = std::uint64_t{2} << 20;
 
 // Errors: invalid_argument (no elements, more bytes than any machine has, a granularity that is no power of two).
-Result<SharedMemoryFacts> make_shared_memory(SharingRung rung, std::uint64_t bytes, std::uint32_t element_bytes,
+Result<SharedMemoryFacts> make_shared_memory(ShareMethod method, std::uint64_t bytes, std::uint32_t element_bytes,
                                              std::uint64_t granularity_bytes, const Uuid& device);
 
 // `handle`: all zero for methods with a file descriptor.
 SharedMemoryDescriptor::Bytes encode_shared_memory(const SharedMemoryFacts& facts, const HandleBytes& handle);
-bool has_file(SharingRung rung) noexcept;
+bool has_file(ShareMethod method) noexcept;
 
 struct DecodedMemory {
     SharedMemoryFacts facts;

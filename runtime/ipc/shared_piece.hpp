@@ -2,12 +2,13 @@
 // SharedPiece: the memory behind an ExportableBuffer, for any share method, and its descriptor.
 #pragma once
 
+#include <isthmus/ipc/shared_memory_descriptor.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_memory_descriptor.hpp>
 
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 struct SharedMemoryAccess {
     static SharedMemoryDescriptor make(const SharedMemoryDescriptor::Bytes& bytes, const SharedMemoryFacts& facts,
@@ -36,4 +37,5 @@ private:
 };
 
 }  // namespace detail
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The producer's half: its readers, which of them block it, and for how long. Of what readers write, only cursors are
 // used, each copied once and checked; all other state is the producer's own.
-#include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include "buffer_state.hpp"
 #include "composed.hpp"
 #include "device_state.hpp"
 #include "ipc_errors.hpp"
 #include "ring_files.hpp"
-#include "sharing_rung.hpp"
+#include "share_method.hpp"
 
 #include <platform/os.hpp>
 
@@ -18,7 +18,9 @@
 #include <cstring>
 #include <string>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using platform::os::ProcessCalls;
@@ -48,11 +50,11 @@ Result<void> check_options(const SharedRingOptions& options) {
 }
 
 // Rings require the host-memory share method.
-Result<void> check_rung(const Device& device, SeenBy seen) {
+Result<void> check_method(const Device& device, SeenBy seen) {
     const rules::SharingEnd end = rules::sharing_end(device.capabilities());
-    const rules::RungAnswer answer = rules::choose_rung(seen, end, end, true);
-    if (answer.rung == SharingRung::host_memory) return {};
-    return make_error<errors::ring_not_on_host_memory>(name(answer.rung), answer.reason);
+    const rules::ShareMethodAnswer answer = rules::choose_share_method(seen, end, end, true);
+    if (answer.method == ShareMethod::host_memory) return {};
+    return make_error<errors::ring_not_on_host_memory>(name(answer.method), answer.reason);
 }
 
 Result<std::array<std::byte, 16>> drawn_id(const ProcessCalls& calls) {
@@ -202,7 +204,7 @@ Result<std::shared_ptr<RingProducerCore>> RingProducerCore::create(const Device&
     Result<rules::RingShape> shape = rules::make_ring_shape(elements, static_cast<std::uint32_t>(element_bytes),
                                                             options, platform::os::page_size_bytes());
     if (!shape) return std::move(shape).error();
-    if (Result<void> fine = check_rung(device, options.seen_by); !fine) return std::move(fine).error();
+    if (Result<void> fine = check_method(device, options.seen_by); !fine) return std::move(fine).error();
     const ProcessCalls& calls = ProcessCalls::real();
     Result<std::array<std::byte, 16>> id = drawn_id(calls);
     if (!id) return std::move(id).error();
@@ -347,4 +349,6 @@ std::vector<SharedReaderInfo> RingProducerCore::readers() {
     return all;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reader's half. Sizes come from the descriptor, checked once against the files. Of what the producer writes, one
 // count and one stamp at a time are copied and checked against this side's state.
-#include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include "buffer_state.hpp"
 #include "device_state.hpp"
@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <cstring>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using platform::os::ProcessCalls;
@@ -333,4 +335,6 @@ Result<void> RingReaderCore::Parts::finish(std::uint64_t frame, BufferState& buf
     return broke(make_error<errors::ring_stamp_became_impossible>(frame % shape.slots, stamp, frame));
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -2,7 +2,7 @@
 // Five numbers determine a ring's shape; the descriptor states every value and must agree.
 #include "shared_ring_shape.hpp"
 
-#include <isthmus/protocol/frame_stamps.hpp>
+#include <isthmus/ipc/protocol/frame_stamps.hpp>
 
 #include "ipc_errors.hpp"
 #include "little_endian.hpp"

@@ -2,8 +2,8 @@
 // Layout of a shared frame ring, and the descriptor that tells it to another process. Pure; the only source of sizes.
 #pragma once
 
+#include <isthmus/ipc/shared_frame_ring.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_frame_ring.hpp>
 
 #include <array>
 #include <cstddef>

@@ -22,7 +22,9 @@
 #include <sys/auxv.h>
 #endif
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using rules::AtomicQuestion;
@@ -81,10 +83,10 @@ std::string what_works(const Capabilities& device, const AtomicQuestion& questio
         if (kind == question.kind || !rules::shared_atomics(device, other, operations)) continue;
         return composed(
             "ask allocate_shared for {} memory (.kind = MemoryKind::{}), where this is atomic, or count in a "
-            "SplitCounter",
+            "ShardedCounter",
             name(kind), name(kind));
     }
-    return "count in a SplitCounter (one lane per side), or send messages by plain loads and stores";
+    return "count in a ShardedCounter (one lane per side), or send messages by plain loads and stores";
 }
 
 Error refusal(const Capabilities& device, const AtomicQuestion& question, const AccessAnswer& answer,
@@ -236,12 +238,16 @@ Result<void> check_host_atomics(BufferState& buffer, const AtomicWish& wish) {
     return refusal(decides, question, answer, in_words(wish, answer.part, memory), wish.operations);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 bool host_has_pairs() noexcept {
     return detail::cpu_has_pairs();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

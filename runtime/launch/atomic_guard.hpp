@@ -2,14 +2,16 @@
 // May a kernel, or the host, update this memory atomically? Applies the rules to a buffer or an address.
 #pragma once
 
-#include <isthmus/guarded_atomics.hpp>
+#include <isthmus/atomic_span.hpp>
 #include <isthmus/kernel_info.hpp>
 #include <isthmus/launch_argument.hpp>
 #include <isthmus/result.hpp>
 
 #include <cstdint>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DeviceState;
 
@@ -24,4 +26,6 @@ inline bool updates(const ParameterInfo& parameter) noexcept {
 Result<void> check_kernel_atomics(const DeviceState& device, const KernelInfo& kernel, std::uint32_t argument,
                                   const LaunchArgument& given);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

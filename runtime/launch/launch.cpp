@@ -16,7 +16,8 @@
 
 #include <algorithm>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 using detail::BufferState;
@@ -156,4 +157,5 @@ Result<LaunchReport> Stream::launch_packed(const LaunchOptions& options, const K
     return launch_with_care(*state_, mode_of(*state_, options), kernel, extent, pack, arguments, count, nullptr);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -16,7 +16,9 @@
 #include <mutex>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // A View or Out as it lies in the pack.
@@ -138,4 +140,6 @@ AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Exten
     return status.ok() ? AtOnce::done : AtOnce::failed;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

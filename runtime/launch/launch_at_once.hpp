@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <memory>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct BufferState;
 struct StreamState;
@@ -26,4 +28,6 @@ AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Exten
                       const std::shared_ptr<BufferState>* const* buffers, std::uint64_t& position,
                       platform::Status& status);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -18,7 +18,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 using detail::BufferState;
@@ -292,4 +293,5 @@ LaunchExplanation Stream::explain_described(const LaunchOptions& options, const 
     return explained;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

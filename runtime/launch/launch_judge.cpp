@@ -15,7 +15,9 @@
 #include <limits>
 #include <string>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using Doing = JudgedArgument::Doing;
@@ -308,4 +310,6 @@ Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const K
     return {};
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

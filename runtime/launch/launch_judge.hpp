@@ -15,7 +15,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct StreamState;
 
@@ -64,4 +66,6 @@ Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const K
 // Is the stream captured, so that operations are recorded and not executed? Its lock must not be held.
 bool in_capture(StreamState& stream);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct StreamState;
 
@@ -19,4 +21,6 @@ Result<std::uint32_t> launch_for_node(StreamState& stream, const LaunchOptions& 
                                       const Extent& extent, void* pack, const LaunchArgument* arguments,
                                       std::size_t count);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -17,7 +17,9 @@
 #include <mutex>
 #include <optional>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using rules::StagedCopy;
@@ -314,4 +316,6 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const 
     return done;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 class Operation;
 // Claims a buffer, or a part of one, for the operation.
@@ -55,4 +57,6 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const 
                            const LaunchArgument* arguments, std::size_t count,
                            const std::vector<StagedArgument>& staged, LaunchReport& report);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

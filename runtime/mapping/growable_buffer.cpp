@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GrowableBuffer: creation, growth, trimming.
-#include <isthmus/growable_buffer.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
 
 #include <isthmus/device.hpp>
 
@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 constexpr std::size_t most_growable_bytes = std::size_t{1} << 46;  // more than any machine has
@@ -127,4 +129,6 @@ std::optional<MemoryPlace> place_in(const GrowableMemory* memory, std::size_t by
     return std::nullopt;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

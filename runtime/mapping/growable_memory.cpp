@@ -16,7 +16,9 @@
 #include <numeric>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // Minimum growth step of ordinary host memory: the usual size of the system's huge pages.
@@ -352,4 +354,6 @@ Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<D
     return made;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

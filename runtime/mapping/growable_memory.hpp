@@ -2,7 +2,7 @@
 // GrowableMemory: the reserved addresses of one buffer and the handles mapped there so far.
 #pragma once
 
-#include <isthmus/growable_buffer.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
 #include <isthmus/result.hpp>
 
 #include "buffer_memory.hpp"
@@ -13,7 +13,9 @@
 #include <memory>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Not thread-safe: only the buffer's owner grows it. Its end releases everything, newest first.
 class GrowableMemory : public BufferMemory {
@@ -57,4 +59,6 @@ Result<void> check_host_reach(const std::vector<const Device*>& also);
 Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<DeviceState>& device,
                                                          std::size_t most_bytes, const GrowableOptions& options);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public calls of this room in a build without it: each refuses before any other check.
-#include <isthmus/growable_buffer.hpp>
-#include <isthmus/mirrored_ring.hpp>
-#include <isthmus/multicast.hpp>
-#include <isthmus/virtual_memory.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
+#include <isthmus/mapping/mirrored_buffer.hpp>
+#include <isthmus/mapping/multicast.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 
 #include "left_out.hpp"
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 Error refused() {
@@ -197,4 +198,5 @@ Result<MulticastObject> MulticastGroup::complete(std::size_t /*added_elsewhere*/
     return refused();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error entries: virtual memory, growable buffers, mirrored rings and multicast objects.
+// Error entries: virtual memory, growable buffers, mirrored buffers and multicast objects.
 #pragma once
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 inline constexpr auto growable_buffer_is_empty =
@@ -51,13 +53,13 @@ inline constexpr auto host_memory_out_of_reach =
     error_entry("V011", Code::unsupported,
                 "{device} does not reach the host memory that the buffer would lie in",
                 "copy into memory of that device");
-inline constexpr auto mirrored_ring_size =
+inline constexpr auto mirrored_buffer_size =
     error_entry("V012", Code::invalid_argument,
                 "a ring of {bytes:number} bytes cannot be made",
                 "check the number of elements for zero, an overflow or a negative number");
-inline constexpr auto mirrored_ring_not_available =
+inline constexpr auto mirrored_buffer_not_available =
     error_entry("V013", Code::unsupported,
-                "a mirrored ring cannot be had on this device: {reason}",
+                "a mirrored buffer cannot be had on this device: {reason}",
                 "{remedy}");
 // Code, reason and remedy are the rule's.
 inline constexpr auto mapping_refused =
@@ -171,4 +173,6 @@ inline constexpr auto unbinding_where_nothing_is_bound =
                 "name the offset that it was bound at: what was bound as one goes as one");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

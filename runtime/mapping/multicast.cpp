@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MulticastGroup and MulticastObject: validation, in the order that the driver requires.
-#include <isthmus/multicast.hpp>
+#include <isthmus/mapping/multicast.hpp>
 
 #include <isthmus/device.hpp>
 
@@ -13,7 +13,8 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 using detail::DeviceState;
@@ -289,4 +290,5 @@ Result<Mapping> AddressReservation::map(std::size_t offset_bytes, const Multicas
     return map_state(offset_bytes, object.state());
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -9,7 +9,9 @@
 #include <mutex>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct Team {
     Team(std::size_t devices, std::size_t asked, std::size_t unit, bool with_others)
@@ -37,4 +39,6 @@ struct Team {
     }
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

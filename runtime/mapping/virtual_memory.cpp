@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public AddressReservation, PhysicalMemory and Mapping: validation here, execution in their states.
-#include <isthmus/virtual_memory.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 
 #include <isthmus/device.hpp>
 
@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 using detail::DeviceState;
@@ -270,4 +271,5 @@ Result<void> Mapping::unmap() {
     return undone;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

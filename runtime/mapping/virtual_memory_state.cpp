@@ -14,7 +14,9 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 constexpr int compression_supported = 107;  // CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED
@@ -412,4 +414,6 @@ template void end_when_allowed(PhysicalState*);
 template void end_when_allowed(ReservationState*);
 template void end_when_allowed(MappingState*);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

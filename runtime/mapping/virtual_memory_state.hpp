@@ -2,7 +2,7 @@
 // The states of AddressReservation, PhysicalMemory and Mapping: one driver resource each, with its undo.
 #pragma once
 
-#include <isthmus/virtual_memory.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 
 #include <platform/driver.hpp>
 
@@ -19,7 +19,9 @@
 #include <string_view>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 Error refusal(const rules::MappingAnswer& answer, std::string_view what);
 rules::CreationFacts creation_facts(const DeviceState& device);
@@ -165,4 +167,6 @@ Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace&
 // May `who` access the object's mapping? Only its own devices may, for multimem instructions. No driver call.
 Result<void> may_let_into_team(const DeviceState& who, const PhysicalState& object);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -12,7 +12,7 @@
 #include "memory_errors.hpp"
 #include "memory_source.hpp"
 #include "piece_release.hpp"
-#include "sharing_rung.hpp"
+#include "share_method.hpp"
 #include "stream_state.hpp"
 
 #include <platform/os.hpp>
@@ -21,7 +21,8 @@
 #include <optional>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -228,7 +229,7 @@ Untyped adopt_memory(const std::shared_ptr<DeviceState>& device, void* pointer, 
     if (facts.staged() || rules::host_finds(as->kind)) facts.host = pointer;
     facts.shared = shared;
     if (shared) {
-        facts.reason = rules::host_rung_reason(device->synchronous, facts.kind, facts.path, facts.host_kind);
+        facts.reason = rules::host_method_reason(device->synchronous, facts.kind, facts.path, facts.host_kind);
     }
     Result<Fence> fence = make_fence(device, options, device->synchronous || facts.relay != nullptr);
     if (!fence) return std::move(fence).error();
@@ -283,4 +284,5 @@ Device::Untyped Device::adopt_descriptor(int descriptor, std::size_t, const Adop
     return make_error<errors::adoption_of_dma_buf>();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

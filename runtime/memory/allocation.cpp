@@ -16,7 +16,9 @@
 #include <limits>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 constexpr std::size_t most_alignment = 256;               // what cuMemAlloc guarantees; pages are coarser
@@ -143,4 +145,6 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
     return buffer.make();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

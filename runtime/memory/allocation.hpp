@@ -12,11 +12,15 @@
 #include <memory>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 class Stream;
-}
+}  // namespace v0
+}  // namespace isthmus
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct BufferState;
 struct DeviceState;
@@ -44,4 +48,6 @@ Untyped allocate_shared(const std::shared_ptr<DeviceState>& device, Amount amoun
 Untyped adopt_shared(const std::shared_ptr<DeviceState>& device, void* pointer, std::size_t bytes, const SharedUse& use,
                      const OwnMapping& mapping, std::function<void()> ended);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -9,7 +9,8 @@
 #include <mutex>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 struct StatisticsState {
     Allocator upstream;
@@ -145,4 +146,5 @@ MemoryKind FailureCallbackAllocator::kind() const noexcept {
     return state_->upstream.kind();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

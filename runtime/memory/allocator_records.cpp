@@ -19,7 +19,8 @@
 #include <thread>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 struct LoggingState {
     Allocator upstream;
@@ -184,4 +185,5 @@ MemoryKind TrackingAllocator::kind() const noexcept {
     return state_->upstream.kind();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

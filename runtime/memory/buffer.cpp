@@ -10,7 +10,8 @@
 
 #include <array>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 BufferBase::BufferBase(std::shared_ptr<detail::BufferState> state)
     : state_(std::move(state)), bytes_(state_ ? state_->memory->bytes : 0) {}
@@ -133,4 +134,5 @@ Result<detail::ConcurrentScope> BufferBase::open_concurrent(Wait wait) const {
     return detail::open_concurrent(state_, wait);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

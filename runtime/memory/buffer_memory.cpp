@@ -9,7 +9,9 @@
 
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 class OneBlock {
@@ -49,4 +51,6 @@ void lay_over(NewBuffer& buffer, std::shared_ptr<BufferMemory> memory) {
     buffer.blocks.allocator = OneBlock(std::move(memory));
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -9,7 +9,9 @@
 #include <memory>
 #include <string_view>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 class NewBuffer;
 
@@ -37,4 +39,6 @@ protected:
 // up (a kernel may still write to it), the memory is kept until process exit.
 void lay_over(NewBuffer& buffer, std::shared_ptr<BufferMemory> memory);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

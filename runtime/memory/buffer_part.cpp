@@ -6,7 +6,9 @@
 #include "device_state.hpp"
 #include "memory_errors.hpp"
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 Result<void> make_part(const std::shared_ptr<BufferState>& buffer, std::size_t first, std::size_t count,
                        std::size_t element_bytes) {
     if (!buffer) return make_error<errors::part_of_empty_buffer>();
@@ -58,4 +60,6 @@ Result<ConcurrentScope> PartBase::open_concurrent(Wait wait) const {
     return ConcurrentScope(std::move(scope).value(), first_of(*buffer_, first_byte_), bytes_);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

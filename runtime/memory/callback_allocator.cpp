@@ -9,7 +9,8 @@
 #include <mutex>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 constexpr int last_code = static_cast<int>(Code::unknown_pointer);
@@ -91,4 +92,5 @@ Result<Allocator> allocator_from(const isthmus_allocator_callbacks& callbacks) {
     return Allocator(CallbackAllocator(callbacks));
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -11,7 +11,8 @@
 #include <memory>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 std::shared_ptr<detail::StreamState> new_stream(const std::shared_ptr<detail::DeviceState>& device, int priority) {
@@ -90,4 +91,5 @@ Result<void> Device::synchronize(Wait wait) {
     return waited;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -11,7 +11,8 @@
 #include <mutex>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 AccessAnswer empty_buffer() {
@@ -102,4 +103,5 @@ Result<void> Device::disable_peer_access(const Device& owner) {
     return switch_peer(owner, false);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -14,7 +14,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 struct AllocatorScope {
@@ -139,4 +140,5 @@ Device::Untyped Device::allocate_shared_bytes(std::size_t count, std::size_t ele
     return detail::allocate_shared(state_, {count, element_bytes, alignment}, use, is_signed);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,9 @@
 #include <memory>
 #include <mutex>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DeviceState;
 
@@ -31,4 +33,6 @@ private:
     Allocator default_;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

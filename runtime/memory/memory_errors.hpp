@@ -4,7 +4,9 @@
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 inline constexpr auto adoption_of_null_pointer =
@@ -216,4 +218,6 @@ inline constexpr auto pool_letting_in_unreachable_device =
                 "copy between them; the driver stages where there is no direct way");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,8 @@
 
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 // Calls the pool interface of a usable device.
@@ -110,4 +111,5 @@ Result<MemoryPool> Device::pool(MemoryKind kind) {
     return MemoryPool(state_, std::move(own).value());
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

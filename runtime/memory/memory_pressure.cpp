@@ -13,7 +13,9 @@
 #include <optional>
 #include <string_view>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 // Waits for the work that stream-ordered frees are behind. A stream that does not finish in time is skipped: the next
@@ -108,4 +110,6 @@ Result<void> make_room(DeviceState& device, MemoryKind kind, std::size_t bytes, 
     return out_of_memory(device, kind, bytes, made.error());
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

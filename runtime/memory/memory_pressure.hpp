@@ -9,7 +9,9 @@
 #include <functional>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DeviceState;
 
@@ -30,4 +32,6 @@ Result<void> with_room(DeviceState& device, MemoryKind kind, std::size_t bytes, 
     return make_room(device, kind, bytes, std::move(made), attempt);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

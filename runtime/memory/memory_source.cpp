@@ -20,7 +20,9 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 constexpr std::size_t most_alignment = 256;  // what cuMemAlloc guarantees; pages are coarser
@@ -289,4 +291,6 @@ Result<void> MemorySource::release(const MemoryBlock& block, Stream* after) {
     return freed;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

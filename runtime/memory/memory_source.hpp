@@ -12,7 +12,9 @@
 #include <memory>
 #include <string_view>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DeviceState;
 struct PoolState;
@@ -51,4 +53,6 @@ private:
 // An error if a GPU device lacks the feature that the kind needs (K7).
 Result<void> offers(const DeviceState& device, MemoryKind kind);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 const OrderLine* OrderBook::line(std::uint64_t stream) const noexcept {
     const auto found = lines_.find(stream);
@@ -103,4 +105,6 @@ void OrderBook::add(OrderHistory& history, const OrderUse& use) const {
     history.uses.push_back(use);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -12,7 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // One operation's use of one buffer.
 struct OrderUse {
@@ -105,4 +107,6 @@ private:
     OrderClock shown_;  // shown to other processes
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -4,7 +4,9 @@
 
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 const OrderClock nothing_known;
@@ -73,4 +75,6 @@ void OrderLine::forget_before(std::uint64_t position) {
     while (steps_.size() > 1 && steps_[1].from <= position) steps_.pop_front();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -8,7 +8,9 @@
 #include <deque>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Streams are named by their ids, operations by their positions within the stream, from 1. A clock holds only streams
 // that it has learnt of, because streams come and go. A value; thread safety as a std::vector.
@@ -63,4 +65,6 @@ private:
     std::deque<Step> steps_;  // ascending by position
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -6,7 +6,8 @@
 
 #include <bit>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 Result<MemoryBlock> Allocator::allocate(const AllocationRequest& request) const {
     if (!source_) return make_error<errors::allocator_handle_is_empty>("an allocation");
@@ -23,4 +24,5 @@ Result<void> Allocator::release(const MemoryBlock& block, Stream* after) const {
     return source_->release(block, after);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

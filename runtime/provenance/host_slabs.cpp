@@ -18,7 +18,9 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using platform::os::HostPages;
@@ -331,4 +333,6 @@ std::size_t HostSlabs::trim() {
     return given_back;
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

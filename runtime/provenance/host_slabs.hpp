@@ -13,7 +13,9 @@
 #include <functional>
 #include <memory>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Registers a slab with a device and unregisters it; both empty: slabs are not registered. Called once per slab, on the
 // thread that grows or trims, without any lock that allocate() or release() take. They may therefore call the driver;
@@ -70,4 +72,6 @@ private:
     std::unique_ptr<Books> books_;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

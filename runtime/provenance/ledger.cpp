@@ -10,7 +10,9 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 std::atomic<std::uint64_t> first_free_id{1};
@@ -290,4 +292,6 @@ std::size_t Ledger::size() const {
     return entries_.size();
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

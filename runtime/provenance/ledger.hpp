@@ -22,7 +22,9 @@
 #include <unordered_map>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct PoolState;
 
@@ -147,4 +149,6 @@ private:
     std::uint64_t last_ = 0;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <iterator>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 RangeAccess MappedRanges::Run::access(std::size_t device) const noexcept {
     if (device >= most_devices) return RangeAccess::none;
@@ -106,4 +108,6 @@ rules::RangeFacts MappedRanges::over(std::uint64_t address, std::uint64_t bytes,
     return {};
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -11,7 +11,9 @@
 #include <map>
 #include <mutex>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Thread-safe. Access is recorded for the first 64 devices of a runtime, by index; further devices get no access.
 class MappedRanges {
@@ -51,4 +53,6 @@ private:
     Runs runs_;                                      // the same memory, with equal neighbours merged into one run
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Thread-safe. Devices are named by their index in the runtime. Indices of 64 and more have access to no other device.
 class PeerTable {
@@ -45,4 +47,6 @@ private:
     Table pools_{};
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

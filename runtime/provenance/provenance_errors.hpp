@@ -4,7 +4,9 @@
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 inline constexpr auto record_is_no_allocation =
@@ -97,4 +99,6 @@ inline constexpr auto block_is_unknown =
                 "give it back to whoever allocated it");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

@@ -154,7 +154,7 @@ inline constexpr std::array<CallRule, public_call_count> call_rules = [] {
         {C::load_kernel, "loading a kernel", false, false, taken, judged},
         {C::make_current, "making a stream the current one", false, false, taken, taken},
         {C::make_growable, "making a growable buffer", false, false, refused_on_gpu, judged},
-        {C::make_mirrored, "making a mirrored ring", false, false, refused_on_gpu, judged},
+        {C::make_mirrored, "making a mirrored buffer", false, false, refused_on_gpu, judged},
         {C::mark_stream, "marking a stream", false, false, judged, taken},
         {C::open_view, "opening a host view", true, false, taken, taken},
         {C::pool_access, "letting a device into a pool", false, false, taken, taken},

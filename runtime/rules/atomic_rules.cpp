@@ -12,7 +12,7 @@ namespace {
 
 using Text = std::string_view;
 
-constexpr Text counters = "use a split counter (one lane per side), or messages by plain loads and stores";
+constexpr Text counters = "use a sharded counter (one lane per side), or messages by plain loads and stores";
 
 AccessAnswer yes(Text reason) {
     return {Verdict::yes, reason, {}};
@@ -98,7 +98,7 @@ AccessAnswer on_pageable(const Capabilities& device, bool file_mapped) {
         return no(
             "file-mapped and hugetlbfs memory does not migrate, and without host page tables (attribute 100 is 0) "
             "atomics need that",
-            "use anonymous memory in a Buffer, or a split counter");
+            "use anonymous memory in a Buffer, or a sharded counter");
     }
     return yes("system memory that the GPU reaches coherently (attribute 88 is 1)");
 }

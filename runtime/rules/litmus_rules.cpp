@@ -59,7 +59,7 @@ Capabilities narrowed(Capabilities device, const LitmusFinding& finding) {
 AccessAnswer update_trials(const Capabilities& device, MemoryKind kind) {
     if (is_in(device.lossy_kinds, kind)) {
         return no("trials on this device lost updates of CPU and GPU in memory of this kind",
-                  "use a split counter (one lane per side), or messages by plain loads and stores");
+                  "use a sharded counter (one lane per side), or messages by plain loads and stores");
     }
     if (is_in(device.disordered_kinds, kind)) return no(disordered, other_kind);
     return {Verdict::yes, {}, {}};

@@ -4,7 +4,9 @@
 
 #include "error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 // Here and below, {reason} is the reason of a capability or of a rule.
@@ -38,12 +40,12 @@ inline constexpr auto shared_updates_of_kind_not_atomic =
     error_entry("W007", Code::unsupported,
                 "a shared buffer of {kind} memory is refused: CPU and GPU were declared to update it at the same time, and "
                 "{reason}",
-                "count in a SplitCounter (one lane per side), or send messages by plain loads and stores");
+                "count in a ShardedCounter (one lane per side), or send messages by plain loads and stores");
 inline constexpr auto shared_updates_atomic_nowhere =
     error_entry("W008", Code::unsupported,
                 "a shared buffer that CPU and GPU update at the same time is refused: in no memory of this machine are "
                 "these updates atomic; in {kind} memory {reason}",
-                "count in a SplitCounter (one lane per side), or send messages by plain loads and stores");
+                "count in a ShardedCounter (one lane per side), or send messages by plain loads and stores");
 inline constexpr auto adoption_as_other_kind =
     error_entry("W009", Code::unsupported,
                 "adopting the memory is refused: the driver knows it already, and its kind cannot be changed",
@@ -91,4 +93,6 @@ inline constexpr auto adoption_without_registering =
                 "leave the kind to the policy, or ask for device memory, which copies");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

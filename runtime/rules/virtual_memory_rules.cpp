@@ -36,7 +36,7 @@ std::optional<std::size_t> round_up(std::size_t bytes, std::size_t granularity) 
 MappingAnswer may_reserve(const Capabilities& device, const CreationFacts& facts) {
     if (is_cpu(device)) {
         return no(Code::unsupported, "the CPU device has no virtual memory of its own: its memory is the system's",
-                  "use GrowableBuffer or MirroredRing, which stand on reserved host addresses there");
+                  "use GrowableBuffer or MirroredBuffer, which stand on reserved host addresses there");
     }
     if (!device.has(Feature::virtual_memory)) {
         return lacks(device, Feature::virtual_memory, "allocate buffers; they do not grow in place");

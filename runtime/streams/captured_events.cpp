@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <string>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 Error over() {
@@ -118,4 +120,6 @@ Error no_answer_in_capture(const char* what) {
     return make_error<errors::no_answer_in_capture>(what);
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -8,7 +8,9 @@
 #include <memory>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct EventState;
 class HeldRecord;
@@ -34,4 +36,6 @@ Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last);
 // The error of a host query about an event of a capture.
 Error no_answer_in_capture(const char* what);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

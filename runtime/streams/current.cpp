@@ -10,7 +10,8 @@
 #include <algorithm>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -89,4 +90,5 @@ Stream Device::current_stream() const {
     return current ? *std::move(current) : stream_;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

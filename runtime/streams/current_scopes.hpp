@@ -8,7 +8,9 @@
 #include <optional>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DeviceState;
 
@@ -30,4 +32,6 @@ std::vector<const DeviceState*> scoped_devices();
 // with its runtime.
 std::optional<Stream> current_stream_of(const DeviceState& device);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -13,7 +13,8 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace detail {
 namespace {
 
@@ -224,4 +225,5 @@ Result<float> Event::elapsed_ms(const Event& begin, const Event& end) {
     return milliseconds;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

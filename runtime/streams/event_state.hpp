@@ -14,7 +14,9 @@
 #include <memory>
 #include <mutex>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct DeviceState;
 struct FenceEvent;
@@ -92,4 +94,6 @@ private:
 // pool.
 Result<Event> make_event(const std::shared_ptr<DeviceState>& device, EventOptions options);
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

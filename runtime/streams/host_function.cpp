@@ -12,7 +12,8 @@
 #include <mutex>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 // The CPU device is where the stream has come to; without its lock, because the function may wait for another thread.
@@ -56,4 +57,5 @@ Result<void> Stream::call_erased(std::shared_ptr<detail::HostFunction> function)
     return issued ? Result<void>() : std::move(issued).error();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

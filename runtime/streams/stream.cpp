@@ -12,7 +12,8 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 using detail::DeviceState;
 using detail::StreamState;
@@ -151,4 +152,5 @@ LaunchMode Stream::launch_mode() const noexcept {
     return state_->mode.load(std::memory_order_relaxed);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -6,7 +6,8 @@
 #include <array>
 #include <charconv>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace {
 
@@ -212,4 +213,5 @@ std::string_view MachineFacts::nvidia_param(std::string_view key) const noexcept
     return {};
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

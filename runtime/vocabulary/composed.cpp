@@ -4,7 +4,8 @@
 
 #include <cstring>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Markers, identified by their addresses.
 const char TextField::signed_number[] = "signed";
@@ -35,4 +36,5 @@ std::string compose(const char* format, std::initializer_list<TextField> fields)
 }
 
 }  // namespace detail
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -6,7 +6,8 @@
 
 #include <cerrno>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // After EINTR the descriptor is free already (Linux): a second close could close another owner's descriptor.
 void FileDescriptor::close() noexcept {
@@ -16,4 +17,5 @@ void FileDescriptor::close() noexcept {
     errno = before;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,8 @@
 #include <isthmus/placement.hpp>
 #include <isthmus/sharing_use.hpp>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 std::string_view name(Feature feature) noexcept {
     switch (feature) {
@@ -243,4 +244,5 @@ std::string_view name(LaunchPath path) noexcept {
     return "unknown";
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

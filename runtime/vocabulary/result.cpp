@@ -9,7 +9,8 @@
 #include <exception>
 #include <new>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace {
 
@@ -249,4 +250,5 @@ const char* BadResult::what() const noexcept {
     return text_.c_str();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -6,7 +6,8 @@
 
 #include <cstddef>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 constexpr std::string_view digits = "0123456789abcdef";
@@ -56,4 +57,5 @@ Result<Uuid> Uuid::parse(std::string_view text) {
     return uuid;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

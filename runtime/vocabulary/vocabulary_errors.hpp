@@ -4,7 +4,9 @@
 
 #include "private/error_entry.hpp"
 
-namespace isthmus::inline v0::errors {
+namespace isthmus {
+inline namespace v0 {
+namespace errors {
 
 // clang-format off
 inline constexpr auto no_uuid =
@@ -13,4 +15,6 @@ inline constexpr auto no_uuid =
                 "write GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx, or MIG-… for a part of one, as nvidia-smi -L does");
 // clang-format on
 
-}  // namespace isthmus::inline v0::errors
+}  // namespace errors
+}  // namespace v0
+}  // namespace isthmus

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <isthmus/atomic_pair.hpp>
+#include <isthmus/concurrent/sharded_counter_view.hpp>
 #include <isthmus/kernel.hpp>
-#include <isthmus/split_counter_view.hpp>
 
 #include <cstdint>
 

@@ -134,7 +134,8 @@ TEST(SharedAtomics, WordsDeclaredAsUpdatedByBothSidesAreWhereThatIsGrantedOrRefu
         if (!possible) {
             EXPECT_TRUE(refused_while_it_lasts(words, Code::unsupported));
             if (words.code() == Code::unsupported) {
-                EXPECT_NE(words.error().remedy().find("SplitCounter"), std::string_view::npos) << words.error().text();
+                EXPECT_NE(words.error().remedy().find("ShardedCounter"), std::string_view::npos)
+                    << words.error().text();
             }
             return;
         }
@@ -170,7 +171,7 @@ TEST(SharedAtomics, AreGrantedExactlyWhereARuleHolds) {  // keeps G2, G3
                 const std::string remedy(opened.error().remedy());
                 const bool managed = lawful(c, MemoryKind::managed);
                 EXPECT_EQ(remedy.find("MemoryKind::managed") != std::string::npos, managed) << remedy;
-                EXPECT_NE(remedy.find("SplitCounter"), std::string::npos) << remedy;
+                EXPECT_NE(remedy.find("ShardedCounter"), std::string::npos) << remedy;
             }
             if (reached) {
                 EXPECT_TRUE(worked(words->concurrent_on_host())) << "loads and stores are lawful there";

@@ -3,7 +3,7 @@
 #include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
-#include <isthmus/growable_buffer.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
 
 #include <cstdint>
 #include <string_view>

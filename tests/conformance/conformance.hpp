@@ -44,12 +44,12 @@ ISTHMUS_DECLARE_KERNEL(meet, isthmus::Index i, isthmus::View<std::int32_t> met, 
 ISTHMUS_DECLARE_KERNEL(add_until_told, isthmus::Index i, AddedWords words, ControlWords control);
 // The same without telling the launch that it updates: nobody can check it.
 ISTHMUS_DECLARE_KERNEL(add_unguarded_until_told, isthmus::Index i, ControlWords words, ControlWords control);
-// … in a split counter's slot i % size.
-ISTHMUS_DECLARE_KERNEL(count_until_told, isthmus::Index i, isthmus::SplitCounterView counter, ControlWords control);
+// … in a sharded counter's slot i % size.
+ISTHMUS_DECLARE_KERNEL(count_until_told, isthmus::Index i, isthmus::ShardedCounterView counter, ControlWords control);
 // … or stores pairs of equal numbers to pairs[0].
 ISTHMUS_DECLARE_KERNEL(store_pairs_until_told, isthmus::Index i, isthmus::AtomicView<isthmus::Pair64> pairs,
                        ControlWords control);
-ISTHMUS_DECLARE_KERNEL(count_items, isthmus::Index i, isthmus::SplitCounterView counter);
+ISTHMUS_DECLARE_KERNEL(count_items, isthmus::Index i, isthmus::ShardedCounterView counter);
 // Every operation once on words[0] and wide[0]; what each of them gave is in `old` afterwards (20 places).
 ISTHMUS_DECLARE_KERNEL(every_update, isthmus::Index i, NarrowWords words, WideWords wide,
                        isthmus::View<std::int64_t> old);

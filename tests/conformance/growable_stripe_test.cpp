@@ -3,7 +3,7 @@
 // all.
 #include "scenario.hpp"
 
-#include <isthmus/growable_buffer.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
 
 #include <array>
 #include <cstdint>

@@ -2,9 +2,9 @@
 // Buffers that grow in place: the base stays, the content stays, a step costs three calls, and what is trimmed is gone.
 #include "scenario.hpp"
 
-#include <isthmus/growable_buffer.hpp>
-#include <isthmus/mirrored_ring.hpp>
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
+#include <isthmus/mapping/mirrored_buffer.hpp>
 
 #include <array>
 #include <cstdint>
@@ -42,7 +42,7 @@ static_assert(!std::is_assignable_v<TypedBuffer<int>&, TypedBuffer<int>&&>);
 static_assert(!std::is_assignable_v<TypedBuffer<int>&, Buffer<int>&&>);
 static_assert(!std::is_constructible_v<Buffer<int>, GrowableBuffer<int>&&>);
 static_assert(!std::is_convertible_v<GrowableBuffer<int>&, Buffer<int>&>);
-static_assert(!std::is_convertible_v<MirroredRing<int>&, Buffer<int>&>);
+static_assert(!std::is_convertible_v<MirroredBuffer<int>&, Buffer<int>&>);
 static_assert(!std::is_convertible_v<ExportableBuffer<int>&, Buffer<int>&>);
 static_assert(std::is_nothrow_move_assignable_v<Buffer<int>> && std::is_move_assignable_v<GrowableBuffer<int>>);
 

@@ -2,7 +2,7 @@
 // Growable buffers as arguments: parts of one that shrank, words that kernels update, and one that is another's now.
 #include "scenario.hpp"
 
-#include <isthmus/growable_buffer.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
 #include <isthmus/read_back.hpp>
 
 #include <algorithm>

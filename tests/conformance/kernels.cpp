@@ -2,8 +2,8 @@
 // The kernels that the conformance tests launch.
 #include "atomic_words.hpp"
 
-#include <isthmus/alias_fence.hpp>
 #include <isthmus/kernel.hpp>
+#include <isthmus/mapping/alias_fence.hpp>
 
 #include <cstdint>
 
@@ -100,11 +100,11 @@ ISTHMUS_KERNEL(add_unguarded_until_told, Index i, ControlWords words, ControlWor
     until_told(i, control, [&] { AtomicRef<std::uint32_t>(words.data[0]).add_relaxed(1); });
 }
 
-ISTHMUS_KERNEL(count_until_told, Index i, SplitCounterView counter, ControlWords control) {
+ISTHMUS_KERNEL(count_until_told, Index i, ShardedCounterView counter, ControlWords control) {
     until_told(i, control, [&] { counter.add(i % counter.size(), 1); });
 }
 
-ISTHMUS_KERNEL(count_items, Index i, SplitCounterView counter) {
+ISTHMUS_KERNEL(count_items, Index i, ShardedCounterView counter) {
     counter.add(i % counter.size(), i + 1);
 }
 

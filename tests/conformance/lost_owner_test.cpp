@@ -4,7 +4,7 @@
 #include "scenario.hpp"
 
 #include <isthmus/graph.hpp>
-#include <isthmus/growable_buffer.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -2,8 +2,8 @@
 // Kernels that talk to the host while they run, and their messages.
 #pragma once
 
+#include <isthmus/concurrent/mailbox_view.hpp>
 #include <isthmus/kernel.hpp>
-#include <isthmus/mailbox_view.hpp>
 
 #include <cstdint>
 

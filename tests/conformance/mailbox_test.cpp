@@ -3,7 +3,7 @@
 #include "scenario.hpp"
 #include "mailbox_kernels.hpp"
 
-#include <isthmus/mailbox.hpp>
+#include <isthmus/concurrent/mailbox.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // are never asked for one from tests.
 #include "scenario.hpp"
 
-#include <isthmus/multicast.hpp>
+#include <isthmus/mapping/multicast.hpp>
 
 #include <array>
 #include <concepts>

@@ -3,8 +3,8 @@
 #include "scenario.hpp"
 #include "mailbox_kernels.hpp"
 
+#include <isthmus/concurrent/service.hpp>
 #include <isthmus/graph.hpp>
-#include <isthmus/service.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // each import is a mapping of its own; in two processes in shared_memory_processes_test.cpp.
 #include "scenario.hpp"
 
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -55,7 +55,7 @@ TEST(SharedHostMemory, HostsAndDevicesOfBothSidesUseTheSameBytes) {
             ExportableOptions options = by_cpus;
             options.use = use;
             Numbers mine = Numbers::make(device, count, options).value();
-            EXPECT_EQ(mine.rung(), SharingRung::host_memory);
+            EXPECT_EQ(mine.share_method(), ShareMethod::host_memory);
             EXPECT_TRUE(all(mine, 0));
             const SharedMemoryDescriptor sent = export_memory(mine).value();
             EXPECT_EQ(sent.facts().bytes, count * sizeof(std::int32_t));
@@ -113,7 +113,7 @@ TEST(SharedHostMemory, EveryDeviceImportsWhatAnyOtherOneExports) {
 TEST(SharedHostMemory, IsWhatTheCpuDeviceExports) {
     Device& cpu = runtime().cpu();
     Numbers mine = Numbers::make(cpu, count).value();
-    EXPECT_EQ(mine.rung(), SharingRung::host_memory);
+    EXPECT_EQ(mine.share_method(), ShareMethod::host_memory);
     EXPECT_TRUE(all(mine, 0));
     EXPECT_TRUE(refused_as(Numbers::make(cpu, count, {.other_machines = true}), Code::unsupported));
     ExportableOptions elsewhere = by_cpus;
@@ -233,11 +233,11 @@ TEST(SharedHostMemory, AFileThatIsNotWhatItsDescriptorSaysIsRefused) {
     });
 }
 
-// keeps I5: files of one rung with the bytes of another one
+// keeps I5: files of one share method with the bytes of another one
 TEST(SharedHostMemory, FilesOfTheHostAndOfGpusAreNotTakenForEachOther) {
     on_every_device([](Device& device) {
         const Result<Numbers> gpu = Numbers::make(device, count);
-        if (!gpu || gpu->rung() != SharingRung::posix_fd) return;
+        if (!gpu || gpu->share_method() != ShareMethod::posix_fd) return;
         Numbers host = Numbers::make(device, count, by_cpus).value();
         const SharedMemoryDescriptor of_gpu = gpu->export_memory().value(), of_host = host.export_memory().value();
         EXPECT_TRUE(refused_as(import(device, of_gpu, of_host.fds()[0]), Code::invalid_argument));

@@ -4,7 +4,7 @@
 #include "scenario.hpp"
 #include "two_processes.hpp"
 
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include <unistd.h>
 
@@ -80,7 +80,7 @@ void take_turns(const ExportableOptions& options) {
             EXPECT_EQ(last_of(device, mine), 8 * (round + 1)) << "what the importer's kernels wrote";
         }
         if (counts_calls(device)) {
-            const bool tried = mine.rung() != SharingRung::posix_fd;
+            const bool tried = mine.share_method() != ShareMethod::posix_fd;
             EXPECT_EQ(driver_calls("cuMemExportToShareableHandle") + driver_calls("cuIpcGetMemHandle"), tried ? 2 : 1);
         }
         line.send(your_turn, {}).value();
@@ -91,7 +91,7 @@ void take_turns(const ExportableOptions& options) {
         Buffer<std::int32_t> theirs = take_in(device, line);
         if (!theirs) return;
         Stream stream = device.create_stream().value();
-        // A GPU's, whichever rung it came by: by file descriptor, by fabric handle or by an older one.
+        // A GPU's, whichever share method it came by: by file descriptor, by fabric handle or by an older one.
         EXPECT_EQ(theirs.kind(), device.is_cpu() ? MemoryKind::host : MemoryKind::imported);
         EXPECT_TRUE(device.can_access(theirs));
         EXPECT_EQ(static_cast<bool>(runtime().cpu().can_access(theirs)), device.is_cpu());
@@ -113,7 +113,7 @@ void take_turns(const ExportableOptions& options) {
 }
 
 // keeps I1, I7, K1
-TEST(SharedMemoryProcesses, KernelsOfBothUseTheSameBytesByTheFirstRungThatIsThere) {
+TEST(SharedMemoryProcesses, KernelsOfBothUseTheSameBytesByTheFirstMethodThatIsThere) {
     take_turns({});
 }
 
@@ -257,7 +257,7 @@ TEST(SharedMemoryProcesses, AnotherUserImportsWhatItWasSent) {
             Device& device = runtime().default_device();
             Numbers mine = hand_out(device, line, {.seen_by = seen_by});
             if (!mine) return;
-            if (mine.rung() == SharingRung::legacy_ipc) {  // of which that is not known
+            if (mine.share_method() == ShareMethod::legacy_ipc) {  // of which that is not known
                 EXPECT_TRUE(refused_as(line.receive(), Code::peer_lost));
                 return;
             }

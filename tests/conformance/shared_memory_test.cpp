@@ -3,8 +3,8 @@
 // two processes in shared_memory_processes_test.cpp.
 #include "scenario.hpp"
 
-#include <isthmus/export_probe.hpp>
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/export_probe.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ void expect_all(Device& device, const TypedBuffer<std::int32_t>& buffer, std::in
 TEST(SharedMemory, BothSidesUseTheSameBytes) {
     on_every_exporting_device([](Device& device) {
         Numbers made = Numbers::make(device, count).value();
-        EXPECT_EQ(made.rung(), SharingRung::posix_fd);
+        EXPECT_EQ(made.share_method(), ShareMethod::posix_fd);
         EXPECT_EQ(made.kind(), MemoryKind::vmm);
         EXPECT_FALSE(made.explain().empty());
         const SharedMemoryDescriptor sent = export_memory(made).value();
@@ -179,7 +179,7 @@ TEST(SharedMemory, ADeviceThatSharesNoneOfItsMemorySaysWhatWorks) {
     on_every_device([](Device& device) {
         if (exports(device) || device.is_cpu()) return;
         const Result<Numbers> made = Numbers::make(device, count);
-        if (made && made->rung() == SharingRung::legacy_ipc) return;  // the last one; a try alone tells
+        if (made && made->share_method() == ShareMethod::legacy_ipc) return;  // the last one; a try alone tells
         EXPECT_TRUE(refused_as(made, Code::unsupported));
         if (!made) {
             EXPECT_TRUE(unless_fault(made.error().text().find("seen_by") != std::string::npos)) << made.error().text();
@@ -188,7 +188,7 @@ TEST(SharedMemory, ADeviceThatSharesNoneOfItsMemorySaysWhatWorks) {
 }
 
 // keeps I1, I3: where there is nothing better; in two processes in shared_memory_processes_test.cpp
-TEST(SharedMemory, AnOlderHandleIsTheLastRung) {
+TEST(SharedMemory, AnOlderHandleIsTheLastMethod) {
     on_every_device([](Device& device) {
         if (exports(device) || device.is_cpu()) return;
         const long allocations = driver_calls("cuMemAlloc_v2"), frees = driver_calls("cuMemFree_v2");
@@ -198,7 +198,7 @@ TEST(SharedMemory, AnOlderHandleIsTheLastRung) {
                                                       driver_calls("cuMemAlloc_v2") - allocations));
             return;
         }
-        EXPECT_EQ(made->rung(), SharingRung::legacy_ipc);
+        EXPECT_EQ(made->share_method(), ShareMethod::legacy_ipc);
         EXPECT_EQ(made->size(), count);
         EXPECT_FALSE(made->explain().empty());
         EXPECT_TRUE(unless_fault(allocations < 0 || driver_calls("cuMemAlloc_v2") == allocations + 1)) << "no pool";
@@ -347,7 +347,7 @@ TEST(SharedMemory, AFabricCarriesMemoryWhereItWorksAndElseSaysWhatIsMissing) {
             EXPECT_TRUE(refused_as(made, says ? Code::not_permitted : Code::unsupported));
             return;
         }
-        EXPECT_EQ(made->rung(), SharingRung::fabric);
+        EXPECT_EQ(made->share_method(), ShareMethod::fabric);
         const SharedMemoryDescriptor sent = made->export_memory().value();
         EXPECT_TRUE(sent.fds().empty());
         auto arrived = received(bytes_of(sent), -1).value();

@@ -3,7 +3,7 @@
 // memory, its own buffers and its own words. tests/unit/tools/share_test.py plays them in two.
 #include "scenario.hpp"
 
-#include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -275,7 +275,7 @@ TEST(SharedFrameRing, WhatCannotBeARingIsRefused) {  // keeps I1
         } else {
             EXPECT_TRUE(refused_as(alone, Code::unsupported));
             if (!alone) {
-                EXPECT_NE(alone.error().message().find("rung"), std::string::npos);
+                EXPECT_NE(alone.error().message().find("method"), std::string::npos);
             }
         }
         Ring ring = ring_of(device, RingPolicy::drop);

@@ -5,7 +5,7 @@
 
 #include "scenario.hpp"
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include <sys/types.h>
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
 // Reservations, physical memory and mappings by hand: sizes, properties, access, refusals, and the order of undoing.
 #include "scenario.hpp"
 
-#include <isthmus/virtual_memory.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 
 #include <array>
 #include <cstdint>

@@ -4,14 +4,14 @@
 #include "copies.hpp"
 #include "kernels.hpp"
 
-#include <isthmus/export_probe.hpp>
-#include <isthmus/frame_ring.hpp>
+#include <isthmus/concurrent/frame_ring.hpp>
+#include <isthmus/concurrent/service.hpp>
+#include <isthmus/ipc/export_probe.hpp>
+#include <isthmus/ipc/shared_event.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 #include <isthmus/isthmus.hpp>
-#include <isthmus/mirrored_ring.hpp>
-#include <isthmus/service.hpp>
-#include <isthmus/shared_event.hpp>
-#include <isthmus/shared_memory.hpp>
-#include <isthmus/virtual_memory.hpp>
+#include <isthmus/mapping/mirrored_buffer.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 
 #include <array>
 #include <cstdint>
@@ -201,8 +201,8 @@ void mapped_memory() {
     did("resize", grown->resize(3 * count));
     did("launch", world->stream.launch(increase, count, *grown));
     gone("the end of a growable buffer", grown);
-    auto ring = tried("MirroredRing::make", MirroredRing<std::int32_t>::make(world->device, count));
-    gone("the end of a mirrored ring", ring);
+    auto ring = tried("MirroredBuffer::make", MirroredBuffer<std::int32_t>::make(world->device, count));
+    gone("the end of a mirrored buffer", ring);
     if (!world->has(Feature::virtual_memory)) return;
     const MemoryGranularity unit = did("memory_granularity", memory_granularity(world->device));
     auto physical =

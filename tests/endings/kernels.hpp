@@ -2,8 +2,8 @@
 // Kernels of programs that end with work in flight.
 #pragma once
 
+#include <isthmus/concurrent/mailbox_view.hpp>
 #include <isthmus/kernel.hpp>
-#include <isthmus/mailbox_view.hpp>
 
 #include <cstdint>
 

@@ -5,9 +5,9 @@
 
 #include "kernels.hpp"
 
-#include <isthmus/frame_ring.hpp>
+#include <isthmus/concurrent/frame_ring.hpp>
+#include <isthmus/concurrent/service.hpp>
 #include <isthmus/isthmus.hpp>
-#include <isthmus/service.hpp>
 
 #include <unistd.h>
 

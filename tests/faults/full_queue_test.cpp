@@ -5,7 +5,7 @@
 #include "scenario.hpp"
 #include "simulator_control.hpp"
 
-#include <isthmus/completions.hpp>
+#include <isthmus/completion_queue.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -81,7 +81,7 @@ TEST_F(FullQueue, WaitsAndQuestionsComeBackWhileALaunchStandsInTheDriver) {  // 
     Buffer<std::int32_t> before = shared(), held = shared();
     const std::uint64_t first = stream.launch(add_one, count, before).value().position;
     const std::uint64_t second = stream.launch(add_one, count, held).value().position;  // a fence behind the first
-    Completions completions;
+    CompletionQueue completions;
     completions.add(stream, first, 7);
     fill_queue("cuLaunchKernel");
     Thread stands([&] { (void)stream.launch(add_one, count, held).value(); });

@@ -3,9 +3,9 @@
 #include "scenario.hpp"
 #include "simulator_control.hpp"
 
-#include <isthmus/growable_buffer.hpp>
-#include <isthmus/multicast.hpp>
-#include <isthmus/virtual_memory.hpp>
+#include <isthmus/mapping/growable_buffer.hpp>
+#include <isthmus/mapping/multicast.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "mailbox_kernels.hpp"
 #include "simulator_control.hpp"
 
-#include <isthmus/service.hpp>
+#include <isthmus/concurrent/service.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include "shared_memory_bytes.hpp"
 #include "shared_ring_shape.hpp"
 
-#include <isthmus/protocol/frame_stamps.hpp>
+#include <isthmus/ipc/protocol/frame_stamps.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -115,7 +115,7 @@ def conditions(code):
 
 def function_at(code, place, margin=''):
     """The function in which the place lies, also within a class."""
-    for match in re.finditer(rf'^{margin}(?![\s#}}])(?!namespace\b)[^;{{}}]*\{{', code, flags=re.M):
+    for match in re.finditer(rf'^{margin}(?![\s#}}])(?!(?:inline )?namespace\b)[^;{{}}]*\{{', code, flags=re.M):
         if not match.start() <= place <= closing(code, match.end() - 1):
             continue
         if re.match(r'\s*(?:template <[^>]*>\s*)?(?:class|struct)\b', match[0]):

@@ -89,8 +89,21 @@ def wrong_table(spec):
         yield 'docs/architecture.md: its table of rooms is not what runtime/rooms.json says'
 
 
+def wrong_headers(spec):
+    """Public headers lie in isthmus/, those of some rooms in a folder of it ("headers" of rooms.json)."""
+    folders = spec['headers']
+    for room in spec['order']:
+        top = os.path.join(root, 'runtime', room, 'include/isthmus')
+        entries = os.listdir(top) if os.path.isdir(top) else []
+        own = folders.get(room)
+        if own and entries != [own]:
+            yield f'runtime/{room}/include/isthmus: public headers of {room} lie in its folder {own}'
+        if not own and set(entries) & set(folders.values()):
+            yield f'runtime/{room}/include/isthmus: a folder of headers of other rooms'
+
+
 spec = json.loads(read('runtime/rooms.json'))
-problems = [*wrong_lists(spec), *wrong_table(spec), *wrong_components(spec['order'])]
+problems = [*wrong_lists(spec), *wrong_table(spec), *wrong_components(spec['order']), *wrong_headers(spec)]
 for room in spec['order']:
     if os.path.isdir(os.path.join(root, 'runtime', room)):
         problems += [*wrong_sources(room), *wrong_readme(room, spec['order'])]

@@ -31,9 +31,9 @@ TEST(ConcurrentLeftOut, NothingIsMade) {
 }
 
 // It is made of the core's parts alone.
-TEST(ConcurrentLeftOut, SplitCountersCount) {
+TEST(ConcurrentLeftOut, ShardedCountersCount) {
     conformance::on_every_device([](Device& device) {
-        SplitCounter counter = SplitCounter::make(device).value();
+        ShardedCounter counter = ShardedCounter::make(device).value();
         counter.add(0, 3);
         device.launch(conformance::count_items, 5, counter).value();
         EXPECT_EQ(counter.read().value(), 3U + 1 + 2 + 3 + 4 + 5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library without the component mapping: no virtual memory, multicast objects, growable buffers and mirrored rings.
+// A library without the component mapping: no virtual memory, multicast objects, growable buffers and mirrored buffers.
 #include "left_out.hpp"
 
 namespace left_out {
@@ -19,7 +19,7 @@ TEST(MappingLeftOut, NothingIsMade) {
     conformance::on_every_device([](Device& device) {
         EXPECT_TRUE(refused(GrowableBuffer<std::int32_t>::make(device, 16)));
         EXPECT_TRUE(refused(GrowableBuffer<std::int32_t>::make(device, 0)));
-        EXPECT_TRUE(refused(MirroredRing<std::int32_t>::make(device, 16)));
+        EXPECT_TRUE(refused(MirroredBuffer<std::int32_t>::make(device, 16)));
         EXPECT_TRUE(refused(memory_granularity(device)));
         EXPECT_TRUE(refused(PhysicalMemory::create(device, 0)));
         EXPECT_TRUE(refused(PhysicalMemory::import_posix_fd(device, FileDescriptor(), 0)));

@@ -10,10 +10,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 // Weak: some tests link nothing that makes errors.
 [[gnu::weak, gnu::visibility("default")]] void watch_errors(void (*watcher)(std::string_view id)) noexcept;
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
 
 namespace {
 

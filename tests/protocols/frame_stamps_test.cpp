@@ -3,7 +3,7 @@
 // beside a frame that is there, and each order that is taken away shows.
 #include "model_atomics.hpp"
 
-#include <isthmus/protocol/frame_stamps.hpp>
+#include <isthmus/ipc/protocol/frame_stamps.hpp>
 
 #include <gtest/gtest.h>
 

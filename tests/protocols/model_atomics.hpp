@@ -76,7 +76,7 @@ public:
                        here(Kind::device_scope_store, cell) ? Scope::device : Scope::system);
     }
     void store_stamped_relaxed(Cell cell, std::uint64_t value) const { memory_->store(cell, value, Order::relaxed); }
-    // Fences of their own (isthmus/protocol/frame_stamps.hpp), each at the cell that it stands at.
+    // Fences of their own (isthmus/ipc/protocol/frame_stamps.hpp), each at the cell that it stands at.
     void fence_acquire(Cell cell) const {
         if (!here(Weakening::Kind::no_load_fence, cell)) memory_->fence(Fence::acquire);
     }

@@ -2,10 +2,10 @@
 // The ring, in every execution: nothing is lost, doubled, torn, out of order or stale, and each weakening shows.
 #include "model_atomics.hpp"
 
-#include <isthmus/protocol/atomics.hpp>
-#include <isthmus/mailbox_view.hpp>
-#include <isthmus/protocol/ring.hpp>
-#include <isthmus/protocol/split_counter.hpp>
+#include <isthmus/concurrent/protocol/atomics.hpp>
+#include <isthmus/concurrent/mailbox_view.hpp>
+#include <isthmus/concurrent/protocol/ring.hpp>
+#include <isthmus/concurrent/protocol/sharded_counter.hpp>
 
 #include <gtest/gtest.h>
 
@@ -422,7 +422,7 @@ TEST(Ring, WhoComesNextGoesOnWhereTheLastOneStopped) {
 }
 
 // keeps G5
-TEST(SplitCounter, SumsNeverRunAheadNeverGoBackAndAreExactBehindAMessage) {
+TEST(ShardedCounter, SumsNeverRunAheadNeverGoBackAndAreExactBehindAMessage) {
     using isthmus::protocol::CounterLane;
     using isthmus::protocol::merged;
     constexpr std::uint32_t host_lane = 0, device_lane = 1, flag = 2, done_before = 3;

@@ -2,7 +2,7 @@
 // Requests, replies and the end of a service, in every execution.
 #include "model_atomics.hpp"
 
-#include <isthmus/protocol/service.hpp>
+#include <isthmus/concurrent/protocol/service.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host addresses reserved before their memory: the base of growable buffers and mirrored rings when no driver maps
+// Host addresses reserved before their memory: the base of growable buffers and mirrored buffers when no driver maps
 // memory.
 #pragma once
 

@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 enum class Verdict : std::uint8_t { no, yes, not_verified };
 ISTHMUS_API std::string_view name(Verdict verdict) noexcept;
@@ -32,4 +33,5 @@ enum class LaunchMode : std::uint8_t {
 };
 ISTHMUS_API std::string_view name(LaunchMode mode) noexcept;
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

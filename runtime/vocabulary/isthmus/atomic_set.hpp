@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Bit n is AtomicOperation n (facts.hpp), in the driver's numbering. Loads and stores are always included.
 enum class AtomicSet : std::uint32_t {
@@ -48,4 +49,5 @@ enum class AtomicScope : std::uint8_t {
     gpu,     // the threads of one GPU (on the CPU device: of the CPU)
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,8 @@
 #include <string>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Independent questions. No answer is derived from another: each comes from its own attribute or probe. The number
 // behind each is the CUdevice_attribute that decides it.
@@ -100,4 +101,5 @@ struct ISTHMUS_API Capabilities {
     bool has(Feature f) const noexcept { return static_cast<bool>(feature(f)); }
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -11,7 +11,8 @@
 #include <string>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // The steps of the trial, in order.
 enum class ExportStep : std::uint8_t {
@@ -38,4 +39,5 @@ struct ExportFinding {
     std::string message;  // of the error
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

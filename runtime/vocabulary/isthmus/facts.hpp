@@ -14,7 +14,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // One answer of cuDeviceGetAttribute: the attribute's number, and its value or the error code.
 struct AttributeFact {
@@ -111,4 +112,5 @@ ISTHMUS_API std::string_view attribute_name(int id) noexcept;
 // 88 for "PAGEABLE_MEMORY_ACCESS"; -1: unknown. Accepts "ATTRIBUTE_<n>", the form for ids without a name.
 ISTHMUS_API int attribute_id(std::string_view name) noexcept;
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

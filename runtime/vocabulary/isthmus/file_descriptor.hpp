@@ -6,7 +6,8 @@
 
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Closes the descriptor when destroyed. Movable; owns nothing after a move. Every descriptor that the library puts into
 // one is closed by exec (O_CLOEXEC). Thread safety: as an int.
@@ -34,4 +35,5 @@ private:
     int number_ = -1;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

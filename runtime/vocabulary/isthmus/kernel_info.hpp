@@ -8,7 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // The index space of a launch in items (for block kernels: in blocks). Unused dimensions are 1.
 struct Extent {
@@ -65,4 +66,5 @@ struct KernelInfo {
     void (*play_gpu)(const SimulatedGpu* gpu) = nullptr;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -12,7 +12,8 @@
 #include <string_view>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // The trials: one small program each for CPU and GPU. "To device": the CPU writes and the GPU reads.
 enum class LitmusShape : std::uint8_t {
@@ -48,4 +49,5 @@ struct LitmusFinding {
     std::vector<LitmusResult> results;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Stable integer codes: new kinds are appended.
 enum class MemoryKind : std::uint8_t {
@@ -30,4 +31,5 @@ inline constexpr int memory_kind_count = 13;
 // "write_combined"; "unknown" for a value outside the enumeration.
 ISTHMUS_API std::string_view name(MemoryKind kind) noexcept;
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

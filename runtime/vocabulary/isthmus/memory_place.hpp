@@ -7,7 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Where physical memory lies; also the agent whose access to a range is meant.
 struct MemoryPlace {
@@ -43,4 +44,5 @@ struct FabricHandle {
 // What a device may do with a mapped range. Mapping alone grants nothing (V8).
 enum class RangeAccess : std::uint8_t { none = 0, read = 1, read_write = 3 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

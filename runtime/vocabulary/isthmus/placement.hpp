@@ -9,7 +9,8 @@
 #include <string>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 enum class Locality : std::uint8_t {
     anywhere,     // the system's default policy
@@ -47,4 +48,5 @@ struct PlacementReport {
     std::string reason;  // empty if everything went as requested
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

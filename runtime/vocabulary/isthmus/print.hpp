@@ -14,7 +14,8 @@
 #include <format>
 #endif
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 // The enumerations of this library that have a name(): Code, MemoryKind, Verdict, Feature, ….
@@ -36,7 +37,8 @@ std::ostream& operator<<(std::ostream& out, const T& value) {
     return out << value.text();
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus
 
 #if defined(__cpp_lib_format)
 template <isthmus::detail::Named T>

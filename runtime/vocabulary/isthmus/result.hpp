@@ -14,7 +14,8 @@
 #include <utility>
 #include <variant>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // The kind of a failure. Values are stable: new codes are appended. List: docs/errors.md.
 enum class Code : int {
@@ -236,7 +237,8 @@ auto result_of(F&& next, Values&&... values) -> Result<std::invoke_result_t<F, V
 }
 }  // namespace detail
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus
 
 // Leaves the enclosing function with the error where a call fails; the function returns an Error or a Result.
 //

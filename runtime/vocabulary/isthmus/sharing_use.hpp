@@ -11,7 +11,8 @@
 #include <optional>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 enum class Use : std::uint8_t { never, reads_once, reads_often, writes_once, writes_often, reads_and_writes };
 enum class Prefer : std::uint8_t { throughput, latency };
@@ -39,4 +40,5 @@ enum class LaunchPath : std::uint8_t {
 };
 ISTHMUS_API std::string_view name(LaunchPath path) noexcept;
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

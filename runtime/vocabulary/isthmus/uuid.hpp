@@ -10,7 +10,8 @@
 #include <string>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // As cuDeviceGetUuid_v2 returns it. All bytes 0: none (the CPU device).
 struct ISTHMUS_API Uuid {
@@ -28,4 +29,5 @@ struct ISTHMUS_API Uuid {
     friend bool operator==(const Uuid& a, const Uuid& b) noexcept { return a.bytes == b.bytes; }
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,8 @@
 #include <string>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // One field of a message: a text, which is not copied, or a whole number. Valid within the expression that creates it.
 class TextField {
@@ -48,4 +49,5 @@ template <class... Fields>
     return detail::compose(format, {TextField(fields)...});
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

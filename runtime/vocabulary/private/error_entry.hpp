@@ -26,7 +26,8 @@
 #include <string_view>
 #include <type_traits>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 
@@ -131,4 +132,5 @@ template <const auto& Entry, class... Values>
     return make_error_as<Entry>(static_cast<Code>(Entry.code), values...);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

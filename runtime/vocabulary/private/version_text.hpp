@@ -6,11 +6,13 @@
 
 #include <string>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // "12.6" for 12060.
 inline std::string version_text(int cuda_version) {
     return composed("{}.{}", cuda_version / 1000, cuda_version % 1000 / 10);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

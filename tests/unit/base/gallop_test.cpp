@@ -6,7 +6,9 @@
 
 #include <cstddef>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 TEST(Gallop, CountsWhatIsDoneAndAsksFew) {
@@ -27,4 +29,6 @@ TEST(Gallop, CountsWhatIsDoneAndAsksFew) {
 }
 
 }  // namespace
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

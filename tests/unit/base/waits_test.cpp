@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -35,4 +37,6 @@ TEST(Deadlines, AreOneForSeveralWaits) {
 }
 
 }  // namespace
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Channels as programs use them: messages both ways, who is admitted, and what is refused.
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include "process_state.hpp"
 

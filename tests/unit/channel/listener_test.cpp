@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Listeners and the directories in which they live, and a whole transfer both ways.
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include "process_state.hpp"
 #include "transfer.hpp"

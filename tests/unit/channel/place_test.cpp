@@ -6,7 +6,7 @@
 #include "channel_state.hpp"
 #include "process_state.hpp"
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include <gtest/gtest.h>
 

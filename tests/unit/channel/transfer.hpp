@@ -3,7 +3,7 @@
 // end. Each side as one function, for tests that disturb the other.
 #pragma once
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include <platform/process_calls.hpp>
 

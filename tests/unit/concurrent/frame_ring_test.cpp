@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ring of frames without a device: two threads at full speed, and no allocation once it is made.
-#include <isthmus/frame_ring.hpp>
+#include <isthmus/concurrent/frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 #include <isthmus/runtime.hpp>
-#include <isthmus/shared_frame_ring.hpp>
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,9 @@ std::atomic<long> allocations{0};
     std::free(memory);
 }
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -217,4 +219,6 @@ TEST(SharedFrames, GoingRoundBetweenTwoEndsMakesNothingWithNew) {
 }
 
 }  // namespace
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -9,7 +9,9 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 template <class F>
@@ -101,4 +103,6 @@ TEST(AfterHostFunctions, WorkIsDoneInOrderAndNotInsideOfOne) {
 }
 
 }  // namespace
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -9,7 +9,9 @@
 #include <thread>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -172,4 +174,6 @@ TEST(RunningServices, NeitherLooksBeforeTheOtherCounts) {
 }
 
 }  // namespace
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

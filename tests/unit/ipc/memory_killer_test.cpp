@@ -7,9 +7,9 @@
 #include "kills.hpp"
 #include "process_state.hpp"
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 #include <isthmus/runtime.hpp>
-#include <isthmus/shared_memory.hpp>
 
 #include <driver_abi/sim_control.h>
 

@@ -6,7 +6,7 @@
 #include "refused_with.hpp"
 #include "shared_memory_bytes.hpp"
 
-#include <isthmus/shared_memory.hpp>
+#include <isthmus/ipc/shared_memory.hpp>
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ struct OlderHandles : ::testing::Test {
     }
     Result<Buffer<std::int32_t>> import() {
         const auto facts =
-            rules::make_shared_memory(SharingRung::legacy_ipc, 64, sizeof(std::int32_t), bytes, device.facts().uuid)
+            rules::make_shared_memory(ShareMethod::legacy_ipc, 64, sizeof(std::int32_t), bytes, device.facts().uuid)
                 .value();
         const auto sent = rules::encode_shared_memory(facts, {1});
         return import_memory<std::int32_t>(device,

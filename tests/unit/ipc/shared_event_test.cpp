@@ -7,7 +7,7 @@
 #include "shared_event_bytes.hpp"
 #include "stream_state.hpp"
 
-#include <isthmus/shared_event.hpp>
+#include <isthmus/ipc/shared_event.hpp>
 
 #include <gtest/gtest.h>
 

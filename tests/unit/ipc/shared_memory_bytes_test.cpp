@@ -19,24 +19,24 @@ namespace isthmus::rules {
 namespace {
 
 constexpr std::uint64_t granule = 2 << 20;
-constexpr SharingRung rungs[] = {SharingRung::host_memory, SharingRung::posix_fd, SharingRung::fabric,
-                                 SharingRung::legacy_ipc};
+constexpr ShareMethod methods[] = {ShareMethod::host_memory, ShareMethod::posix_fd, ShareMethod::fabric,
+                                   ShareMethod::legacy_ipc};
 
 Uuid uuid_of(std::uint8_t first) {
     Uuid uuid;
     for (std::size_t at = 0; at < uuid.bytes.size(); ++at) uuid.bytes[at] = static_cast<std::uint8_t>(first + at);
     return uuid;
 }
-SharedMemoryFacts facts_of(SharingRung rung = SharingRung::posix_fd) {
-    return make_shared_memory(rung, 4000, 4, granule, uuid_of(7)).value();
+SharedMemoryFacts facts_of(ShareMethod method = ShareMethod::posix_fd) {
+    return make_shared_memory(method, 4000, 4, granule, uuid_of(7)).value();
 }
-HandleBytes fabric_of(SharingRung rung) {
+HandleBytes fabric_of(ShareMethod method) {
     HandleBytes bytes{};
-    if (!has_file(rung)) bytes.fill(0x77);
+    if (!has_file(method)) bytes.fill(0x77);
     return bytes;
 }
-SharedMemoryDescriptor::Bytes bytes_of(SharingRung rung = SharingRung::posix_fd) {
-    return encode_shared_memory(facts_of(rung), fabric_of(rung));
+SharedMemoryDescriptor::Bytes bytes_of(ShareMethod method = ShareMethod::posix_fd) {
+    return encode_shared_memory(facts_of(method), fabric_of(method));
 }
 
 // What is accepted is what make_shared_memory() would make; what differs is refused, and the refusal explains.
@@ -58,11 +58,11 @@ void judge(const SharedMemoryDescriptor::Bytes& bytes) {
 
 // keeps I1
 TEST(SharedMemoryBytes, ComeBackAsTheyWent) {
-    for (const SharingRung rung : rungs) {
-        const SharedMemoryDescriptor::Bytes bytes = bytes_of(rung);
+    for (const ShareMethod method : methods) {
+        const SharedMemoryDescriptor::Bytes bytes = bytes_of(method);
         const DecodedMemory decoded = decode_shared_memory(bytes).value();
-        EXPECT_EQ(decoded.facts, facts_of(rung));
-        EXPECT_EQ(decoded.handle, fabric_of(rung));
+        EXPECT_EQ(decoded.facts, facts_of(method));
+        EXPECT_EQ(decoded.handle, fabric_of(method));
         EXPECT_EQ(decoded.facts.mapped_bytes, granule);
         EXPECT_EQ(std::memcmp(bytes.data(), "isthmmem", 8), 0) << "who finds it in a log knows what it is";
     }
@@ -71,7 +71,7 @@ TEST(SharedMemoryBytes, ComeBackAsTheyWent) {
 // keeps I1
 TEST(SharedMemoryBytes, SizesThatNoMemoryHasAreNotMade) {
     const auto refused = [](std::uint64_t bytes, std::uint32_t element_bytes, std::uint64_t granularity) {
-        const auto made = make_shared_memory(SharingRung::posix_fd, bytes, element_bytes, granularity, {});
+        const auto made = make_shared_memory(ShareMethod::posix_fd, bytes, element_bytes, granularity, {});
         return !made && made.code() == Code::invalid_argument && !made.error().remedy().empty();
     };
     EXPECT_TRUE(refused(0, 4, granule));
@@ -87,8 +87,8 @@ TEST(SharedMemoryBytes, SizesThatNoMemoryHasAreNotMade) {
 
 // keeps I6: every length, and every byte changed to every value
 TEST(SharedMemoryBytes, AnyChangeIsAnotherTruthOrRefused) {
-    for (const SharingRung rung : rungs) {
-        const SharedMemoryDescriptor::Bytes good = bytes_of(rung);
+    for (const ShareMethod method : methods) {
+        const SharedMemoryDescriptor::Bytes good = bytes_of(method);
         for (std::size_t length = 0; length < good.size(); ++length) {
             EXPECT_EQ(decode_shared_memory(std::span(good).first(length)).code(), Code::invalid_argument);
         }
@@ -108,8 +108,8 @@ TEST(SharedMemoryBytes, AnyChangeIsAnotherTruthOrRefused) {
 // keeps I6
 TEST(SharedMemoryBytes, FieldsInContradictionAreRefusedByName) {
     const auto says = [](std::size_t at, std::uint64_t value, std::size_t width, const char* word,
-                         SharingRung rung = SharingRung::posix_fd) {
-        SharedMemoryDescriptor::Bytes bytes = bytes_of(rung);
+                         ShareMethod method = ShareMethod::posix_fd) {
+        SharedMemoryDescriptor::Bytes bytes = bytes_of(method);
         for (std::size_t byte = 0; byte < width; ++byte) bytes[at + byte] = static_cast<std::byte>(value >> (8 * byte));
         const Result<DecodedMemory> decoded = decode_shared_memory(bytes);
         EXPECT_FALSE(decoded.ok()) << word;
@@ -117,10 +117,10 @@ TEST(SharedMemoryBytes, FieldsInContradictionAreRefusedByName) {
     };
     EXPECT_TRUE(says(0, 1, 8, "magic"));
     EXPECT_TRUE(says(8, 2, 4, "version is 2"));
-    for (const std::uint64_t rung : {0u, 5u, 77u}) EXPECT_TRUE(says(12, rung, 4, "rung")) << rung;
+    for (const std::uint64_t method : {0u, 5u, 77u}) EXPECT_TRUE(says(12, method, 4, "method")) << method;
     EXPECT_TRUE(says(12, 3, 4, "no handle"));
     EXPECT_TRUE(says(12, 4, 4, "no handle"));
-    EXPECT_TRUE(says(12, 2, 4, "has a handle", SharingRung::fabric));
+    EXPECT_TRUE(says(12, 2, 4, "has a handle", ShareMethod::fabric));
     EXPECT_TRUE(says(16, 0, 8, "out of range"));
     EXPECT_TRUE(says(16, ~std::uint64_t{0}, 8, "out of range"));
     EXPECT_TRUE(says(16, granule + 4, 8, "contradict"));
@@ -135,7 +135,7 @@ TEST(SharedMemoryBytes, FieldsInContradictionAreRefusedByName) {
 TEST(SharedMemoryBytes, NoiseIsRefusedOrTrue) {
     std::mt19937_64 random(0x15713);
     for (int round = 0; round < 20000; ++round) {
-        SharedMemoryDescriptor::Bytes bytes = bytes_of(rungs[round % std::size(rungs)]);
+        SharedMemoryDescriptor::Bytes bytes = bytes_of(methods[round % std::size(methods)]);
         const std::size_t changes = 1 + random() % 6;
         for (std::size_t change = 0; change < changes; ++change) {
             bytes[random() % bytes.size()] = static_cast<std::byte>(random());
@@ -146,7 +146,7 @@ TEST(SharedMemoryBytes, NoiseIsRefusedOrTrue) {
 
 // keeps I1: every fact that refuses, one at a time and together with all others
 TEST(SharedMemoryImport, EveryFactThatRefusesDoesSoInItsTurn) {
-    for (const SharingRung rung : {SharingRung::posix_fd, SharingRung::fabric, SharingRung::legacy_ipc}) {
+    for (const ShareMethod method : {ShareMethod::posix_fd, ShareMethod::fabric, ShareMethod::legacy_ipc}) {
         for (int bits = 0; bits < 64; ++bits) {
             ImportingEnd end{false, true, uuid_of(7), granule, 4, 0};
             end.is_cpu = (bits & 1) != 0;
@@ -158,9 +158,9 @@ TEST(SharedMemoryImport, EveryFactThatRefusesDoesSoInItsTurn) {
             Code wanted = Code::ok;
             if ((bits & 48) != 0) wanted = Code::unsupported;
             if ((bits & 8) != 0) wanted = Code::invalid_argument;
-            if ((bits & 4) != 0 && rung != SharingRung::fabric) wanted = Code::wrong_device;
+            if ((bits & 4) != 0 && method != ShareMethod::fabric) wanted = Code::wrong_device;
             if ((bits & 3) != 0) wanted = Code::unsupported;
-            const Result<void> answer = may_import(facts_of(rung), end);
+            const Result<void> answer = may_import(facts_of(method), end);
             EXPECT_EQ(answer ? Code::ok : answer.code(), wanted) << bits;
             if (!answer) {
                 EXPECT_FALSE(answer.error().message().empty());
@@ -172,7 +172,7 @@ TEST(SharedMemoryImport, EveryFactThatRefusesDoesSoInItsTurn) {
 
 // keeps I1: any device imports memory of the host, whoever exported it, as much as it was told to
 TEST(SharedMemoryImport, MemoryOfTheHostIsForEveryDevice) {
-    const SharedMemoryFacts facts = facts_of(SharingRung::host_memory);
+    const SharedMemoryFacts facts = facts_of(ShareMethod::host_memory);
     for (const bool is_cpu : {false, true}) {
         ImportingEnd end{is_cpu, false, uuid_of(8), 0, 4, facts.mapped_bytes};
         EXPECT_TRUE(may_import(facts, end).ok());
@@ -186,25 +186,25 @@ TEST(SharedMemoryImport, MemoryOfTheHostIsForEveryDevice) {
 }
 
 // keeps I4
-TEST(SharedMemoryDescriptors, ComeWithAsManyFilesAsTheirRungNeeds) {
-    const auto received = [](SharingRung rung, int files) {
+TEST(SharedMemoryDescriptors, ComeWithAsManyFilesAsTheirMethodNeeds) {
+    const auto received = [](ShareMethod method, int files) {
         std::vector<FileDescriptor> fds;
         for (int file = 0; file < files; ++file) fds.emplace_back(::dup(0));
-        return SharedMemoryDescriptor::received(bytes_of(rung), std::move(fds));
+        return SharedMemoryDescriptor::received(bytes_of(method), std::move(fds));
     };
-    const Result<SharedMemoryDescriptor> good = received(SharingRung::posix_fd, 1);
+    const Result<SharedMemoryDescriptor> good = received(ShareMethod::posix_fd, 1);
     ASSERT_TRUE(good.ok());
     EXPECT_EQ(good->facts(), facts_of());
     EXPECT_EQ(good->fds().size(), 1u);
-    EXPECT_EQ(received(SharingRung::posix_fd, 0).code(), Code::invalid_argument);
-    EXPECT_EQ(received(SharingRung::posix_fd, 2).code(), Code::invalid_argument);
-    EXPECT_EQ(received(SharingRung::host_memory, 1)->fds().size(), 1u);
-    EXPECT_EQ(received(SharingRung::host_memory, 0).code(), Code::invalid_argument);
-    EXPECT_EQ(received(SharingRung::host_memory, 2).code(), Code::invalid_argument);
-    EXPECT_EQ(received(SharingRung::fabric, 1).code(), Code::invalid_argument);
-    EXPECT_EQ(received(SharingRung::legacy_ipc, 1).code(), Code::invalid_argument);
-    for (const SharingRung rung : {SharingRung::fabric, SharingRung::legacy_ipc}) {
-        const Result<SharedMemoryDescriptor> without = received(rung, 0);
+    EXPECT_EQ(received(ShareMethod::posix_fd, 0).code(), Code::invalid_argument);
+    EXPECT_EQ(received(ShareMethod::posix_fd, 2).code(), Code::invalid_argument);
+    EXPECT_EQ(received(ShareMethod::host_memory, 1)->fds().size(), 1u);
+    EXPECT_EQ(received(ShareMethod::host_memory, 0).code(), Code::invalid_argument);
+    EXPECT_EQ(received(ShareMethod::host_memory, 2).code(), Code::invalid_argument);
+    EXPECT_EQ(received(ShareMethod::fabric, 1).code(), Code::invalid_argument);
+    EXPECT_EQ(received(ShareMethod::legacy_ipc, 1).code(), Code::invalid_argument);
+    for (const ShareMethod method : {ShareMethod::fabric, ShareMethod::legacy_ipc}) {
+        const Result<SharedMemoryDescriptor> without = received(method, 0);
         ASSERT_TRUE(without.ok());
         EXPECT_TRUE(without->fds().empty());
     }

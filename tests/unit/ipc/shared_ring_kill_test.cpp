@@ -4,9 +4,9 @@
 // after the other, are shared_ring_test.cpp's.
 #include "kills.hpp"
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 #include <isthmus/runtime.hpp>
-#include <isthmus/shared_frame_ring.hpp>
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,8 @@
 #include <random>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -194,4 +195,5 @@ TEST(SharedRingKills, AProducerKnowsOfItsReadersDeath) {
 }
 
 }  // namespace
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -4,8 +4,8 @@
 #include "refused_with.hpp"
 #include "ring_files.hpp"
 
+#include <isthmus/ipc/shared_frame_ring.hpp>
 #include <isthmus/runtime.hpp>
-#include <isthmus/shared_frame_ring.hpp>
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,9 @@
 #include <string>
 #include <vector>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 namespace {
 
 using namespace std::chrono_literals;
@@ -600,4 +602,6 @@ TEST(SharedRingDeaths, AProducersEndIsKnownAtOnceAndBehindItsLastFrame) {
 }
 
 }  // namespace
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

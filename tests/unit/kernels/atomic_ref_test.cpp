@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <driver_abi/sim_registration.h>
-#include <isthmus/alias_fence.hpp>
 #include <isthmus/atomic_pair.hpp>
 #include <isthmus/atomic_ref.hpp>
 #include <isthmus/facts.hpp>
+#include <isthmus/mapping/alias_fence.hpp>
 
 #include <algorithm>
 #include <array>

@@ -7,10 +7,14 @@
 #if defined(ISTHMUS_DETAIL_PLAYS_GPU)
 #error "a host file plays no GPU"
 #endif
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 // Does not compile where the hook of that name is declared.
 [[maybe_unused]] constexpr bool simulated_gpu = false;
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
 
 std::uint32_t add_in_host_file(std::uint32_t& word) {
     return add_in_shared_function(word);

@@ -6,8 +6,8 @@
 
 #include "virtual_memory_state.hpp"
 
-#include <isthmus/multicast.hpp>
-#include <isthmus/virtual_memory.hpp>
+#include <isthmus/mapping/multicast.hpp>
+#include <isthmus/mapping/virtual_memory.hpp>
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // them count, and what becomes of a capability by them.
 #include "export_finding_rules.hpp"
 #include "export_rules.hpp"
-#include "sharing_rung.hpp"
+#include "share_method.hpp"
 #include "some_devices.hpp"
 
 #include <gtest/gtest.h>

@@ -276,7 +276,7 @@ void expect_updates(const Capabilities& c, AtomicSet updates, const SharedWord& 
         EXPECT_FALSE(plan->reason.empty());
     } else {
         EXPECT_EQ(plan.code(), Code::unsupported);
-        EXPECT_NE(plan.error().remedy().find("SplitCounter"), std::string_view::npos) << plan.error().text();
+        EXPECT_NE(plan.error().remedy().find("ShardedCounter"), std::string_view::npos) << plan.error().text();
         EXPECT_NE(plan.error().message().find("memory"), std::string_view::npos);
     }
 }

@@ -3,7 +3,7 @@
 // directory; patience.
 #pragma once
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include <gtest/gtest.h>
 

@@ -32,7 +32,7 @@ ISTHMUS_KERNEL(count_up, isthmus::Index i, isthmus::View<int> data) {
 
 using isthmus::Buffer;
 using isthmus::Code;
-using isthmus::Completions;
+using isthmus::CompletionQueue;
 using isthmus::Device;
 using isthmus::Event;
 using isthmus::MemoryKind;
@@ -427,10 +427,10 @@ TEST_F(Marks, ALostDeviceAnswersWithoutTheDriver) {  // keeps R2
     EXPECT_FALSE(stream.completed(1));
 }
 
-TEST_F(Marks, CompletionsPollEachStreamOnceWhateverTheyTrack) {
+TEST_F(Marks, CompletionQueuesPollEachStreamOnceWhateverTheyTrack) {
     Stream other = device.create_stream().value();
     Buffer<int> others_data = device.allocate<int>(4).value();
-    Completions tracked;
+    CompletionQueue tracked;
     std::vector<std::uint64_t> done;
     for (std::uint64_t tag = 0; tag < 30; ++tag) {
         tracked.add(stream, step(), tag);
@@ -452,9 +452,9 @@ TEST_F(Marks, CompletionsPollEachStreamOnceWhateverTheyTrack) {
     EXPECT_EQ(tracked.collect(done).value(), 0u);
 }
 
-TEST_F(Marks, CompletionsTakePositionsInAnyOrderAndOneTwice) {
+TEST_F(Marks, CompletionQueuesTakePositionsInAnyOrderAndOneTwice) {
     const std::uint64_t first = step(), second = step(), third = step();
-    Completions tracked;
+    CompletionQueue tracked;
     std::vector<std::uint64_t> done;
     tracked.add(stream, third, 3);
     tracked.add(stream, first, 1);
@@ -471,12 +471,12 @@ TEST_F(Marks, CompletionsTakePositionsInAnyOrderAndOneTwice) {
     EXPECT_EQ(done.back(), 3u);
 }
 
-TEST_F(Marks, CompletionsOfALostDeviceStayUntilTheyAreAbandonedAndOthersGoOn) {  // keeps R2
+TEST_F(Marks, CompletionQueuesOfALostDeviceStayUntilTheyAreAbandonedAndOthersGoOn) {  // keeps R2
     FakeWorld other_world;
     Device other(runtime.open(other_world, discrete_facts(1)));
     Buffer<int> others_data = other.allocate<int>(4).value();
     ASSERT_TRUE(other.stream().launch(count_up, 4, others_data).ok());
-    Completions tracked;
+    CompletionQueue tracked;
     tracked.add(stream, step(), 1);
     tracked.add(other.stream(), other.stream().mark().value(), 2);
     world.fail_at = static_cast<int>(world.calls.size()) + 1;

@@ -24,8 +24,8 @@ def names_in(page):
 def main():
     root = pathlib.Path(sys.argv[1])
     headers = [set(re.findall(r'\w+', re.sub(r'//.*', '', path.read_text(encoding='utf-8'))))
-               for pattern in ('runtime/*/include/isthmus/*.h*', 'runtime/vocabulary/isthmus/*.hpp')
-               for path in root.glob(pattern)]
+               for pattern in ('runtime/*/include/isthmus/**/*.h*', 'runtime/vocabulary/isthmus/*.hpp')
+               for path in root.glob(pattern) if not {'detail', 'protocol'} & set(path.parts)]
     names = list(names_in((root / 'docs/glossary.md').read_text(encoding='utf-8')))
     wrong = [f'docs/glossary.md:{line}: {name} is in no public header' for line, name in names
              if not any(set(name.split('::')) <= words for words in headers)]

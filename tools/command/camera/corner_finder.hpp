@@ -6,8 +6,8 @@
 #include "stage_times.hpp"
 
 #include <isthmus/buffer.hpp>
+#include <isthmus/concurrent/frame_ring.hpp>
 #include <isthmus/device.hpp>
-#include <isthmus/frame_ring.hpp>
 #include <isthmus/kernels/camera.hpp>
 #include <isthmus/result.hpp>
 

@@ -2,7 +2,7 @@
 // Each try is announced as one that did not come back, and then told as it was.
 #include "export_tries.hpp"
 
-#include <isthmus/export_probe.hpp>
+#include <isthmus/ipc/export_probe.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -6,8 +6,8 @@
 #include "camera/frame_shape.hpp"
 #include "notices.hpp"
 
-#include <isthmus/channel.hpp>
-#include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/ipc/channel.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include <atomic>
 #include <chrono>

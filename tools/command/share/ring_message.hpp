@@ -4,8 +4,8 @@
 
 #include "camera/frame_shape.hpp"
 
+#include <isthmus/ipc/shared_ring_descriptor.hpp>
 #include <isthmus/result.hpp>
-#include <isthmus/shared_ring_descriptor.hpp>
 
 #include <array>
 #include <cstddef>

@@ -12,7 +12,7 @@
 #include "memory_text.hpp"
 #include "synthetic.hpp"
 
-#include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -175,7 +175,7 @@ Json as_json(const Shared& shared, const ShareOptions& options, const Ring& ring
           {"format", camera::name(input.shape().format)},
           {"frame_bytes", input.shape().size_bytes}}},
         {"ring",
-         {{"rung", name(SharingRung::host_memory)},
+         {{"method", name(ShareMethod::host_memory)},
           {"policy", options.policy},
           {"slots", ring.slots()},
           {"rights", options.writable ? "read_write" : "read_only"},

@@ -5,7 +5,7 @@
 #include "camera/stop_signal.hpp"
 #include "ring_message.hpp"
 
-#include <isthmus/channel.hpp>
+#include <isthmus/ipc/channel.hpp>
 
 #include <algorithm>
 #include <thread>

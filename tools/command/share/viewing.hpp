@@ -6,7 +6,7 @@
 #include "camera/digest.hpp"
 #include "checksums.hpp"
 
-#include <isthmus/shared_frame_ring.hpp>
+#include <isthmus/ipc/shared_frame_ring.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 
-namespace isthmus::inline v0::kernels {
+namespace isthmus {
+inline namespace v0 {
+namespace kernels {
 
 // Layout of an image, in elements: row y begins at y × pitch. At most 65535 × 65535. Elements between width and pitch
 // are neither read nor written.
@@ -80,4 +82,6 @@ ISTHMUS_DECLARE_KERNEL(place_corners, Block block, View<std::uint32_t> rows, Out
 ISTHMUS_DECLARE_KERNEL(list_corners, Block block, Out<Corner> corners, View<const std::uint32_t> rows,
                        View<const std::uint8_t> mark, View<const std::int32_t> response, Plane plane);
 
-}  // namespace isthmus::inline v0::kernels
+}  // namespace kernels
+}  // namespace v0
+}  // namespace isthmus

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <optional>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // How a waiting thread spends its time (RuntimeOptions::wait_policy).
 enum class WaitPolicy : std::uint8_t {
@@ -46,4 +47,5 @@ private:
     }
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

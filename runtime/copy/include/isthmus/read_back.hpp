@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 ISTHMUS_API Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait);
@@ -36,4 +37,5 @@ Result<std::vector<T>> read_back(const TypedBuffer<T>& buffer, Wait wait = {}) {
     return content;
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

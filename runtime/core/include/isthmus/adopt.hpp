@@ -10,7 +10,8 @@
 #include <functional>
 #include <optional>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Options of Device::adopt(). The memory still belongs to its owner, which must keep it valid until `release` was
 // called.
@@ -46,4 +47,5 @@ struct AdoptOptions {
     std::function<void()> after_function{};
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

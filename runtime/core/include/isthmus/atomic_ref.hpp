@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 template <class T>
@@ -109,4 +110,5 @@ ISTHMUS_KERNEL_FUNCTION void fence_seq_cst() noexcept {
 #endif
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

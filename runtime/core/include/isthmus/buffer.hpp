@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffer<T>: typed memory with one owner. Made by Device::allocate, allocate_host and allocate_shared. TypedBuffer<T>
-// is what it has in common with growable buffers, mirrored rings and exportable buffers.
+// is what it has in common with growable buffers, mirrored buffers and exportable buffers.
 #pragma once
 
 #include <isthmus/access.hpp>
+#include <isthmus/atomic_span.hpp>
 #include <isthmus/buffer_part.hpp>
 #include <isthmus/concurrent_view.hpp>
 #include <isthmus/export.hpp>
-#include <isthmus/guarded_atomics.hpp>
 #include <isthmus/host_view.hpp>
 #include <isthmus/memory_kind.hpp>
 #include <isthmus/placement.hpp>
@@ -21,7 +21,8 @@
 #include <string_view>
 #include <type_traits>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Device;
 
@@ -130,14 +131,14 @@ public:
     // Errors: as concurrent_on_host(); not_accessible (one side may not access the memory), unsupported (no rule makes
     // the operation atomic), invalid_argument (a misaligned word), unverified.
     template <AtomicSet operations>
-    Result<GuardedAtomics<T, operations>> atomics_on_host(Wait wait = {}) {
+    Result<AtomicSpan<T, operations>> atomics_on_host(Wait wait = {}) {
         if (this->state()) {
             Result<void> lawful = detail::check_host_atomics(*this->state(), detail::wish_of<T, operations>);
             if (!lawful) return std::move(lawful).error();
         }
         Result<ConcurrentView<T>> view = concurrent_on_host(wait);
         if (!view) return std::move(view).error();
-        return GuardedAtomics<T, operations>(std::move(view).value());
+        return AtomicSpan<T, operations>(std::move(view).value());
     }
     // The host's side as it is after a fault (Code::device_lost): complete, half written or old (R2). While the device
     // works, the same as read_on_host().
@@ -181,4 +182,5 @@ public:
     explicit Buffer(std::shared_ptr<detail::BufferState> state) : TypedBuffer<T>(std::move(state)) {}
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -16,7 +16,8 @@
 #include <type_traits>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 // A part without its element type. Keeps the memory alive, as a view does; after the buffer's release() it answers
@@ -27,7 +28,7 @@ public:
     std::size_t first_byte() const noexcept { return first_byte_; }  // offset within the buffer
     MemoryKind kind() const noexcept;
     // Whether parts of this memory are used separately. Not if it is staged, or managed memory that CPU and GPU use in
-    // turn (89=0): then it changes sides as a whole, and using a part is using the buffer. Nor in a MirroredRing.
+    // turn (89=0): then it changes sides as a whole, and using a part is using the buffer. Nor in a MirroredBuffer.
     bool independent() const noexcept;
     const std::shared_ptr<BufferState>& state() const noexcept { return buffer_; }
 
@@ -86,4 +87,5 @@ private:
     }
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -12,7 +12,8 @@
 #include <memory>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 // A concurrent view without its element type; the base of atomics and mailboxes. Empty after a move.
@@ -47,7 +48,7 @@ ISTHMUS_API Result<ConcurrentScope> open_concurrent(const std::shared_ptr<Buffer
 
 // Movable; empty after a move. Several may be open at once. Several threads may use the data, by atomics or by loads
 // and stores of aligned words of 1, 2, 4, 8 or 16 bytes, which the other side never sees half done; there are no
-// references to elements. Read-modify-writes need not be atomic between CPU and GPU (see GuardedAtomics). The memory
+// references to elements. Read-modify-writes need not be atomic between CPU and GPU (see AtomicSpan). The memory
 // stays valid while the view lives, even if the buffer is destroyed first.
 template <class T>
 class [[nodiscard]] ConcurrentView {
@@ -63,4 +64,5 @@ private:
     detail::ConcurrentScope scope_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -32,7 +32,8 @@
 #include <type_traits>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 class DeviceAllocators;
@@ -279,4 +280,5 @@ private:
     Stream stream_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

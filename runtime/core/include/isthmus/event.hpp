@@ -8,7 +8,8 @@
 
 #include <memory>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 struct EventState;
@@ -49,4 +50,5 @@ private:
     std::shared_ptr<detail::EventState> state_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

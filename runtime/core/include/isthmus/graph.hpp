@@ -19,7 +19,8 @@
 #include <string>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Graph;
 class Stream;
@@ -182,4 +183,5 @@ private:
     std::shared_ptr<detail::Recording> recording_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

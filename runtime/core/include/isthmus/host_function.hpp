@@ -10,7 +10,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 class OrderChecker;
 
@@ -47,4 +49,6 @@ private:
     std::optional<F> function_;
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

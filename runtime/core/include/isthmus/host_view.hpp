@@ -10,7 +10,8 @@
 #include <span>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 struct BufferState;
@@ -78,4 +79,5 @@ private:
     std::span<T> span_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -8,7 +8,8 @@
 
 #include <cstdint>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 struct Index {
     std::uint64_t x;
@@ -66,4 +67,5 @@ ISTHMUS_KERNEL_FUNCTION void Block::for_each_thread(F&& f) const {
 #endif
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -15,7 +15,8 @@
 #include <isthmus/detail/play_gpu.hpp>
 #endif
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // The facts in a signature void(Space, P...), at compile time.
 template <class Signature>
@@ -72,7 +73,8 @@ constexpr KernelInfo describe_kernel(void (*)(Space, P...), const char* name, co
 }
 }  // namespace detail
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus
 
 // The image with this file's GPU code; the build defines its name (isthmus_add_kernels, docs/kernels.md). Without it,
 // the kernels of the file run on CPU devices only.

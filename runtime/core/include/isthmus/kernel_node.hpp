@@ -4,7 +4,8 @@
 
 #include <cstdint>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 // An operation of a graph. Graph numbers are never reused, so that the node of a destroyed graph matches no other
@@ -27,4 +28,5 @@ private:
     detail::NodeName name_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -15,7 +15,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 template <class B>
 requires(std::is_base_of_v<BufferBase, B>) struct ArgumentElement<B> {
@@ -136,4 +138,6 @@ auto with_packed(Take take, A&... arguments) {
     return take(static_cast<void*>(&pack), described.data(), described.size());
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -14,7 +14,8 @@
 #include <string_view>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 struct LaunchOptions {
     std::optional<LaunchMode> mode{};  // none: the stream's mode
@@ -49,4 +50,5 @@ struct LaunchExplanation {
     std::optional<Error> refusal;  // why it would be refused; none: it would be launched
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -11,7 +11,8 @@
 #include <limits>
 #include <memory>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Device;
 
@@ -66,4 +67,5 @@ private:
     Allocator allocator_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -2,7 +2,8 @@
 // OrderCheck: a debugging mode that finds memory used on a stream before it is ordered there.
 #pragma once
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // The values of RuntimeOptions::order_check. Operations of one stream run in order. Operations of two streams run in
 // any order, until the later stream waits (Stream::wait_stream, Stream::wait with an event) or the host has seen the
@@ -30,4 +31,5 @@ enum class OrderCheck : unsigned char {
     refuse,
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -6,7 +6,8 @@
 
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 constexpr bool is_word(char c) noexcept {
@@ -49,4 +50,5 @@ constexpr std::string_view parameter_name(const KernelInfo& kernel, std::uint32_
     return detail::declared_name(detail::nth_parameter(kernel.parameters, std::size_t{number} + 1));
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -27,7 +27,8 @@
 #include <type_traits>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 struct StreamState;
@@ -299,4 +300,5 @@ Result<void> copy(TypedBuffer<T>& to, const TypedBuffer<T>& from, Stream& stream
     return stream.copy(to, from);
 }
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

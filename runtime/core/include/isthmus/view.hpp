@@ -11,7 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 template <class T, class I>
@@ -83,4 +84,5 @@ struct AtomicView {
     ISTHMUS_KERNEL_FUNCTION constexpr std::uint64_t size() const noexcept { return count; }
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

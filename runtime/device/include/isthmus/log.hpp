@@ -7,11 +7,13 @@
 #include <functional>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 enum class Severity : unsigned char { info, warning, error };
 
 // May be called from any thread, and from several at once. Must not throw and must not call the runtime.
 using LogCallback = std::function<void(Severity, std::string_view line)>;
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

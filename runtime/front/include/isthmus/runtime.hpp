@@ -22,7 +22,8 @@
 #include <string>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 struct RuntimeState;
@@ -100,4 +101,5 @@ private:
     std::shared_ptr<detail::RuntimeState> state_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -7,7 +7,8 @@
 
 #include <cstdint>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 struct alignas(16) Pair64 {
     std::uint64_t first = 0;
@@ -99,4 +100,5 @@ private:
     Pair64* pair_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

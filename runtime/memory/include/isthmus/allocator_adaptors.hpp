@@ -19,7 +19,8 @@
 #include <string_view>
 #include <vector>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 struct AllocationCounters {
     std::uint64_t current_bytes = 0;  // may wrap below 0 in a scope that releases memory of an outer scope
@@ -139,4 +140,5 @@ private:
     std::shared_ptr<struct TrackingState> state_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

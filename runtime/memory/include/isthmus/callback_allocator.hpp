@@ -7,7 +7,8 @@
 #include <isthmus/export.hpp>
 #include <isthmus/result.hpp>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Errors: invalid_argument where `allocate` or `release` is null; `destroy` is not called then. A result of a
 // callback other than 0 becomes an Error with that Code (driver_error where there is no such code). What `allocate`
@@ -15,4 +16,5 @@ namespace isthmus::inline v0 {
 // refused (invalid_argument), because a kernel would write past its end.
 ISTHMUS_API Result<Allocator> allocator_from(const isthmus_allocator_callbacks& callbacks);
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

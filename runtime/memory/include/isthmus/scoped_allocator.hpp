@@ -5,7 +5,8 @@
 #include <isthmus/allocator.hpp>
 #include <isthmus/export.hpp>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Device;
 
@@ -20,4 +21,5 @@ public:
     ~ScopedAllocator();
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

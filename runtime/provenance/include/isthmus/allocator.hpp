@@ -14,7 +14,8 @@
 #include <type_traits>
 #include <utility>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Stream;
 
@@ -100,4 +101,5 @@ private:
     std::shared_ptr<Source> source_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

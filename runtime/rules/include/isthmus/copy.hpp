@@ -7,7 +7,8 @@
 #include <memory>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 namespace detail {
 struct BufferState;
@@ -67,4 +68,5 @@ struct FillRequest {
 };
 
 }  // namespace detail
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

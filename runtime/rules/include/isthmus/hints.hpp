@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // Target of a prefetch: the stream's device, or the host.
 struct HintPlace {
@@ -43,4 +44,5 @@ struct HintCounts {
     std::uint64_t unsupported = 0;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -7,7 +7,8 @@
 
 #include <memory>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 class Device;
 class Stream;
@@ -53,4 +54,5 @@ private:
     std::shared_ptr<detail::CurrentScope> scope_;
 };
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -16,7 +16,9 @@
 #include <cuda/atomic>
 #endif
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 enum class Order : std::uint8_t { relaxed, acquire, release, acq_rel, seq_cst };
 // Operations that return the old value.
@@ -186,4 +188,6 @@ ISTHMUS_KERNEL_FUNCTION bool compare_word(T* word, T& expected, T desired) noexc
 #endif
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

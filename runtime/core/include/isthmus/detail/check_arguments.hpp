@@ -8,7 +8,9 @@
 #include <concepts>
 #include <limits>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // For each index space: its rank, and how a launch states the extent.
 template <class Space>
@@ -143,4 +145,6 @@ struct CheckArguments<void(Space, P...), A...> {
     static constexpr bool value = check();
 };
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

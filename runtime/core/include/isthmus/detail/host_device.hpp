@@ -13,7 +13,9 @@
 #define ISTHMUS_KERNEL_FUNCTION inline
 #endif
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // Ends the kernel if an index is outside its view (ISTHMUS_CHECK_BOUNDS): on the GPU by a sticky error, on the CPU by
 // ending the process. A kernel cannot continue and cannot report.
@@ -27,4 +29,6 @@ namespace isthmus::inline v0::detail {
 #endif
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -12,7 +12,9 @@
 #endif
 #endif
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 // ThreadSanitizer does not support fences (g++ refuses to compile them with it). An update of one word shared by all
 // threads orders at least as much.
@@ -26,4 +28,6 @@ inline void host_fence() noexcept {
 #endif
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -13,7 +13,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 template <class... P>
 struct Pack;
@@ -132,4 +134,6 @@ constexpr std::array<ParameterInfo, sizeof...(P)> describe_parameters(std::index
                           std::is_signed_v<typename Parameter<P>::Element>, Parameter<P>::own_device}...};
 }
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-namespace isthmus::inline v0 {
+namespace isthmus {
+inline namespace v0 {
 
 // An update (read-modify-write) of one word. The layout is that of isthmus_sim_update (driver_abi/sim_registration.h).
 struct UpdateInfo {
@@ -34,4 +35,5 @@ inline void play_gpu(const SimulatedGpu* gpu) noexcept {
 
 }  // namespace detail
 
-}  // namespace isthmus::inline v0
+}  // namespace v0
+}  // namespace isthmus

@@ -5,7 +5,9 @@
 #include <isthmus/detail/pack.hpp>
 #include <isthmus/index_space.hpp>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 template <auto Body, class Space, class... P, std::size_t... N>
 ISTHMUS_KERNEL_FUNCTION void call_body(const Space& where, const Pack<P...>& pack, std::index_sequence<N...>) {
@@ -60,4 +62,6 @@ __device__ __forceinline__ void run_thread(const Extent& extent, const Pack<P...
 }
 #endif
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus

@@ -10,7 +10,9 @@
 #include <functional>
 #include <memory>
 
-namespace isthmus::inline v0::detail {
+namespace isthmus {
+inline namespace v0 {
+namespace detail {
 
 struct BufferState;
 struct DeviceState;
@@ -28,4 +30,6 @@ ISTHMUS_API Result<std::shared_ptr<BufferState>> adopt_mapping(const std::shared
                                                                const OwnMapping& mapping,
                                                                std::function<void()> ended = {});
 
-}  // namespace isthmus::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace isthmus
