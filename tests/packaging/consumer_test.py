@@ -3,11 +3,14 @@
 """Installs the library into a folder of its own and builds a program against it, as another project would.
 
 usage: consumer_test.py KIND BUILD_DIR VERSION LIBDIR LIBRARY -- CXX [ARGUMENT...]
-KIND: pkg-config, cmake, meson, subproject, or bare: a system without dpkg-architecture. LIBDIR: below the prefix. Exit code 77: a tool for it is missing here.
+KIND: pkg-config, cmake, meson, subproject, wrap (a subproject that packaging/isthmus.wrap provides), superbuild (CMake
+builds both projects), or bare: a system without dpkg-architecture. LIBDIR: below the prefix. Exit code 77: a tool for it
+is missing here.
 """
 import glob
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -152,19 +155,66 @@ def with_meson(work, prefix, libdir, compiler, version):
     run('meson', 'setup', build, meson_project(work, version), '--wrap-mode=nofallback', env=environment)
     run('ninja', '-C', build, env=environment)
     run_product(os.path.join(build, 'consumer'), os.path.join(prefix, libdir))
+    run_product(os.path.join(build, 'camera'), os.path.join(prefix, libdir))
 
 
-def as_subproject(work, compiler, version):
-    need('meson', 'ninja')
-    project = meson_project(work, version)
+def setup_with_subproject(work, project, compiler, *wraps):
+    """A build folder of the project, which has isthmus and the wraps in subprojects/ and no installed isthmus."""
     os.mkdir(os.path.join(project, 'subprojects'))
+    for wrap in wraps:
+        shutil.copy(wrap, os.path.join(project, 'subprojects'))
     os.symlink(SOURCE_ROOT, os.path.join(project, 'subprojects', 'isthmus'))
     environment = dict(os.environ, CXX=shlex.join(compiler), PKG_CONFIG_LIBDIR='/nonexistent')
     build = os.path.join(work, 'build')
     run('meson', 'setup', build, project, '-Dbuildtype=debug', '-Disthmus:werror=false',
         '-Disthmus:kernels_gpu=disabled', '-Disthmus:simulator=false', env=environment)
-    run('ninja', '-C', build, 'consumer', env=environment)
+    return build, environment
+
+
+def as_subproject(work, compiler, version):
+    need('meson', 'ninja')
+    build, environment = setup_with_subproject(work, meson_project(work, version), compiler)
+    run('ninja', '-C', build, 'consumer', 'camera', env=environment)
     run_product(os.path.join(build, 'consumer'))
+    run_product(os.path.join(build, 'camera'))
+
+
+def as_wrap(work, compiler, version):
+    """The dependencies are found by the wrap alone: the project names no fallback. Nothing is built."""
+    need('meson', 'ninja')
+    project = meson_project(work, version)
+    path = os.path.join(project, 'meson.build')
+    with open(path, encoding='utf-8') as file:
+        text, fallbacks = re.subn(r", fallback: \[.*?\]", '', file.read())
+    if fallbacks != 2:
+        sys.exit(f'{path} has {fallbacks} fallbacks, not 2')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+    wrap = os.path.join(SOURCE_ROOT, 'packaging', 'isthmus.wrap')
+    build, environment = setup_with_subproject(work, project, compiler, wrap)
+    told = json.loads(run('meson', 'introspect', '--projectinfo', build, env=environment))['subprojects']
+    if [(part['name'], part['version']) for part in told] != [('isthmus', version)]:
+        sys.exit(f'the subprojects are {told}')
+    print('the wrap provides isthmus', version)
+
+
+def in_superbuild(work, compiler, version):
+    need('cmake', 'make', 'meson', 'ninja')
+    project = os.path.join(work, 'project')
+    shutil.copytree(os.path.join(HERE, 'consumer'), project)
+    lists = os.path.join(project, 'CMakeLists.txt')
+    with open(lists, encoding='utf-8') as file:
+        text = file.read()
+    with open(lists, 'w', encoding='utf-8') as file:
+        file.write(text.replace('@VERSION@', version))
+    build = os.path.join(work, 'build')
+    environment = dict(os.environ, CXX=compiler[-1])
+    run('cmake', '-S', os.path.join(HERE, 'superbuild'), '-B', build, '-G', 'Unix Makefiles',
+        f'-DISTHMUS_SOURCE={SOURCE_ROOT}', f'-DPROGRAM_SOURCE={project}',
+        '-DISTHMUS_OPTIONS=-Dkernels_gpu=disabled;-Dsimulator=false', env=environment)
+    run('cmake', '--build', build, env=environment)
+    for program in ('consumer_isthmus', 'consumer_isthmus_static', 'camera'):
+        run_product(os.path.join(build, 'program', program))
 
 
 def on_a_bare_system(work, compiler):
@@ -204,6 +254,12 @@ def main(arguments):
     with tempfile.TemporaryDirectory() as work:
         if kind == 'subproject':
             as_subproject(work, compiler, version)
+            return
+        if kind == 'wrap':
+            as_wrap(work, compiler, version)
+            return
+        if kind == 'superbuild':
+            in_superbuild(work, compiler, version)
             return
         if kind == 'bare':
             on_a_bare_system(work, compiler)

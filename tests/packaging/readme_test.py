@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The programs that README.md and docs/ show are built and tested; what the pages link to exists; docs/README.md lists
-every page; decisions are numbered; the files that checklists name exist; the pages name the version that is built.
+every page; decisions are numbered; the files that checklists name exist; pages and packages name the version that is
+built.
 
-A block of C++ behind `<!-- PATH -->` is that whole file without its licence line, behind `<!-- PATH: NAME -->` the lines
-between `// show: NAME` and `// end` in it, moved to the left. In the pages COMPILED every block of C++ is such a one, or
-stands behind `<!-- not compiled: REASON -->`.
+A block behind `<!-- PATH -->` is that whole file without its licence line, behind `<!-- PATH: NAME -->` the lines between
+`// show: NAME` and `// end` in it, moved to the left. In the pages COMPILED every block of C++ is such a one, or stands
+behind `<!-- not compiled: REASON -->`.
 
 usage: readme_test.py SOURCE_ROOT
 """
@@ -19,6 +20,9 @@ COMPILED = ('docs/tutorial.md', 'docs/how-to.md')
 # The pages and what is installed with them, in the same arrangement.
 INSTALLED = ('README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'LICENSE', 'docs/', 'examples/')
 
+# Where packages name their version; conanfile.py reads that of meson.build.
+PACKAGE_VERSIONS = {'debian/changelog': r'\Aisthmus \(([^)]*)\) ', 'packaging/isthmus.wrap': r'^revision = v(\S+)$'}
+
 
 def read(path):
     with open(os.path.join(root, path), encoding='utf-8') as file:
@@ -26,7 +30,7 @@ def read(path):
 
 
 def program(path):
-    return re.sub(r'\A// SPDX-[^\n]*\n', '', read(path))
+    return re.sub(r'\A(//|#) SPDX-[^\n]*\n', '', read(path))
 
 
 def excerpt(source, name):
@@ -41,7 +45,7 @@ def headings(text):
 
 
 def wrong_programs(page, text):
-    for path, name, code in re.findall(r'<!-- (\S+?)(?:: (\S+))? -->\n```cpp\n(.*?)```', text, flags=re.S):
+    for path, name, code in re.findall(r'<!-- (\S+?)(?:: (\S+))? -->\n```\w+\n(.*?)```', text, flags=re.S):
         source = program(path)
         if (excerpt(source, name) if name else source) != code:
             yield f'{page} shows another {path} {name} than the one that is built'
@@ -114,9 +118,19 @@ def wrong_versions():
     full = version[0].split("'")[1]
     if not re.search(rf'\A# Changes\n(?:(?!## ).*\n)*## {re.escape(full)}, ', read('CHANGELOG.md')):
         yield f'CHANGELOG.md does not begin with the changes of {full}'
-    for asked in re.findall(r'find_package\(isthmus (\S+) REQUIRED\)', read('docs/building.md')):
-        if asked != version[1]:
-            yield f'docs/building.md asks for version {asked}; meson.build has {full}'
+    for page in ('docs/building.md', 'docs/install.md'):
+        for asked in re.findall(r'find_package\(isthmus (\S+) REQUIRED\)', read(page)):
+            if asked != version[1]:
+                yield f'{page} asks for version {asked}; meson.build has {full}'
+    for path, pattern in PACKAGE_VERSIONS.items():
+        named = re.findall(pattern, read(path), flags=re.M)[:1]
+        if named != [full]:
+            yield f'{path} is for version {", ".join(named) or "none"}; meson.build has {full}'
+    recipes = [name for name in sorted(os.listdir(os.path.join(root, 'packaging/yocto'))) if name.endswith('.bb')]
+    if recipes != [f'isthmus_{full}.bb']:
+        yield f'packaging/yocto has {", ".join(recipes)}; meson.build has {full}'
+    if ('UNRELEASED' in read('debian/changelog').split('\n')[0]) != (f'## {full}, unreleased\n' in read('CHANGELOG.md')):
+        yield 'debian/changelog and CHANGELOG.md do not agree whether the version is released'
 
 
 readme = read('README.md')

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# For images of Jetson boards with the layers meta-tegra and meta-oe (fmt, CLI11, nlohmann-json, numactl).
+# The sources are an archive of the tag, in a folder isthmus/ beside this file:
+#   git archive --prefix=isthmus-VERSION/ -o isthmus/isthmus-VERSION.tar.gz vVERSION
+SUMMARY = "Joins CPU and GPU memory on whatever machine it finds"
+DESCRIPTION = "A C++20 runtime whose buffers CPU and GPU use in place wherever the machine allows it"
+SECTION = "libs"
+LICENSE = "Apache-2.0"
+LIC_FILES_CHKSUM = "file://LICENSE;md5=3b83ef96387f14655fc854ddc3c6bd57"
+
+SRC_URI = "file://isthmus-${PV}.tar.gz"
+
+# cuda: nvcc of the build machine, CUDA_ARCHITECTURES of the board, and the driver's library at run time.
+inherit meson pkgconfig python3native cuda
+
+COMPATIBLE_MACHINE = "(tegra)"
+
+PACKAGECONFIG ??= "gpu-kernels numa tools"
+PACKAGECONFIG[gpu-kernels] = "-Dkernels_gpu=enabled,-Dkernels_gpu=disabled"
+PACKAGECONFIG[numa] = "-Dnuma=enabled,-Dnuma=disabled,numactl"
+PACKAGECONFIG[simulator] = "-Dsimulator=true,-Dsimulator=false,nlohmann-json"
+PACKAGECONFIG[tools] = "-Dtools=true -Djpeg=enabled -Dpng=enabled,-Dtools=false,cli11 fmt jpeg libpng nlohmann-json"
+
+ISTHMUS_GPU_ARCHITECTURES ?= "${@','.join((d.getVar('CUDA_ARCHITECTURES') or 'all').split())}"
+MESON_BUILDTYPE = "release"
+EXTRA_OEMESON = "-Dgpu_architectures=${ISTHMUS_GPU_ARCHITECTURES} -Dtests=false -Dexamples=false -Dbench=disabled -Ddocs=false"
+
+PACKAGE_BEFORE_PN = "${PN}-tools ${PN}-simulator"
+FILES:${PN}-tools = "${bindir}/isthmus"
+FILES:${PN}-simulator = "${libdir}/isthmus/sim"
+FILES:${PN}-dev += "${bindir}/isthmus-kernel-image"
+RDEPENDS:${PN}-dev += "python3-core"
+
+# A file called libcuda.so.1, which must not be taken for the provider of the driver's library.
+PRIVATE_LIBS:${PN}-simulator = "libcuda.so.1"
