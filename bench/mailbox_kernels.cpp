@@ -9,7 +9,7 @@ using protocol::Publishes;
 using protocol::RingStatus;
 
 namespace {
-constexpr std::uint32_t most_at_once = 16;  // loads under way at the same time hide each other's way over the link
+constexpr std::uint32_t max_at_once = 16;  // loads under way at the same time hide each other's way over the link
 constexpr std::uint32_t looks_between_commands = 64;
 }  // namespace
 
@@ -25,7 +25,7 @@ ISTHMUS_KERNEL(drain, Index, Echo mailbox, std::uint64_t messages) {
     auto& requests = server.protocol().requests();
     std::uint64_t sum = 0;
     std::uint32_t looks = 0;
-    std::uint32_t batch[most_at_once][2];
+    std::uint32_t batch[max_at_once][2];
     for (std::uint64_t taken = 0; taken < messages;) {
         std::uint32_t received = 0;
         const RingStatus status = requests.try_receive_some(batch, received, Publishes::message_only);
@@ -38,7 +38,7 @@ ISTHMUS_KERNEL(drain, Index, Echo mailbox, std::uint64_t messages) {
             continue;
         }
         // Of constant length, so that the batch stays in registers.
-        for (std::uint32_t at = 0; at < most_at_once; ++at) {
+        for (std::uint32_t at = 0; at < max_at_once; ++at) {
             if (at < received) sum += (std::uint64_t{batch[at][1]} << 32) + batch[at][0];
         }
         taken += received;
@@ -53,7 +53,7 @@ ISTHMUS_KERNEL(pour, Index, Echo mailbox, std::uint64_t messages) {
     std::uint32_t looks = 0;
     for (std::uint64_t sent = 0; sent < messages;) {
         const std::uint32_t wanted =
-            messages - sent < most_at_once ? static_cast<std::uint32_t>(messages - sent) : most_at_once;
+            messages - sent < max_at_once ? static_cast<std::uint32_t>(messages - sent) : max_at_once;
         const RingStatus status = replies.room(wanted);
         if (status == RingStatus::broken) break;
         if (status == RingStatus::wait) {

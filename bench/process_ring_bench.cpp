@@ -89,7 +89,7 @@ public:
 private:
     static SharedRingOptions options_of(WaitPolicy waiting) {
         SharedRingOptions options;
-        options.policy = RingPolicy::wait;
+        options.policy = SlowReaderPolicy::wait;
         options.waiting = waiting;
         return options;
     }

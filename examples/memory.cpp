@@ -109,7 +109,7 @@ void scoped(Device& gpu) {
 
 void pools(Device& gpu) {
     // show: pools
-    auto made = gpu.create_pool({.most_bytes = 64 << 20});
+    auto made = gpu.create_pool({.max_bytes = 64 << 20});
     if (!made) return say("no pools", made.error().text());  // the CPU device, old drivers
     isthmus::MemoryPool pool = made.value();
     Stream& stream = gpu.stream();

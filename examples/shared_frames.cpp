@@ -24,7 +24,7 @@ using Reader = isthmus::SharedFrameReader<std::uint8_t>;
 void produce(isthmus::Channel channel) {
     isthmus::Runtime runtime = isthmus::Runtime::open().value();
     isthmus::SharedRingOptions options;
-    options.policy = isthmus::RingPolicy::wait;  // for each reader, for reader_deadline at most
+    options.policy = isthmus::SlowReaderPolicy::wait;  // for each reader, for reader_deadline at most
     Ring ring = Ring::create(runtime.default_device(), size, options).value();
     {
         const isthmus::SharedRingDescriptor descriptor = ring.admit().value();

@@ -34,13 +34,13 @@ Status CudaPools::create(const PoolRequest& request, PoolHandle& out) {
     const Api& api = context_.api();
     const bool managed = request.kind == MemoryKind::managed_pool;
     const bool possible = (managed ? api.driver_version >= since_managed_pools : request.kind == MemoryKind::pool) &&
-                          (request.most_bytes == 0 || api.driver_version >= since_most_bytes);
+                          (request.max_bytes == 0 || api.driver_version >= since_most_bytes);
     if (!possible) return {Code::unsupported, 0, "cuMemPoolCreate"};
     CUmemPoolProps properties{};
     properties.allocType = managed ? allocation_type::managed : allocation_type::pinned;
     properties.handleTypes = handle_type::none;
     properties.location = {location_type::device, context_.device()};
-    properties.maxSize = request.most_bytes;
+    properties.maxSize = request.max_bytes;
     CUmemoryPool pool = nullptr;
     Status status = context_.inside("cuMemPoolCreate", [&] { return api.pool_create(&pool, &properties); });
     if (!status.ok()) return status;

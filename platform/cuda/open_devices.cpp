@@ -55,7 +55,7 @@ Result<std::shared_ptr<Library>> start(const std::string& file, MachineFacts& ma
 }
 
 // A larger count is treated as a damaged answer.
-constexpr int most_devices = 4096;
+constexpr int max_devices = 4096;
 
 // After a fault, every call that needs a context returns the fault's code until the process ends, in new contexts too
 // (observed on driver 580); resetting a context does not clear it. Creating and destroying an event is the cheapest
@@ -108,7 +108,7 @@ Result<OpenedDevices> open_devices(const std::string& library_file, MachineFacts
         if (code == result::success) code = result::no_device;
         return explain_init(code, init_facts(*library)).from_call("cuDeviceGetCount", code);
     }
-    if (count < 0 || count > most_devices) {
+    if (count < 0 || count > max_devices) {
         return make_error<errors::absurd_device_count>(count).from_call("cuDeviceGetCount", 0);
     }
     OpenedDevices opened;

@@ -98,13 +98,13 @@ int parse_lanes(std::string_view text) {
 }  // namespace
 
 std::optional<PciPlace> parse_pci_place(const PciTexts& texts) {
-    const bool none = texts.speed.empty() && texts.lanes.empty() && texts.most_speed.empty() &&
+    const bool none = texts.speed.empty() && texts.lanes.empty() && texts.max_speed.empty() &&
                       texts.most_lanes.empty() && texts.numa_node.empty() && texts.near_cpus.empty();
     if (none) return std::nullopt;
     PciPlace place;
     place.speed_mt_per_s = parse_link_speed(texts.speed);
     place.lanes = parse_lanes(texts.lanes);
-    place.most_speed_mt_per_s = parse_link_speed(texts.most_speed);
+    place.most_speed_mt_per_s = parse_link_speed(texts.max_speed);
     place.most_lanes = parse_lanes(texts.most_lanes);
     place.numa_node = std::max(-1, number<int>(trim(texts.numa_node)).value_or(-1));
     place.near_cpus = one_line(texts.near_cpus);

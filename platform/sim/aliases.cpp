@@ -13,7 +13,7 @@ namespace isthmus::sim {
 namespace {
 
 // More than this is not copied for a kernel: then its aliases are one memory from the beginning.
-constexpr std::size_t most_bytes = std::size_t{64} << 20;
+constexpr std::size_t max_bytes = std::size_t{64} << 20;
 constexpr std::uint32_t concurrent_use = 4;  // ArgumentUse
 
 struct View {  // how views lie in a pack
@@ -131,7 +131,7 @@ AliasedMemory::AliasedMemory(Driver& d, const Twin& twin, std::byte* pack) : d_(
         copied.push_back(touched[at]);
         bytes += touched[at]->bytes;
     }
-    if (copied.empty() || bytes > most_bytes) return;
+    if (copied.empty() || bytes > max_bytes) return;
     std::sort(touched.begin(), touched.end(), [](Region* a, Region* b) { return a->base < b->base; });
     for (std::size_t first = 0; first < touched.size();) {
         std::size_t end = first + 1;

@@ -62,7 +62,7 @@ Result find_function(Driver& d, Module* module, const char* name, Function** fun
     return result::ok;
 }
 
-int most_threads(const Driver& d, int device) {
+int max_threads(const Driver& d, int device) {
     return d.fact(device, attribute::max_threads_per_block);
 }
 
@@ -72,7 +72,7 @@ Result get_attribute(const Driver& d, int device, const Function& function, int 
     const auto set = function.set_attributes.find(id);
     const int version = d.fact(device, attribute::cc_major) * 10 + d.fact(device, attribute::cc_minor);
     switch (id) {
-        case 0: *value = most_threads(d, device); return result::ok;
+        case 0: *value = max_threads(d, device); return result::ok;
         case 1:
         case 2:
         case 3: *value = 0; return result::ok;
@@ -213,7 +213,7 @@ Result cuOccupancyMaxPotentialBlockSize(int* grid, int* block, Function* functio
     return call_for_function(CallId::cuOccupancyMaxPotentialBlockSize, function,
                              [&](Driver& d, Context& context, Function&) -> Result {
                                  if (!grid || !block) return result::invalid_value;
-                                 const int most = std::max(1, most_threads(d, context.device));
+                                 const int most = std::max(1, max_threads(d, context.device));
                                  *block = limit > 0 ? std::min(limit, most) : most;
                                  *grid = std::max(1, d.fact(context.device, attribute::multiprocessors)) *
                                          blocks_per_multiprocessor(d, context.device, *block);
@@ -226,7 +226,7 @@ Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Function* functi
         CallId::cuOccupancyMaxActiveBlocksPerMultiprocessor, function,
         [&](Driver& d, Context& context, Function&) -> Result {
             if (!blocks || block <= 0) return result::invalid_value;
-            *blocks = block > most_threads(d, context.device) ? 0 : blocks_per_multiprocessor(d, context.device, block);
+            *blocks = block > max_threads(d, context.device) ? 0 : blocks_per_multiprocessor(d, context.device, block);
             return result::ok;
         });
 }

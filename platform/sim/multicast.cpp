@@ -155,7 +155,7 @@ std::shared_ptr<Team> make_team(unsigned size, int file) {
 }
 
 bool Team::add(int device) {
-    if (device < 0 || device >= most_devices) return false;
+    if (device < 0 || device >= max_devices) return false;
     const std::uint64_t bit = std::uint64_t{1} << device;
     std::uint64_t before = joined->load();
     for (;;) {

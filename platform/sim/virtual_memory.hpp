@@ -32,13 +32,13 @@ struct Team {
         std::size_t offset_bytes = 0, bytes = 0;
         Physical* memory = nullptr;
     };
-    static constexpr int most_devices = 64;
+    static constexpr int max_devices = 64;
     unsigned size = 0;
     // One bit for each device. Of an object that can be exported it lies in its file, so that every handle to it, of
     // other processes too, sees the same devices. Those play the same machine.
     std::shared_ptr<std::atomic<std::uint64_t>> joined;
     std::vector<Bound> bound;  // by this process
-    bool has(int device) const { return device >= 0 && device < most_devices && (joined->load() >> device & 1) != 0; }
+    bool has(int device) const { return device >= 0 && device < max_devices && (joined->load() >> device & 1) != 0; }
     unsigned count() const { return static_cast<unsigned>(__builtin_popcountll(joined->load())); }
     bool complete() const { return count() == size; }
     bool add(int device);  // false: it is there already, or the team is complete

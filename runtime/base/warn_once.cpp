@@ -33,7 +33,7 @@ WarnOnce::Answer WarnOnce::ask(const WarningKey& key) noexcept {
         if (there == hash) return Answer::known;
         if (there != 0) continue;
         // Taken before the place is, so that threads together fill no more than there may be.
-        if (used_.fetch_add(1, std::memory_order_relaxed) >= most_warnings) {
+        if (used_.fetch_add(1, std::memory_order_relaxed) >= max_warnings) {
             used_.fetch_sub(1, std::memory_order_relaxed);
             return told_full_.exchange(true, std::memory_order_relaxed) ? Answer::full : Answer::first_full;
         }

@@ -23,7 +23,7 @@ struct WarningKey {
 // left is not warned about any more.
 class WarnOnce {
 public:
-    static constexpr std::size_t most_warnings = 512;
+    static constexpr std::size_t max_warnings = 512;
     enum class Answer : std::uint8_t {
         first,  // give it
         known,

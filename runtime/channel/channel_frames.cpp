@@ -30,7 +30,7 @@ bool right_size(FrameType type, std::size_t bytes) noexcept {
     switch (type) {
         case FrameType::hello:
         case FrameType::welcome: return bytes == greeting_bytes;
-        case FrameType::message: return bytes <= most_message_bytes;
+        case FrameType::message: return bytes <= max_message_bytes;
         case FrameType::received: return bytes == received_bytes;
         case FrameType::ready:
         case FrameType::goodbye: return bytes == 0;
@@ -46,8 +46,8 @@ bool known(std::uint16_t type) noexcept {
 }  // namespace
 
 bool within_bounds(const ChannelQuota& quota) noexcept {
-    return quota.message_bytes <= most_message_bytes && quota.message_fds <= most_message_fds && quota.messages >= 1 &&
-           quota.messages <= most_messages;
+    return quota.message_bytes <= max_message_bytes && quota.message_fds <= max_message_fds && quota.messages >= 1 &&
+           quota.messages <= max_messages;
 }
 
 SmallFrame write_frame(const FrameHeader& header) noexcept {
@@ -112,7 +112,7 @@ DecodedFrame decode_frame(const ArrivedBytes& arrived) noexcept {
         return fault(FrameFault::size);
     }
     const bool is_message = header.type == FrameType::message;
-    if (header.fds != arrived.fds || (!is_message && header.fds != 0) || header.fds > most_message_fds) {
+    if (header.fds != arrived.fds || (!is_message && header.fds != 0) || header.fds > max_message_fds) {
         return fault(FrameFault::fd_count);
     }
     if (get<std::uint32_t>(at + 60) != 0 || (!is_message && header.kind != 0)) return fault(FrameFault::reserved);

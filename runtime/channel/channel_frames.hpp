@@ -36,9 +36,9 @@ struct FrameHeader {
     std::uint32_t kind = 0;
 };
 constexpr std::size_t frame_header_bytes = 64;
-constexpr std::size_t most_message_bytes = 65536;
-constexpr std::size_t most_message_fds = 64;  // the kernel allows 253
-constexpr std::size_t most_messages = 64;
+constexpr std::size_t max_message_bytes = 65536;
+constexpr std::size_t max_message_fds = 64;  // the kernel allows 253
+constexpr std::size_t max_messages = 64;
 
 // A header, followed by the payload of a frame that is not a message.
 struct SmallFrame {

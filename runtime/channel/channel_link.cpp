@@ -162,11 +162,11 @@ Result<bool> ChannelLink::wait(short events, ChannelDeadline deadline) const {
     return wait_for_socket(socket_.get(), events, deadline, *calls_);
 }
 
-Result<std::optional<ArrivedFrame>> ChannelLink::take(std::span<std::byte> buffer, std::size_t most_fds) const {
-    ControlBytes control(most_fds);
+Result<std::optional<ArrivedFrame>> ChannelLink::take(std::span<std::byte> buffer, std::size_t max_fds) const {
+    ControlBytes control(max_fds);
     // Allocated first: nothing may fail between the kernel's creating descriptors and their having an owner.
     ArrivedFrame frame;
-    frame.fds.reserve(most_fds + 1);
+    frame.fds.reserve(max_fds + 1);
     bool again_after_reset = true;
     while (true) {
         iovec part{buffer.data(), buffer.size()};
@@ -174,7 +174,7 @@ Result<std::optional<ArrivedFrame>> ChannelLink::take(std::span<std::byte> buffe
         message.msg_iov = &part;
         message.msg_iovlen = 1;
         message.msg_control = control.data();
-        message.msg_controllen = control.bytes(most_fds);
+        message.msg_controllen = control.bytes(max_fds);
         const ssize_t got = calls_->recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (got < 0) {
             const int error = errno;

@@ -58,7 +58,7 @@ public:
 
     Result<bool> wait(short events, ChannelDeadline deadline) const;
     // Takes one frame into `buffer` without waiting; nothing: none is there.
-    Result<std::optional<ArrivedFrame>> take(std::span<std::byte> buffer, std::size_t most_fds) const;
+    Result<std::optional<ArrivedFrame>> take(std::span<std::byte> buffer, std::size_t max_fds) const;
     // Sends one frame without waiting; false: no room.
     Result<bool> put(std::span<const std::byte> header, std::span<const std::byte> payload,
                      std::span<const int> fds) const;

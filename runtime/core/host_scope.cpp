@@ -32,7 +32,7 @@ Error already_open(const OpenUse& open, const OpenUse& wanted) {
 Result<ViewScope> mark_open(BufferState& buffer, const OpenUse& wanted) {
     if (buffer.views.released()) return buffer.refuse_released("opening a host view");
     if (const OpenUse open = buffer.views.open_against(wanted.use, wanted.span)) return already_open(open, wanted);
-    if (buffer.views.full()) return make_error<errors::too_many_views_are_open>(rules::ViewWord::most_readers);
+    if (buffer.views.full()) return make_error<errors::too_many_views_are_open>(rules::ViewWord::max_readers);
     buffer.views.open(wanted);
     return ViewScope(buffer, {wanted.use, wanted.span.begin, wanted.span.end});
 }

@@ -58,7 +58,7 @@ public:
         return parts_ == nullptr ? OpenUse{} : parts_->open_against(use, span);
     }
     // Whether no further view of the whole buffer can be counted.
-    bool full() const noexcept { return word_.seen().readers() >= rules::ViewWord::most_readers; }
+    bool full() const noexcept { return word_.seen().readers() >= rules::ViewWord::max_readers; }
     // Expects open_against() to return nothing, and full() to be false.
     void open(const OpenUse& view);
 

@@ -17,7 +17,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t most_fences = 64;
+constexpr std::size_t max_fences = 64;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void StreamState::add_fence(FenceEvent* event) {
     fenced_.become(issued);
     {
         const std::lock_guard lock(fences_mutex_);
-        if (fences_.size() < most_fences) return fences_.push_back({issued, event});
+        if (fences_.size() < max_fences) return fences_.push_back({issued, event});
     }
     note_reached(0);
     thin_fences();
@@ -67,7 +67,7 @@ void StreamState::thin_fences() {
     std::vector<FenceEvent*> thinned;
     {
         const std::lock_guard lock(fences_mutex_);
-        if (fences_.size() < most_fences) return;
+        if (fences_.size() < max_fences) return;
         const std::size_t half = fences_.size() / 2;
         const Fence& middle = fences_[half - 1];
         if (device->execution.query_event(middle.event->handle).ok()) {

@@ -19,7 +19,7 @@ struct ViewWord {
     static constexpr Bits abandoned = 32;  // only views hold the buffer: it ends with the last of them
     static constexpr Bits writer = 64;
     static constexpr Bits reader = 128;  // times the number of readers
-    static constexpr Bits most_readers = Bits{1} << 20;
+    static constexpr Bits max_readers = Bits{1} << 20;
 
     Bits bits = slow;
 
@@ -33,7 +33,7 @@ struct ViewWord {
     static constexpr Bits step(bool writes) noexcept { return writes ? writer : reader; }
     // Whether a view may be opened without the lock. Readers may open beside readers; a writer is alone.
     constexpr bool opens_at_once(bool writes) const noexcept {
-        return writes ? bits == 0 : !has(locked | slow | others | abandoned | writer | reader * most_readers);
+        return writes ? bits == 0 : !has(locked | slow | others | abandoned | writer | reader * max_readers);
     }
     // Whether the step that left this word closed the last view of a buffer that nothing else holds.
     constexpr bool ends() const noexcept { return has(abandoned) && !any_open(); }

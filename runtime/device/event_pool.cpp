@@ -28,7 +28,7 @@ FenceEvent* EventPool::shell() {
     }
     all_.push_back(std::make_unique<FenceEvent>());
     shells_.reserve(all_.capacity());
-    for (std::vector<FenceEvent*>& idle : idle_) idle.reserve(std::min(all_.capacity(), most_idle));
+    for (std::vector<FenceEvent*>& idle : idle_) idle.reserve(std::min(all_.capacity(), max_idle));
     return all_.back().get();
 }
 
@@ -59,7 +59,7 @@ void EventPool::drop(platform::Execution& driver, FenceEvent* event) noexcept {
     const auto kind = static_cast<std::size_t>(event->kind);
     if (event->kind != platform::EventKind::interprocess) {
         const std::lock_guard lock(mutex_);
-        if (idle_[kind].size() < most_idle) {
+        if (idle_[kind].size() < max_idle) {
             idle_[kind].push_back(event);
             return;
         }

@@ -33,7 +33,7 @@ struct FenceEvent {
 // still query one.
 class EventPool {
 public:
-    static constexpr std::size_t most_idle = 256;  // of each kind; further events are destroyed when they are returned
+    static constexpr std::size_t max_idle = 256;  // of each kind; further events are destroyed when they are returned
 
     // One reference, owned by the caller.
     platform::Status take(platform::Execution& driver, platform::EventKind kind, FenceEvent*& out);

@@ -150,7 +150,7 @@ inline constexpr auto import_of_other_elements =
 inline constexpr auto import_of_too_much_host_memory =
     error_entry("I031", Code::out_of_memory,
                 "importing memory was refused: it takes {bytes:number} bytes of the host, and {most:number} are allowed at most",
-                "a greater ImportOptions::most_bytes, where its exporter is trusted with that");
+                "a greater ImportOptions::max_bytes, where its exporter is trusted with that");
 inline constexpr auto import_of_gpu_memory_on_cpu =
     error_entry("I032", Code::unsupported,
                 "importing memory was refused: it is memory of a GPU, and the CPU device cannot use it",
@@ -278,7 +278,7 @@ inline constexpr auto shared_ring_closed =
 inline constexpr auto ring_has_all_its_readers =
     error_entry("I059", Code::in_use,
                 "the shared frame ring has all of its {readers:number} readers",
-                "wait until one ends, or create it with more (SharedRingOptions::most_readers)");
+                "wait until one ends, or create it with more (SharedRingOptions::max_readers)");
 inline constexpr auto ring_frame_being_filled =
     error_entry("I060", Code::in_use,
                 "a frame of the shared ring is being filled already",
@@ -300,7 +300,7 @@ inline constexpr auto ring_readers_too_slow =
 inline constexpr auto ring_larger_than_allowed =
     error_entry("I064", Code::out_of_memory,
                 "the ring's frames take {bytes:number} bytes, and this reader maps {most:number} at most",
-                "fewer or smaller slots, or a greater SharedReaderOptions::most_bytes");
+                "fewer or smaller slots, or a greater SharedReaderOptions::max_bytes");
 inline constexpr auto ring_of_other_frames =
     error_entry("I065", Code::invalid_argument,
                 "the ring's frames have {elements:number} elements, and {asked:number} were asked for",
@@ -344,7 +344,7 @@ inline constexpr auto ring_frame_has_open_view =
 inline constexpr auto ring_frame_overtaken =
     error_entry("I075", Code::overtaken,
                 "frame {frame:number} of a shared ring was overwritten while it was read, by frame {by:number}",
-                "throw away what was made of it; more slots, less work per frame, or RingPolicy::wait");
+                "throw away what was made of it; more slots, less work per frame, or SlowReaderPolicy::wait");
 inline constexpr auto ring_frame_finished_before =
     error_entry("I076", Code::invalid_handle,
                 "the frame was finished before",

@@ -97,8 +97,8 @@ std::size_t RingReaderCore::slots() const noexcept {
 std::size_t RingReaderCore::elements() const noexcept {
     return 0;
 }
-RingPolicy RingReaderCore::policy() const noexcept {
-    return RingPolicy::drop;
+SlowReaderPolicy RingReaderCore::policy() const noexcept {
+    return SlowReaderPolicy::overwrite;
 }
 void* RingReaderCore::slot(std::size_t /*slot*/) const noexcept {
     return nullptr;

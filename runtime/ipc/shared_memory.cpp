@@ -262,7 +262,7 @@ Result<std::shared_ptr<BufferState>> import_shared(const Device& device, SharedM
                                owner->capabilities.has(Feature::virtual_memory) && owner->capabilities.has(feature);
     end.device = owner->driver->facts().uuid;
     end.element_bytes = element_bytes;
-    end.most_host_bytes = options.most_bytes;
+    end.max_host_bytes = options.max_bytes;
     PhysicalOptions physical;
     if (legacy) end.granularity_bytes = rules::legacy_granularity_bytes;
     if (end.imports && !legacy && facts.method != ShareMethod::host_memory) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t magic = 0x6d656d6d68747369u;  // "isthmmem"
 constexpr std::uint32_t version = 1;
-constexpr std::uint64_t most_granularity = std::uint64_t{1} << 40;
+constexpr std::uint64_t max_granularity = std::uint64_t{1} << 40;
 
 Error damaged(const char* reason) {
     return make_error<errors::memory_descriptor_damaged>(reason);
@@ -26,10 +26,10 @@ bool power_of_two(std::uint64_t number) noexcept {
 
 Result<SharedMemoryFacts> make_shared_memory(ShareMethod method, std::uint64_t bytes, std::uint32_t element_bytes,
                                              std::uint64_t granularity_bytes, const Uuid& device) {
-    if (bytes == 0 || element_bytes == 0 || bytes % element_bytes != 0 || bytes > most_shared_bytes) {
+    if (bytes == 0 || element_bytes == 0 || bytes % element_bytes != 0 || bytes > max_shared_bytes) {
         return make_error<errors::nothing_to_share>(bytes, element_bytes);
     }
-    if (!power_of_two(granularity_bytes) || granularity_bytes > most_granularity) {
+    if (!power_of_two(granularity_bytes) || granularity_bytes > max_granularity) {
         return make_error<errors::impossible_granularity>(granularity_bytes);
     }
     SharedMemoryFacts facts;
@@ -107,8 +107,8 @@ Result<void> elements_fit(const SharedMemoryFacts& facts, const ImportingEnd& en
 
 // Any device may import it. The pages count against this process too.
 Result<void> may_import_host(const SharedMemoryFacts& facts, const ImportingEnd& end) {
-    if (facts.mapped_bytes > end.most_host_bytes) {
-        return make_error<errors::import_of_too_much_host_memory>(facts.mapped_bytes, end.most_host_bytes);
+    if (facts.mapped_bytes > end.max_host_bytes) {
+        return make_error<errors::import_of_too_much_host_memory>(facts.mapped_bytes, end.max_host_bytes);
     }
     return elements_fit(facts, end);
 }

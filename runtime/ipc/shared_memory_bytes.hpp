@@ -12,8 +12,8 @@
 
 namespace isthmus::rules {
 
-inline constexpr std::uint64_t most_shared_bytes = std::uint64_t{1} << 46;  // more than any machine has
-using HandleBytes = std::array<unsigned char, 64>;                          // a fabric handle, or a cuIpcMemHandle
+inline constexpr std::uint64_t max_shared_bytes = std::uint64_t{1} << 46;  // more than any machine has
+using HandleBytes = std::array<unsigned char, 64>;                         // a fabric handle, or a cuIpcMemHandle
 // A smaller allocation may be cut from a block that is shared as a whole (documented).
 inline constexpr std::uint64_t legacy_granularity_bytes = std::uint64_t{2} << 20;
 
@@ -39,8 +39,8 @@ struct ImportingEnd {
     bool imports = false;  // can import by this method
     Uuid device;
     std::uint64_t granularity_bytes = 0;
-    std::uint32_t element_bytes = 0;    // requested by the program
-    std::uint64_t most_host_bytes = 0;  // limit on the memory that another process may have this one map
+    std::uint32_t element_bytes = 0;   // requested by the program
+    std::uint64_t max_host_bytes = 0;  // limit on the memory that another process may have this one map
 };
 // Checks before any driver call. Errors: unsupported, wrong_device, invalid_argument, out_of_memory.
 Result<void> may_import(const SharedMemoryFacts& facts, const ImportingEnd& end);

@@ -40,7 +40,7 @@ struct Reader {
 };
 
 Result<void> check_options(const SharedRingOptions& options) {
-    if (options.most_readers < 1 || options.most_readers > 64) {
+    if (options.max_readers < 1 || options.max_readers > 64) {
         return make_error<errors::ring_reader_count_out_of_range>();
     }
     if (options.reader_deadline <= std::chrono::nanoseconds(0)) {
@@ -75,7 +75,7 @@ struct RingProducerCore::Parts {
           wait_timeout(device->config->wait_timeout),
           calls(used),
           stamper(atomics, files->published()),
-          readers(asked.most_readers) {}
+          readers(asked.max_readers) {}
     const std::shared_ptr<DeviceState> device;
     const std::shared_ptr<RingFiles> files;
     const FileDescriptor frames_fd;  // for sending
@@ -137,7 +137,7 @@ struct RingProducerCore::Parts {
         return false;
     }
     bool may_write() {
-        if (options.policy == RingPolicy::drop) return true;
+        if (options.policy == SlowReaderPolicy::overwrite) return true;
         bool free = true;
         for (Reader& reader : readers) {
             const bool away = out_of_the_way(reader);
@@ -218,7 +218,7 @@ Result<std::shared_ptr<RingProducerCore>> RingProducerCore::create(const Device&
     const rules::RingHeader header = rules::ring_header(*shape);
     std::memcpy(files->header(), header.data(), header.size());
     auto parts = std::make_unique<Parts>(device.state(), std::move(files), std::move(frames_fd), options, calls);
-    parts->polled.reserve(options.most_readers);
+    parts->polled.reserve(options.max_readers);
     return std::shared_ptr<RingProducerCore>(new RingProducerCore(std::move(parts)));
 }
 

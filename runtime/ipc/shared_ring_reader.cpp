@@ -88,7 +88,7 @@ struct RingReaderCore::Parts {
     }
     void let_go() {
         follower.let_go(held.empty() ? next : held.front());
-        if (files->shape().policy == RingPolicy::drop || producer_gone) return;
+        if (files->shape().policy == SlowReaderPolicy::overwrite || producer_gone) return;
         if (protocol::sleeper_to_wake(atomics, files->producer_asleep())) {
             send_on_line(calls, line.get(), LineWord::wake);
         }
@@ -99,10 +99,10 @@ struct RingReaderCore::Parts {
         if (state.last && *state.last != LineWord::wake) farewell = state.last;
         producer_gone = state.ended || farewell.has_value();
     }
-    // Under RingPolicy::wait no frame of a live reader is overwritten. A reader that misses one was given up before; it
-    // must report that even while frames go on.
+    // Under SlowReaderPolicy::wait no frame of a live reader is overwritten. A reader that misses one was given up
+    // before; it must report that even while frames go on.
     bool was_given_up(const Taken& taken) {
-        if (files->shape().policy != RingPolicy::wait || (taken.missed == 0 && !doubtful)) return false;
+        if (files->shape().policy != SlowReaderPolicy::wait || (taken.missed == 0 && !doubtful)) return false;
         doubtful = false;
         look_at_line();
         return producer_gone;
@@ -149,8 +149,8 @@ Result<std::shared_ptr<RingReaderCore>> RingReaderCore::open(const Device& devic
     Result<rules::DecodedRing> ring = rules::decode_ring(descriptor.bytes(), platform::os::page_size_bytes());
     if (!ring) return std::move(ring).error();
     const rules::RingShape& shape = ring->shape;
-    if (shape.file_bytes > options.most_bytes) {
-        return make_error<errors::ring_larger_than_allowed>(shape.file_bytes, options.most_bytes);
+    if (shape.file_bytes > options.max_bytes) {
+        return make_error<errors::ring_larger_than_allowed>(shape.file_bytes, options.max_bytes);
     }
     if (options.elements != 0 && shape.elements != options.elements) {
         return make_error<errors::ring_of_other_frames>(shape.elements, options.elements);
@@ -185,7 +185,7 @@ std::size_t RingReaderCore::slots() const noexcept {
 std::size_t RingReaderCore::elements() const noexcept {
     return static_cast<std::size_t>(parts_->files->shape().elements);
 }
-RingPolicy RingReaderCore::policy() const noexcept {
+SlowReaderPolicy RingReaderCore::policy() const noexcept {
     return parts_->files->shape().policy;
 }
 void* RingReaderCore::slot(std::size_t slot) const noexcept {

@@ -50,11 +50,11 @@ static_assert(ring_header_bytes <= ring_published_at);
 
 Result<RingShape> make_ring_shape(std::uint64_t elements, std::uint32_t element_bytes, const SharedRingOptions& options,
                                   std::uint64_t page_bytes) {
-    if (options.slots < 2 || options.slots > most_ring_slots) {
-        return make_error<errors::ring_slots_out_of_range>(options.slots, most_ring_slots);
+    if (options.slots < 2 || options.slots > max_ring_slots) {
+        return make_error<errors::ring_slots_out_of_range>(options.slots, max_ring_slots);
     }
     if (elements == 0 || element_bytes == 0) return make_error<errors::ring_frames_empty>();
-    if (elements > most_ring_bytes / element_bytes) return make_error<errors::ring_frames_too_long>();
+    if (elements > max_ring_bytes / element_bytes) return make_error<errors::ring_frames_too_long>();
     RingShape shape;
     shape.slots = static_cast<std::uint32_t>(options.slots);
     shape.policy = options.policy;
@@ -66,7 +66,7 @@ Result<RingShape> make_ring_shape(std::uint64_t elements, std::uint32_t element_
     shape.frames_at = rounded_up(ring_stamps_at + shape.slots * ring_line_bytes, page_bytes);
     // At most 2^8 slots of 2^46 bytes and a page: no overflow.
     shape.file_bytes = shape.frames_at + shape.slots * shape.stride_bytes;
-    if (shape.file_bytes > most_ring_bytes) return make_error<errors::ring_too_long>();
+    if (shape.file_bytes > max_ring_bytes) return make_error<errors::ring_too_long>();
     return shape;
 }
 
@@ -100,9 +100,9 @@ Result<DecodedRing> decode_ring(std::span<const std::byte> bytes, std::uint64_t 
     SharedRingOptions options;
     options.slots = static_cast<std::size_t>(from.number(4));
     const std::uint64_t policy = from.number(4), rights = from.number(4);
-    if (policy > static_cast<std::uint64_t>(RingPolicy::wait)) return damaged("there is no such policy");
+    if (policy > static_cast<std::uint64_t>(SlowReaderPolicy::wait)) return damaged("there is no such policy");
     if (rights > static_cast<std::uint64_t>(ReaderRights::read_write)) return damaged("there are no such rights");
-    options.policy = static_cast<RingPolicy>(policy);
+    options.policy = static_cast<SlowReaderPolicy>(policy);
     options.rights = static_cast<ReaderRights>(rights);
     const auto element_bytes = static_cast<std::uint32_t>(from.number(4));
     (void)from.number(4);
@@ -120,7 +120,7 @@ Result<DecodedRing> decode_ring(std::span<const std::byte> bytes, std::uint64_t 
     decoded.place.reader = static_cast<std::uint32_t>(behind.number(4));
     (void)behind.number(4);
     decoded.place.first = behind.number(8);
-    if (decoded.place.first > protocol::most_frames) return damaged("the first frame is beyond all frames");
+    if (decoded.place.first > protocol::max_frames) return damaged("the first frame is beyond all frames");
     // Undefined bytes are zero: encoding again must give the same bytes.
     const RingDescriptorBytes again = encode_ring(decoded.shape, decoded.place);
     if (!std::equal(again.begin(), again.end(), bytes.begin())) return damaged("what has to be zero is not");

@@ -21,12 +21,12 @@ inline constexpr std::size_t ring_stamps_at = 3 * ring_line_bytes;           // 
 inline constexpr std::size_t cursor_at = 0;                                  // 64 bits, in the reader's file
 inline constexpr std::size_t reader_asleep_at = ring_line_bytes;             // 32 bits
 
-inline constexpr std::uint32_t most_ring_slots = 256;
-inline constexpr std::uint64_t most_ring_bytes = std::uint64_t{1} << 46;
+inline constexpr std::uint32_t max_ring_slots = 256;
+inline constexpr std::uint64_t max_ring_bytes = std::uint64_t{1} << 46;
 
 struct RingShape {
     std::uint32_t slots = 0;
-    RingPolicy policy = RingPolicy::drop;
+    SlowReaderPolicy policy = SlowReaderPolicy::overwrite;
     ReaderRights rights = ReaderRights::read_only;
     std::uint32_t element_bytes = 0;
     std::uint64_t elements = 0;      // per frame
@@ -42,7 +42,7 @@ struct RingShape {
         return ring_stamps_at + static_cast<std::size_t>(frame % slots) * ring_line_bytes;
     }
     // Newest frames that the producer does not overwrite; without waiting it writes into the next slot.
-    std::uint64_t kept() const noexcept { return policy == RingPolicy::wait ? slots : slots - 1; }
+    std::uint64_t kept() const noexcept { return policy == SlowReaderPolicy::wait ? slots : slots - 1; }
 };
 
 // Errors: invalid_argument (fewer than 2 slots or more than 256, no elements, more bytes than there are addresses).

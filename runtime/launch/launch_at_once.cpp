@@ -42,7 +42,7 @@ struct Claim {
     BufferState* buffer;
     ArgumentUse use;
 };
-constexpr std::size_t most_claims = 8;
+constexpr std::size_t max_claims = 8;
 
 // Is the buffer, which the host may view, used in place, as memory of the launch device that needs no judgement, no
 // copy, no attachment, no prefetch and no order? All of this stays so.
@@ -69,7 +69,7 @@ bool stays(const StreamState& stream, const Claim* claims, std::size_t count) no
                                              std::uint64_t& position, platform::Status& status) {
     const DeviceState& device = *stream.device;
     const KernelInfo& kernel = *request.kernel;
-    std::array<Claim, most_claims> claims;
+    std::array<Claim, max_claims> claims;
     std::size_t count = 0;
     const std::shared_ptr<BufferState>* const* next = buffers;
     for (std::uint32_t at = 0; at < kernel.parameter_count; ++at) {

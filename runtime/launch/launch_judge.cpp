@@ -139,7 +139,7 @@ void warn(const DeviceState& device, const KernelInfo& kernel, std::uint32_t arg
             device.config->say(
                 Severity::warning,
                 composed("not verified: further arguments are counted and no longer named, after {} warnings",
-                         WarnOnce::most_warnings));
+                         WarnOnce::max_warnings));
             break;
         case WarnOnce::Answer::known:
         case WarnOnce::Answer::full: break;

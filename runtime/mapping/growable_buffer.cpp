@@ -18,7 +18,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t most_growable_bytes = std::size_t{1} << 46;  // more than any machine has
+constexpr std::size_t max_growable_bytes = std::size_t{1} << 46;  // more than any machine has
 
 // False for a buffer that was released or moved from: its memory cannot grow.
 bool belongs(const std::shared_ptr<BufferState>& state, const GrowableMemory* memory) {
@@ -61,13 +61,13 @@ Result<void> may_trim(BufferState& buffer, const GrowableMemory& memory) {
 
 }  // namespace
 
-Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes, const GrowableOptions& options) {
+Result<MadeGrowable> make_growable(const Device& device, std::size_t max_bytes, const GrowableOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     if (owner->bars(rules::PublicCall::make_growable)) return owner->refusal(rules::PublicCall::make_growable);
-    if (most_bytes == 0 || most_bytes > most_growable_bytes) {
-        return make_error<errors::growable_buffer_size>(most_bytes);
+    if (max_bytes == 0 || max_bytes > max_growable_bytes) {
+        return make_error<errors::growable_buffer_size>(max_bytes);
     }
-    Result<std::shared_ptr<GrowableMemory>> reserved = reserve_growable(owner, most_bytes, options);
+    Result<std::shared_ptr<GrowableMemory>> reserved = reserve_growable(owner, max_bytes, options);
     if (!reserved) return std::move(reserved).error();
     NewBuffer buffer(owner);
     lay_over(buffer, *reserved);

@@ -335,7 +335,7 @@ Result<void> check_host_reach(const std::vector<const Device*>& also) {
 }
 
 Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<DeviceState>& device,
-                                                         std::size_t most_bytes, const GrowableOptions& options) {
+                                                         std::size_t max_bytes, const GrowableOptions& options) {
     Result<void> named_well = check_also(*device, options.also, "a growable buffer");
     if (named_well) named_well = check_also(*device, options.stripe, "a growable buffer");
     if (!named_well) return std::move(named_well).error();
@@ -347,7 +347,7 @@ Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<D
     }
     const bool mapped = base.base == rules::GrowableBase::mapped;
     Result<std::shared_ptr<GrowableMemory>> made =
-        mapped ? reserve_mapped(device, most_bytes, options) : reserve_host(device, most_bytes, options);
+        mapped ? reserve_mapped(device, max_bytes, options) : reserve_host(device, max_bytes, options);
     if (!made) return made;
     (*made)->steps = options.growth == Growth::exact ? rules::GrowthSteps::exact : rules::GrowthSteps::doubling;
     (*made)->reason = base.reason;

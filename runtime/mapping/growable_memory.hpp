@@ -57,7 +57,7 @@ Result<void> check_host_reach(const std::vector<const Device*>& also);
 
 // Validates, then reserves the addresses. Errors as GrowableBuffer::make.
 Result<std::shared_ptr<GrowableMemory>> reserve_growable(const std::shared_ptr<DeviceState>& device,
-                                                         std::size_t most_bytes, const GrowableOptions& options);
+                                                         std::size_t max_bytes, const GrowableOptions& options);
 
 }  // namespace detail
 }  // namespace v0

@@ -23,7 +23,7 @@ AccessAnswer not_here() {
 
 namespace detail {
 
-Result<MadeGrowable> make_growable(const Device& /*device*/, std::size_t /*most_bytes*/,
+Result<MadeGrowable> make_growable(const Device& /*device*/, std::size_t /*max_bytes*/,
                                    const GrowableOptions& /*options*/) {
     return refused();
 }

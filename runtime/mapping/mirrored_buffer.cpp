@@ -23,7 +23,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t most_ring_bytes = std::size_t{1} << 45;
+constexpr std::size_t max_ring_bytes = std::size_t{1} << 45;
 
 class MappedTwice final : public BufferMemory {
 public:
@@ -105,7 +105,7 @@ private:
 // Rounded up to whole granules and whole elements.
 Result<std::size_t> ring_bytes(std::size_t least, std::size_t element_bytes, std::size_t granularity) {
     const std::optional<std::size_t> rounded = rules::round_up(least, std::lcm(granularity, element_bytes));
-    if (rounded && *rounded <= most_ring_bytes) return *rounded;
+    if (rounded && *rounded <= max_ring_bytes) return *rounded;
     return make_error<errors::mirrored_buffer_size>(least);
 }
 
@@ -147,7 +147,7 @@ Result<std::shared_ptr<BufferState>> make_mirrored(const Device& device, std::si
                                                    std::size_t element_bytes, const MirroredOptions& options) {
     const std::shared_ptr<DeviceState>& owner = device.state();
     if (owner->bars(rules::PublicCall::make_mirrored)) return owner->refusal(rules::PublicCall::make_mirrored);
-    if (least_bytes == 0 || least_bytes > most_ring_bytes) return make_error<errors::mirrored_buffer_size>(least_bytes);
+    if (least_bytes == 0 || least_bytes > max_ring_bytes) return make_error<errors::mirrored_buffer_size>(least_bytes);
     if (Result<void> named = check_also(*owner, options.also, "a mirrored buffer"); !named) {
         return std::move(named).error();
     }

@@ -75,7 +75,7 @@ Result<Measure> measure(DeviceState& device, const rules::TeamWish& wish) {
     if (!granularity) return std::move(granularity).error();
     found.granularity = *granularity;
     const std::optional<std::size_t> rounded = rules::round_up(wish.bytes, granularity->minimum_bytes);
-    if (!rounded || *rounded > detail::most_physical_bytes) {
+    if (!rounded || *rounded > detail::max_physical_bytes) {
         return make_error<errors::physical_memory_too_large>(wish.bytes);
     }
     found.request.bytes = *rounded;

@@ -220,7 +220,7 @@ Result<std::shared_ptr<ReservationState>> ReservationState::reserve(const std::s
                                                                     std::size_t asked, std::size_t alignment,
                                                                     std::size_t granularity, MemoryKind kind) {
     const std::optional<std::size_t> bytes = rules::round_up(asked, granularity);
-    if (asked == 0 || !bytes || *bytes > most_physical_bytes) {
+    if (asked == 0 || !bytes || *bytes > max_physical_bytes) {
         return make_error<errors::reservation_size>(asked);
     }
     std::uint64_t base = 0;
@@ -325,7 +325,7 @@ Result<void> may_let_in(DeviceState& who, DeviceState& owner, const MemoryPlace&
         if (!status.ok()) return who.failure(status, "asking whether devices reach each other");
     }
     rules::MappingAnswer answer = rules::may_let_in(grantee, place.on_host(), access);
-    if (answer && who.index >= MappedRanges::most_devices) {
+    if (answer && who.index >= MappedRanges::max_devices) {
         answer = {Code::unsupported, "access to mapped memory is kept for the first 64 devices of a runtime",
                   "name another device"};
     }

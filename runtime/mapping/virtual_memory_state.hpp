@@ -34,7 +34,7 @@ Result<platform::Granularity> ask_granularity(DeviceState& device, const Physica
 
 using DeviceStates = std::vector<std::shared_ptr<DeviceState>>;
 void add_once(DeviceStates& devices, const std::shared_ptr<DeviceState>& device);
-constexpr std::size_t most_physical_bytes = std::size_t{1} << 46;  // more than any machine has
+constexpr std::size_t max_physical_bytes = std::size_t{1} << 46;  // more than any machine has
 // Imports a descriptor's handle; the descriptor stays its owner's, the caller releases the handle. The error states
 // likely causes.
 Result<platform::PhysicalHandle> import_fd(DeviceState& device, const FileDescriptor& fd, std::string_view what);

@@ -21,8 +21,8 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t most_alignment = 256;               // what cuMemAlloc guarantees; pages are coarser
-constexpr std::size_t most_bytes = std::size_t{1} << 46;  // more than any machine has
+constexpr std::size_t max_alignment = 256;               // what cuMemAlloc guarantees; pages are coarser
+constexpr std::size_t max_bytes = std::size_t{1} << 46;  // more than any machine has
 // StorageFacts::recorded_in if another thread has ended the capture meanwhile: matches no capture.
 constexpr std::uint64_t over_already = std::numeric_limits<std::uint64_t>::max();
 
@@ -83,10 +83,10 @@ void order_on(BufferState& buffer, const Stream& stream) {
 }  // namespace
 
 Result<std::size_t> bytes_of(const Amount& amount) {
-    if (amount.alignment > most_alignment) {
+    if (amount.alignment > max_alignment) {
         return make_error<errors::element_alignment_too_coarse>(amount.alignment);
     }
-    if (amount.count > most_bytes / amount.element_bytes) {
+    if (amount.count > max_bytes / amount.element_bytes) {
         return make_error<errors::elements_larger_than_any_machine>(amount.count, amount.element_bytes);
     }
     return amount.count * amount.element_bytes;

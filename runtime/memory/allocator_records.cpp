@@ -96,7 +96,7 @@ Result<void> LoggingAllocator::release(const MemoryBlock& block, Stream* after) 
 }
 
 // Releases remembered to tell a double free from an unknown address; bounded, because a program may run for years.
-constexpr std::size_t most_remembered = 65536;
+constexpr std::size_t max_remembered = 65536;
 
 struct TrackingState {
     Allocator upstream;
@@ -146,7 +146,7 @@ Result<void> TrackingAllocator::release(const MemoryBlock& block, Stream* after)
         if (Result<void> refused = state_->refuse_unknown(block); !refused) return refused;
         taken = state_->out[address];
         state_->out.erase(address);
-        if (state_->released.size() >= most_remembered) state_->released.clear();
+        if (state_->released.size() >= max_remembered) state_->released.clear();
         state_->released[address] = block.id;
     }
     Result<void> done = state_->upstream.release(block, after);

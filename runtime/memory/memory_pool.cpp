@@ -96,7 +96,7 @@ Result<MemoryPool> Device::create_pool(const PoolOptions& options) {
     platform::PoolRequest request;
     request.kind = options.kind;
     request.release_threshold_bytes = options.release_threshold_bytes;
-    request.most_bytes = options.most_bytes;
+    request.max_bytes = options.max_bytes;
     Result<std::shared_ptr<detail::PoolState>> made = state_->pools.create(*state_, request);
     if (!made) return std::move(made).error();
     return MemoryPool(state_, std::move(made).value());

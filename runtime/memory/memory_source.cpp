@@ -25,9 +25,9 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t most_alignment = 256;  // what cuMemAlloc guarantees; pages are coarser
+constexpr std::size_t max_alignment = 256;  // what cuMemAlloc guarantees; pages are coarser
 // More than any machine has: the driver would search for long before it answers "out of memory".
-constexpr std::size_t most_bytes = std::size_t{1} << 46;
+constexpr std::size_t max_bytes = std::size_t{1} << 46;
 
 bool is_system(MemoryKind kind) noexcept {
     return kind == MemoryKind::host || kind == MemoryKind::host_numa;
@@ -91,10 +91,10 @@ MemorySource::MemorySource(std::shared_ptr<DeviceState> device, std::shared_ptr<
 
 Result<void> MemorySource::allowed(const AllocationRequest& request) const {
     DeviceState& device = *device_;
-    if (request.alignment > most_alignment) {
+    if (request.alignment > max_alignment) {
         return make_error<errors::allocation_alignment_too_coarse>(request.alignment);
     }
-    if (request.bytes > most_bytes) {
+    if (request.bytes > max_bytes) {
         return make_error<errors::allocation_larger_than_any_machine>(request.bytes);
     }
     if (is_system(kind_)) {
@@ -269,7 +269,7 @@ Result<void> MemorySource::from_system(std::size_t bytes, MemoryBlock& block, Pi
 Result<void> MemorySource::from_slabs(std::size_t bytes, MemoryBlock& block, Piece& piece) {
     auto part = std::make_unique<HostPart>();
     part->slabs = device_->slabs.of(*device_, placement_);
-    Result<SlabPiece> cut = part->slabs->allocate(bytes, most_alignment);
+    Result<SlabPiece> cut = part->slabs->allocate(bytes, max_alignment);
     if (!cut) return std::move(cut).error();
     part->cut = std::move(cut).value();
     block.host = part->cut.data;

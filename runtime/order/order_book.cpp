@@ -101,7 +101,7 @@ void OrderBook::add(OrderHistory& history, const OrderUse& use) const {
         return rules::contains(use.range, earlier.range) &&
                ordered(use.stream, earlier.stream, earlier.position, nothing);
     });
-    if (history.uses.size() >= OrderHistory::most_uses) history.uses.erase(history.uses.begin());
+    if (history.uses.size() >= OrderHistory::max_uses) history.uses.erase(history.uses.begin());
     history.uses.push_back(use);
 }
 

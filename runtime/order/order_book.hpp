@@ -42,7 +42,7 @@ constexpr bool conflicts_as_much(const OrderUse& outer, const OrderUse& inner) n
 
 // The uses of one buffer that later uses may still conflict with.
 struct OrderHistory {
-    static constexpr std::size_t most_uses = 256;  // beyond this number the oldest are forgotten
+    static constexpr std::size_t max_uses = 256;  // beyond this number the oldest are forgotten
     std::vector<OrderUse> uses;
 };
 

@@ -56,7 +56,7 @@ void OrderLine::wait(std::uint64_t from, const OrderClock& clock) {
     OrderClock joined = now();
     joined.join(clock);
     steps_.push_back({from, std::move(joined)});
-    if (steps_.size() <= most_steps) return;
+    if (steps_.size() <= max_steps) return;
     steps_[1].from = steps_[0].from;
     steps_.pop_front();
 }

@@ -42,7 +42,7 @@ private:
 class OrderLine {
 public:
     // Beyond this number, steps are merged, oldest first, as if the stream had waited earlier than it did.
-    static constexpr std::size_t most_steps = 256;
+    static constexpr std::size_t max_steps = 256;
 
     void wait(std::uint64_t from, const OrderClock& clock);
     // What the operation at this position comes behind.

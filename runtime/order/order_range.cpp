@@ -27,7 +27,7 @@ bool meets(std::size_t begin, std::size_t end, const ByteRange& shape) noexcept 
 }
 
 std::size_t runs(const ByteRange& range) noexcept {
-    return range.rows > most_runs || range.slices > most_runs ? most_runs + 1 : range.rows * range.slices;
+    return range.rows > max_runs || range.slices > max_runs ? max_runs + 1 : range.rows * range.slices;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ bool share_a_byte(const ByteRange& one, const ByteRange& other) noexcept {
     const bool first = runs(one) <= runs(other);
     const ByteRange& few = first ? one : other;
     const ByteRange& many = first ? other : one;
-    if (runs(few) > most_runs || many.slices > most_runs) return false;
+    if (runs(few) > max_runs || many.slices > max_runs) return false;
     for (std::size_t slice = 0; slice < few.slices; ++slice) {
         for (std::size_t row = 0; row < few.rows; ++row) {
             ByteRange run;

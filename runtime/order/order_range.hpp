@@ -28,10 +28,10 @@ struct ByteRange {
     bool one_run() const noexcept { return rows == 1 && slices == 1; }
 };
 
-// Exact where the smaller of both has at most `most_runs` runs. Beyond that false, so that only certain conflicts are
+// Exact where the smaller of both has at most `max_runs` runs. Beyond that false, so that only certain conflicts are
 // reported.
 bool share_a_byte(const ByteRange& one, const ByteRange& other) noexcept;
-inline constexpr std::size_t most_runs = 4096;
+inline constexpr std::size_t max_runs = 4096;
 
 // Does `outer` certainly contain every byte of `inner`?
 bool contains(const ByteRange& outer, const ByteRange& inner) noexcept;

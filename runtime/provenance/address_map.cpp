@@ -29,7 +29,7 @@ std::string text(std::uint64_t base, std::uint64_t bytes) {
 }  // namespace
 
 struct AddressMap::State {
-    explicit State(std::size_t most_bytes) : budget{most_bytes} {}
+    explicit State(std::size_t max_bytes) : budget{max_bytes} {}
 
     Budget budget;
     Tree tree{budget};
@@ -38,7 +38,7 @@ struct AddressMap::State {
     mutable std::mutex mutex;  // held for all writing
 };
 
-AddressMap::AddressMap(std::size_t most_bytes) : state_(std::make_unique<State>(most_bytes)) {}
+AddressMap::AddressMap(std::size_t max_bytes) : state_(std::make_unique<State>(max_bytes)) {}
 AddressMap::~AddressMap() = default;
 
 Result<void> AddressMap::insert(const Record& record) {

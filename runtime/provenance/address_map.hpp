@@ -41,8 +41,8 @@ public:
     // x86-64 with five levels of page tables needs 57; device addresses have 49 bits, aarch64 at most 52.
     static constexpr int address_bits = 57;
 
-    // `most_bytes` limits the memory that the map takes from the system beyond its fixed part.
-    explicit AddressMap(std::size_t most_bytes = std::numeric_limits<std::size_t>::max());
+    // `max_bytes` limits the memory that the map takes from the system beyond its fixed part.
+    explicit AddressMap(std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
     ~AddressMap();  // no reader may be active any more
     AddressMap(const AddressMap&) = delete;
     AddressMap& operator=(const AddressMap&) = delete;

@@ -10,7 +10,7 @@ namespace isthmus::provenance::nodes {
 namespace {
 
 constexpr std::size_t first_chunk_bytes = 4096;
-constexpr std::size_t most_chunk_bytes = 64 * 1024;
+constexpr std::size_t max_chunk_bytes = 64 * 1024;
 
 void* obtain(Budget& budget, std::size_t bytes) {
     const std::size_t used = budget.used.load(std::memory_order_relaxed);
@@ -60,7 +60,7 @@ bool BlockPool::make_places(std::size_t blocks) {
 
 // Doubles what is there, within limits: a small map stays small, a large one asks rarely.
 bool BlockPool::grow() {
-    const std::size_t most = std::max<std::size_t>(1, most_chunk_bytes / block_bytes_);
+    const std::size_t most = std::max<std::size_t>(1, max_chunk_bytes / block_bytes_);
     const std::size_t least = std::max<std::size_t>(1, first_chunk_bytes / block_bytes_);
     const std::size_t blocks = std::clamp(blocks_, least, most);
     if (!make_places(blocks_ + blocks)) return false;

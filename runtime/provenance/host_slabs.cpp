@@ -27,7 +27,7 @@ using platform::os::HostPages;
 
 // What cuMemAlloc guarantees too; and two lines of 128 bytes, so that CPU and GPU flags in two pieces share none.
 constexpr std::size_t granule = 256;
-constexpr std::size_t most_bytes = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+constexpr std::size_t max_bytes = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
 constexpr int every_node = -1;
 
 struct Slab {
@@ -76,7 +76,7 @@ Result<Amount> amount_of(std::size_t bytes, std::size_t alignment) {
     if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
         return make_error<errors::host_piece_alignment>(bytes, alignment);
     }
-    if (bytes > most_bytes / 2 || alignment > most_bytes / 2) {
+    if (bytes > max_bytes / 2 || alignment > max_bytes / 2) {
         return make_error<errors::host_piece_too_large>(bytes, alignment);
     }
     return Amount{round_up(bytes, granule), std::max(alignment, granule)};
@@ -90,7 +90,7 @@ std::uintptr_t align_up(std::uintptr_t address, std::size_t alignment) {
 
 struct HostSlabs::Books {
     explicit Books(SlabOptions given) : options(std::move(given)) {
-        const std::size_t whole = std::min(std::max<std::size_t>(options.slab_bytes, 1), most_bytes / 2);
+        const std::size_t whole = std::min(std::max<std::size_t>(options.slab_bytes, 1), max_bytes / 2);
         options.slab_bytes = round_up(whole, page_bytes());
     }
 

@@ -10,7 +10,7 @@ inline namespace v0 {
 namespace detail {
 
 RangeAccess MappedRanges::Run::access(std::size_t device) const noexcept {
-    if (device >= most_devices) return RangeAccess::none;
+    if (device >= max_devices) return RangeAccess::none;
     if (((writers >> device) & 1u) != 0) return RangeAccess::read_write;
     return ((readers >> device) & 1u) != 0 ? RangeAccess::read : RangeAccess::none;
 }
@@ -70,7 +70,7 @@ void MappedRanges::remove(std::uint64_t base) {
 }
 
 void MappedRanges::set(std::uint64_t base, std::size_t device, RangeAccess access) {
-    if (device >= most_devices) return;
+    if (device >= max_devices) return;
     const std::uint64_t bit = std::uint64_t{1} << device;
     const std::lock_guard lock(mutex_);
     const auto found = ranges_.find(base);

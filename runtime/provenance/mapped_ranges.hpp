@@ -18,7 +18,7 @@ namespace detail {
 // Thread-safe. Access is recorded for the first 64 devices of a runtime, by index; further devices get no access.
 class MappedRanges {
 public:
-    static constexpr std::size_t most_devices = 64;
+    static constexpr std::size_t max_devices = 64;
 
     // Starts without access for any device. `lies` as in rules::RangeFacts. The ranges do not overlap; reservations
     // guarantee that.

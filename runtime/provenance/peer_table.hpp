@@ -17,11 +17,11 @@ namespace detail {
 // Thread-safe. Devices are named by their index in the runtime. Indices of 64 and more have access to no other device.
 class PeerTable {
 public:
-    static constexpr std::size_t most_devices = 64;
+    static constexpr std::size_t max_devices = 64;
 
     // Access of `device` to memory of `owner`.
     rules::PeerState state(std::size_t device, std::size_t owner) const noexcept {
-        if (device >= most_devices || owner >= most_devices) return {};
+        if (device >= max_devices || owner >= max_devices) return {};
         return {((peers_[device].load(std::memory_order_acquire) >> owner) & 1u) != 0,
                 ((pools_[device].load(std::memory_order_acquire) >> owner) & 1u) != 0};
     }
@@ -33,9 +33,9 @@ public:
     }
 
 private:
-    using Table = std::array<std::atomic<std::uint64_t>, most_devices>;
+    using Table = std::array<std::atomic<std::uint64_t>, max_devices>;
     static void record(Table& table, std::size_t device, std::size_t owner, bool allowed) noexcept {
-        if (device >= most_devices || owner >= most_devices) return;
+        if (device >= max_devices || owner >= max_devices) return;
         const std::uint64_t bit = std::uint64_t{1} << owner;
         if (allowed) {
             table[device].fetch_or(bit, std::memory_order_release);

@@ -10,7 +10,7 @@ namespace isthmus::rules {
 namespace {
 
 // CU_DEVICE_ATTRIBUTE_MAX_PITCH of every machine on record.
-constexpr std::size_t most_pitch_bytes = 2147483647;
+constexpr std::size_t max_pitch_bytes = 2147483647;
 
 enum class Site : std::uint8_t { pageable, pinned, gpu };
 
@@ -181,14 +181,14 @@ namespace {
 // themselves, so only the two nearest numbers of slices, and of rows, can bring the boxes together.
 bool meet(std::size_t distance, const CopyShape& shape) {
     const std::size_t slice = shape.slices > 1 ? shape.to.slice : 0;
-    const std::size_t most_slices = slice == 0 ? 0 : distance / slice;
-    for (std::size_t z = most_slices; z <= most_slices + (slice == 0 ? 0 : 1); ++z) {
+    const std::size_t max_slices = slice == 0 ? 0 : distance / slice;
+    for (std::size_t z = max_slices; z <= max_slices + (slice == 0 ? 0 : 1); ++z) {
         if (z >= shape.slices) continue;
         const bool beyond = z * slice > distance;
         const std::size_t rest = beyond ? z * slice - distance : distance - z * slice;
         const std::size_t row = shape.rows > 1 ? shape.to.row : 0;
-        const std::size_t most_rows = row == 0 ? 0 : rest / row;
-        for (std::size_t y = most_rows; y <= most_rows + (row == 0 ? 0 : 1); ++y) {
+        const std::size_t max_rows = row == 0 ? 0 : rest / row;
+        for (std::size_t y = max_rows; y <= max_rows + (row == 0 ? 0 : 1); ++y) {
             if (y >= shape.rows) continue;
             const std::size_t left = y * row > rest ? y * row - rest : rest - y * row;
             if (left < shape.width) return true;
@@ -220,7 +220,7 @@ bool overlaps(const CopyShape& shape) {
 bool one_call(const CopyShape& shape) {
     const auto fits = [&](const CopyStride& side) {
         if (shape.rows == 1 && shape.slices == 1) return true;
-        if (side.row > most_pitch_bytes || side.row < shape.width) return false;
+        if (side.row > max_pitch_bytes || side.row < shape.width) return false;
         return shape.slices == 1 || (side.slice % side.row == 0 && side.slice / side.row >= shape.rows);
     };
     return fits(shape.to) && fits(shape.from);

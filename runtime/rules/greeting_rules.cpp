@@ -18,8 +18,8 @@ std::size_t oldest_of(std::span<const std::uint32_t> uids, std::uint32_t user) n
 }  // namespace
 
 std::optional<std::size_t> greeting_to_give_up(std::span<const std::uint32_t> uids, std::uint32_t newcomer) noexcept {
-    if (count_of(uids, newcomer) >= most_greetings_of_a_user) return oldest_of(uids, newcomer);
-    if (uids.size() < most_greetings) return std::nullopt;
+    if (count_of(uids, newcomer) >= max_greetings_of_a_user) return oldest_of(uids, newcomer);
+    if (uids.size() < max_greetings) return std::nullopt;
     const auto most = std::max_element(uids.begin(), uids.end(), [&](std::uint32_t left, std::uint32_t right) {
         return count_of(uids, left) < count_of(uids, right);
     });

@@ -10,8 +10,8 @@
 namespace isthmus::rules {
 
 // Limits on the open greetings of one listener: in total, and per user.
-constexpr std::size_t most_greetings = 64;
-constexpr std::size_t most_greetings_of_a_user = 32;
+constexpr std::size_t max_greetings = 64;
+constexpr std::size_t max_greetings_of_a_user = 32;
 
 // `uids`: the users of the open greetings, oldest first. nullopt: there is room for one more. Otherwise the index of
 // the oldest greeting of the newcomer's user, where that user has reached the limit per user; else of the oldest

@@ -154,11 +154,11 @@ std::optional<std::uintptr_t> clock_page() {
 
 // Words that stood still over many ticks: a word that ticks may come back to a value that it had.
 std::vector<bool> steady_words(const std::int32_t* clock, std::size_t words) {
-    constexpr int ticks = 12, most_reads = 2'000'000;
+    constexpr int ticks = 12, max_reads = 2'000'000;
     std::vector<bool> steady(words, true);
     std::vector<std::int32_t> last(words), now(words);
     std::memcpy(last.data(), clock, words * sizeof(std::int32_t));
-    for (int seen = 0, reads = 0; seen < ticks && reads < most_reads; ++reads) {
+    for (int seen = 0, reads = 0; seen < ticks && reads < max_reads; ++reads) {
         std::memcpy(now.data(), clock, words * sizeof(std::int32_t));
         if (now == last) continue;
         ++seen;

@@ -226,7 +226,7 @@ TEST(SharedHostMemory, AFileThatIsNotWhatItsDescriptorSaysIsRefused) {
         EXPECT_TRUE(worked(answers(good))) << "as before";
         // More than this process lets another one have it map, and elements of another size.
         ImportOptions small;
-        small.most_bytes = bytes - 1;
+        small.max_bytes = bytes - 1;
         EXPECT_TRUE(refused_as(import(device, sent, good.get(), small), Code::out_of_memory));
         EXPECT_TRUE(refused_as(isthmus::import_memory<std::int64_t>(device, received(sent, good.get()).value()),
                                Code::invalid_argument));

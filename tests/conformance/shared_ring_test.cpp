@@ -21,7 +21,8 @@ using Reader = SharedFrameReader<std::int32_t>;
 
 const Wait soon = Wait::at_most(std::chrono::milliseconds(1));
 
-Ring ring_of(Device& device, RingPolicy policy, std::size_t slots = 3, ReaderRights rights = ReaderRights::read_only) {
+Ring ring_of(Device& device, SlowReaderPolicy policy, std::size_t slots = 3,
+             ReaderRights rights = ReaderRights::read_only) {
     SharedRingOptions options;
     options.slots = slots;
     options.policy = policy;
@@ -49,7 +50,7 @@ void produce(Ring& ring, std::int32_t number) {
 }
 TEST(SharedFrameRing, EveryReaderGetsEveryFrameWhereTheProducerWaits) {  // keeps I1
     on_every_device([](Device& device) {
-        Ring ring = ring_of(device, RingPolicy::wait);
+        Ring ring = ring_of(device, SlowReaderPolicy::wait);
         std::vector<Reader> readers;
         for (int at = 0; at < 4; ++at) readers.push_back(reader_of(device, ring));
         for (std::int32_t number = 0; number < 8; ++number) {
@@ -68,7 +69,7 @@ TEST(SharedFrameRing, EveryReaderGetsEveryFrameWhereTheProducerWaits) {  // keep
 
 TEST(SharedFrameRing, DevicesOfBothEndsUseFrames) {  // keeps I1, G8
     on_every_device([](Device& device) {
-        Ring ring = ring_of(device, RingPolicy::wait);
+        Ring ring = ring_of(device, SlowReaderPolicy::wait);
         Reader reader = reader_of(device, ring);
         Buffer<std::int32_t> out = device.allocate_shared<std::int32_t>(count).value();
         Buffer<std::int32_t> in = device.allocate_shared<std::int32_t>(count).value();
@@ -90,7 +91,7 @@ TEST(SharedFrameRing, DevicesOfBothEndsUseFrames) {  // keeps I1, G8
 
 TEST(SharedFrameRing, WhoIsTooSlowIsToldWhatHeMissedAndNeverHandedATornFrame) {  // keeps I1
     on_every_device([](Device& device) {
-        Ring ring = ring_of(device, RingPolicy::drop);
+        Ring ring = ring_of(device, SlowReaderPolicy::overwrite);
         Reader reader = reader_of(device, ring);
         produce(ring, 0);
         std::optional<SharedFrame<std::int32_t>> held(reader.next_frame(soon).value());
@@ -112,7 +113,7 @@ TEST(SharedFrameRing, WhoIsTooSlowIsToldWhatHeMissedAndNeverHandedATornFrame) { 
 // One that is being filled has no number yet, and the frame that stood there is gone.
 TEST(SharedFrameRing, AFrameThatIsAbandonedWasNone) {  // keeps I1
     on_every_device([](Device& device) {
-        Ring ring = ring_of(device, RingPolicy::drop);
+        Ring ring = ring_of(device, SlowReaderPolicy::overwrite);
         Reader reader = reader_of(device, ring);
         { auto never = ring.begin_frame().value(); }
         EXPECT_TRUE(refused_as(reader.next_frame(soon), Code::timed_out));
@@ -128,7 +129,7 @@ TEST(SharedFrameRing, AFrameThatIsAbandonedWasNone) {  // keeps I1
 
 TEST(SharedFrameRing, OpenViewsKeepAFrameFromGoingOn) {  // keeps G8
     on_every_device([](Device& device) {
-        Ring ring = ring_of(device, RingPolicy::wait);
+        Ring ring = ring_of(device, SlowReaderPolicy::wait);
         Reader reader = reader_of(device, ring);
         auto filled = ring.begin_frame().value();
         {
@@ -151,7 +152,7 @@ TEST(SharedFrameRing, AReaderThatStandsInTheWayIsGivenUpAndToldSo) {  // keeps I
     on_every_device([](Device& device) {
         SharedRingOptions options;
         options.slots = 2;
-        options.policy = RingPolicy::wait;
+        options.policy = SlowReaderPolicy::wait;
         options.reader_deadline = std::chrono::milliseconds(2);
         options.waiting = WaitPolicy::sleep;
         Ring ring = Ring::create(device, count, options).value();
@@ -181,7 +182,7 @@ TEST(SharedFrameRing, AReaderThatStandsInTheWayIsGivenUpAndToldSo) {  // keeps I
 
 TEST(SharedFrameRing, AWaitBeforeTheDeadlineOfReadersAnswersInTime) {  // keeps I6
     on_every_device([](Device& device) {
-        Ring ring = ring_of(device, RingPolicy::wait, 2);
+        Ring ring = ring_of(device, SlowReaderPolicy::wait, 2);
         Reader reader = reader_of(device, ring);
         produce(ring, 0);
         produce(ring, 1);
@@ -195,7 +196,7 @@ TEST(SharedFrameRing, AWaitBeforeTheDeadlineOfReadersAnswersInTime) {  // keeps 
 
 TEST(SharedFrameRing, AClosedRingGivesWhatItHasAndThenSaysSo) {  // keeps I6
     on_every_device([](Device& device) {
-        std::optional<Ring> ring(ring_of(device, RingPolicy::wait));
+        std::optional<Ring> ring(ring_of(device, SlowReaderPolicy::wait));
         Reader reader = reader_of(device, *ring);
         produce(*ring, 0);
         produce(*ring, 1);
@@ -214,8 +215,8 @@ TEST(SharedFrameRing, AClosedRingGivesWhatItHasAndThenSaysSo) {  // keeps I6
 TEST(SharedFrameRing, AReadersEndFreesItsPlace) {  // keeps I6
     on_every_device([](Device& device) {
         SharedRingOptions options;
-        options.most_readers = 1;
-        options.policy = RingPolicy::wait;
+        options.max_readers = 1;
+        options.policy = SlowReaderPolicy::wait;
         Ring ring = Ring::create(device, count, options).value();
         {
             Reader first = reader_of(device, ring);
@@ -232,7 +233,7 @@ TEST(SharedFrameRing, AReadersEndFreesItsPlace) {  // keeps I6
 
 TEST(SharedFrameRing, ReadersWriteOnlyWhereTheyMay) {  // keeps I5
     on_every_device([](Device& device) {
-        Ring ring = ring_of(device, RingPolicy::drop);
+        Ring ring = ring_of(device, SlowReaderPolicy::overwrite);
         Reader reader = reader_of(device, ring);
         // Its own mapping is for reading; the driver says whether it can be used in place all the same.
         const Buffer<std::int32_t>& frame = reader.buffer(0);
@@ -242,7 +243,7 @@ TEST(SharedFrameRing, ReadersWriteOnlyWhereTheyMay) {  // keeps I5
         auto taken = reader.next_frame(soon).value();
         const auto written = device.stream().launch(add_one, count, const_cast<Buffer<std::int32_t>&>(taken.buffer()));
         EXPECT_TRUE(refused_as(written, Code::not_accessible)) << "past the const, the runtime refuses";
-        Ring open = ring_of(device, RingPolicy::drop, 3, ReaderRights::read_write);
+        Ring open = ring_of(device, SlowReaderPolicy::overwrite, 3, ReaderRights::read_write);
         Reader trusted = reader_of(device, open);
         produce(open, 0);
         auto shared = trusted.next_frame(soon).value();
@@ -261,7 +262,7 @@ TEST(SharedFrameRing, WhatCannotBeARingIsRefused) {  // keeps I1
         options.slots = 257;
         EXPECT_TRUE(refused(options, Code::invalid_argument));
         options = {};
-        options.most_readers = 0;
+        options.max_readers = 0;
         EXPECT_TRUE(refused(options, Code::invalid_argument));
         options = {};
         options.reader_deadline = std::chrono::nanoseconds(0);
@@ -278,7 +279,7 @@ TEST(SharedFrameRing, WhatCannotBeARingIsRefused) {  // keeps I1
                 EXPECT_NE(alone.error().message().find("method"), std::string::npos);
             }
         }
-        Ring ring = ring_of(device, RingPolicy::drop);
+        Ring ring = ring_of(device, SlowReaderPolicy::overwrite);
         EXPECT_TRUE(
             refused_as(SharedFrameReader<std::int64_t>::open(device, ring.admit().value()), Code::invalid_argument));
         EXPECT_TRUE(refused_as(SharedRingDescriptor::received({}, {}), Code::invalid_argument));
@@ -288,7 +289,7 @@ TEST(SharedFrameRing, WhatCannotBeARingIsRefused) {  // keeps I1
 // In the steady state nothing is imported and no driver is called; a launch costs what it costs over any buffer.
 TEST(SharedFrameRing, ASteadyStateImportsNothingAndCallsNoDriver) {  // keeps I7
     on_every_device([](Device& device) {
-        for (const RingPolicy policy : {RingPolicy::drop, RingPolicy::wait}) {
+        for (const SlowReaderPolicy policy : {SlowReaderPolicy::overwrite, SlowReaderPolicy::wait}) {
             Ring ring = ring_of(device, policy, 3, ReaderRights::read_write);
             Reader reader = reader_of(device, ring);
             const long before = driver_calls();
@@ -306,7 +307,7 @@ TEST(SharedFrameRing, ASteadyStateImportsNothingAndCallsNoDriver) {  // keeps I7
 TEST(SharedFrameRing, ALaunchOverAFrameCallsTheDriverOnceWhereItIsUsedInPlace) {  // keeps I7
     on_every_device([](Device& device) {
         if (driver_calls() < 0 || device.is_cpu()) return;
-        Ring ring = ring_of(device, RingPolicy::wait, 3, ReaderRights::read_write);
+        Ring ring = ring_of(device, SlowReaderPolicy::wait, 3, ReaderRights::read_write);
         Reader reader = reader_of(device, ring);
         if (reader.buffer(0).path() != LaunchPath::pass) return;
         Buffer<std::int32_t> out = device.allocate<std::int32_t>(count).value();
@@ -329,7 +330,7 @@ TEST(SharedFrameRing, ALaunchOverAFrameCallsTheDriverOnceWhereItIsUsedInPlace) {
 TEST(SharedFrameRing, ThreadsAtFullSpeedNeverAcceptATornFrame) {  // keeps I1
     if (!work_runs_by_itself()) GTEST_SKIP() << "threads in a seeded simulator are not repeatable";
     on_every_device([](Device& device) {
-        for (const RingPolicy policy : {RingPolicy::drop, RingPolicy::wait}) {
+        for (const SlowReaderPolicy policy : {SlowReaderPolicy::overwrite, SlowReaderPolicy::wait}) {
             const std::int32_t frames = rounds(200);
             std::optional<Ring> ring(ring_of(device, policy));
             std::vector<Reader> readers;
@@ -368,7 +369,7 @@ TEST(SharedFrameRing, ThreadsAtFullSpeedNeverAcceptATornFrame) {  // keeps I1
             second.join();
             for (std::size_t at = 0; at < readers.size(); ++at) {
                 EXPECT_TRUE(unless_fault(seen[at] + lost[at] == static_cast<std::uint64_t>(frames)));
-                if (policy == RingPolicy::wait) {
+                if (policy == SlowReaderPolicy::wait) {
                     EXPECT_TRUE(unless_fault(lost[at] == 0));
                 }
             }

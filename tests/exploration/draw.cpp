@@ -46,33 +46,33 @@ struct Bounds {
 };
 Bounds bounds_of(Act act, const MachineFacts& machine) {
     switch (act) {
-        case Act::open_stream: return {most_streams, machine.gpus, 1};
-        case Act::wait_stream: return {most_streams, most_streams, 1};
-        case Act::record: return {most_events, most_streams, 1};
-        case Act::wait_event: return {most_streams, most_events, 1};
+        case Act::open_stream: return {max_streams, machine.gpus, 1};
+        case Act::wait_stream: return {max_streams, max_streams, 1};
+        case Act::record: return {max_events, max_streams, 1};
+        case Act::wait_event: return {max_streams, max_events, 1};
         case Act::drop_event:
         case Act::event_finished:
-        case Act::event_sync: return {most_events, 1, 1};
+        case Act::event_sync: return {max_events, 1, 1};
         case Act::device_sync: return {machine.gpus, 1, 1};
-        case Act::allocate: return {most_buffers, machine.gpus, kind_count};
+        case Act::allocate: return {max_buffers, machine.gpus, kind_count};
         case Act::release:
-        case Act::drop_buffer: return {most_buffers, 1, 1};
-        case Act::open_view: return {most_views, most_buffers, view_ways};
-        case Act::close_view: return {most_views, 1, 1};
-        case Act::begin_capture: return {most_captures, most_streams, 1};
-        case Act::end_capture: return {most_captures, most_graphs, 1};
-        case Act::drop_capture: return {most_captures, 1, 1};
-        case Act::instantiate: return {most_instances, most_graphs, 1};
-        case Act::drop_graph: return {most_graphs, 1, 1};
-        case Act::drop_instance: return {most_instances, 1, 1};
-        case Act::launch_graph: return {most_streams, most_instances, 1};
-        default: return {most_streams, most_buffers, most_buffers};
+        case Act::drop_buffer: return {max_buffers, 1, 1};
+        case Act::open_view: return {max_views, max_buffers, view_ways};
+        case Act::close_view: return {max_views, 1, 1};
+        case Act::begin_capture: return {max_captures, max_streams, 1};
+        case Act::end_capture: return {max_captures, max_graphs, 1};
+        case Act::drop_capture: return {max_captures, 1, 1};
+        case Act::instantiate: return {max_instances, max_graphs, 1};
+        case Act::drop_graph: return {max_graphs, 1, 1};
+        case Act::drop_instance: return {max_instances, 1, 1};
+        case Act::launch_graph: return {max_streams, max_instances, 1};
+        default: return {max_streams, max_buffers, max_buffers};
     }
 }
 
 std::int32_t draw_value(Act act, Numbers& numbers) {
     if (act == Act::record) return static_cast<std::int32_t>(numbers.below(2));
-    if (act == Act::allocate) return static_cast<std::int32_t>(numbers.below(most_streams));
+    if (act == Act::allocate) return static_cast<std::int32_t>(numbers.below(max_streams));
     return static_cast<std::int32_t>(numbers.below(1000));
 }
 
@@ -137,7 +137,7 @@ private:
             add({Act::device_sync, static_cast<std::uint8_t>(numbers_.below(machine_.gpus)), 0, 0, 0});
             return;
         }
-        const auto event = static_cast<std::uint8_t>(numbers_.below(most_events));
+        const auto event = static_cast<std::uint8_t>(numbers_.below(max_events));
         const Step record{Act::record, event, wait->with, 0, 0};
         if (numbers_.below(2) == 0 && !model_.expect(record).skip && model_.expect(record).may(isthmus::Code::ok)) {
             add(record);

@@ -326,7 +326,7 @@ void Model::change(const Work& work, std::optional<std::uint32_t>& digest) {
 // --- expectations
 
 Expectation Model::expect(const Step& step) const {
-    if (nodes_.size() + 64 > most_nodes) return skipped();
+    if (nodes_.size() + 64 > max_nodes) return skipped();
     switch (step.act) {
         case Act::open_stream:
         case Act::close_stream:
@@ -398,7 +398,7 @@ Expectation Model::expect_memory(const Step& step) const {
     }
     if (buffers_[step.at] || step.other >= kind_count) return skipped();
     const bool in_order = static_cast<Kind>(step.other) == Kind::stream_pool;
-    if (in_order && (static_cast<std::size_t>(step.value) >= most_streams || !streams_[step.value])) return skipped();
+    if (in_order && (static_cast<std::size_t>(step.value) >= max_streams || !streams_[step.value])) return skipped();
     const std::size_t device = in_order ? streams_[step.value]->device : step.with;
     if (device >= machine_.gpus || (in_order && captured(step.value))) return skipped();
     if (!machine_.kinds[device][step.other].there) return answers(bit(Code::unsupported) | bit(Code::capture_error));
@@ -640,7 +640,7 @@ std::optional<Step> Model::mend(const Step& step) const {
                                                         : past_of(*streams_[step.at], work);
         for (const Use& use : work.uses) {
             const Past unordered = conflicts(*use.buffer, use.writes, use.halves) & ~past;
-            for (std::size_t slot = 0; slot < most_streams; ++slot) {
+            for (std::size_t slot = 0; slot < max_streams; ++slot) {
                 if (unordered.none() || !streams_[slot] || captured(slot)) continue;
                 if ((streams_[slot]->past & unordered).none()) continue;
                 return Step{Act::wait_stream, step.at, static_cast<std::uint8_t>(slot), 0, 0};

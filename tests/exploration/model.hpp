@@ -35,8 +35,8 @@
 
 namespace exploration {
 
-inline constexpr std::size_t most_nodes = 512;
-using Past = std::bitset<most_nodes>;
+inline constexpr std::size_t max_nodes = 512;
+using Past = std::bitset<max_nodes>;
 using Values = std::array<std::int32_t, elements>;
 
 // What the model has to be told of the machine: which kinds of memory a device hands out, and how it uses them.
@@ -253,15 +253,15 @@ private:
     std::map<std::uint32_t, std::size_t> runs_of_;  // by mark, of those that have to run
     std::uint32_t next_mark_ = 1;
     Past host_;
-    std::array<std::shared_ptr<Stream>, most_streams> streams_;
-    std::array<std::optional<Event>, most_events> events_;
-    std::array<std::shared_ptr<Buffer>, most_buffers> buffers_;
+    std::array<std::shared_ptr<Stream>, max_streams> streams_;
+    std::array<std::optional<Event>, max_events> events_;
+    std::array<std::shared_ptr<Buffer>, max_buffers> buffers_;
     std::vector<std::shared_ptr<Buffer>> all_buffers_;  // those that were let go as well
     Past between_;                                      // copies between devices, and all that may come before them
-    std::array<std::optional<View>, most_views> views_;
-    std::array<std::shared_ptr<Capture>, most_captures> captures_;
-    std::array<std::shared_ptr<Graph>, most_graphs> graphs_;
-    std::array<std::shared_ptr<Instance>, most_instances> instances_;
+    std::array<std::optional<View>, max_views> views_;
+    std::array<std::shared_ptr<Capture>, max_captures> captures_;
+    std::array<std::shared_ptr<Graph>, max_graphs> graphs_;
+    std::array<std::shared_ptr<Instance>, max_instances> instances_;
 };
 
 }  // namespace exploration

@@ -37,17 +37,17 @@ public:
     }
 
     std::string close() {
-        for (std::size_t slot = 0; slot < most_views; ++slot) {
+        for (std::size_t slot = 0; slot < max_views; ++slot) {
             if (std::string wrong = step(of(Act::close_view, slot)); !wrong.empty()) return wrong;
         }
-        for (std::size_t slot = 0; slot < most_captures; ++slot) {
+        for (std::size_t slot = 0; slot < max_captures; ++slot) {
             if (std::string wrong = step(of(Act::drop_capture, slot)); !wrong.empty()) return wrong;
         }
         for (std::size_t gpu = 0; gpu < machine_.gpus; ++gpu) {
             if (std::string wrong = step(of(Act::device_sync, gpu)); !wrong.empty()) return wrong;
         }
         if (std::string wrong = model_.judge_runs(runs()); !wrong.empty()) return wrong;
-        for (std::size_t slot = 0; slot < most_buffers; ++slot) {
+        for (std::size_t slot = 0; slot < max_buffers; ++slot) {
             const std::optional<Values> expected = model_.contents(slot);
             if (!expected) continue;
             const isthmus::Result<Values> found = world_.contents(slot, model_.buffer_device(slot));
@@ -62,11 +62,11 @@ public:
         const auto add = [&](Act act, std::size_t count) {
             for (std::size_t slot = 0; slot < count; ++slot) all.push_back(of(act, slot));
         };
-        add(Act::drop_event, most_events);
-        add(Act::close_stream, most_streams);
-        add(Act::drop_buffer, most_buffers);
-        add(Act::drop_graph, most_graphs);
-        add(Act::drop_instance, most_instances);
+        add(Act::drop_event, max_events);
+        add(Act::close_stream, max_streams);
+        add(Act::drop_buffer, max_buffers);
+        add(Act::drop_graph, max_graphs);
+        add(Act::drop_instance, max_instances);
         Numbers numbers(ending);
         for (std::size_t left = all.size(); left > 1; --left) std::swap(all[left - 1], all[numbers.below(left)]);
         for (const Step& one : all) {

@@ -9,13 +9,13 @@
 
 namespace exploration {
 
-inline constexpr std::size_t most_streams = 6;  // the first are the devices' own
-inline constexpr std::size_t most_events = 4;
-inline constexpr std::size_t most_buffers = 5;
-inline constexpr std::size_t most_views = 2;
-inline constexpr std::size_t most_captures = 2;
-inline constexpr std::size_t most_graphs = 2;
-inline constexpr std::size_t most_instances = 3;
+inline constexpr std::size_t max_streams = 6;  // the first are the devices' own
+inline constexpr std::size_t max_events = 4;
+inline constexpr std::size_t max_buffers = 5;
+inline constexpr std::size_t max_views = 2;
+inline constexpr std::size_t max_captures = 2;
+inline constexpr std::size_t max_graphs = 2;
+inline constexpr std::size_t max_instances = 3;
 inline constexpr std::size_t elements = 8;  // of every buffer
 
 // The arguments of a step are `at`, `with` and `other`: slots, in the order of the words below.

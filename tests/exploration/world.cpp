@@ -212,7 +212,7 @@ Answer World::of_graphs(const Step& step) {
 Answer World::of_work(const Step& step, std::uint32_t mark) {
     Stream& stream = *streams_[step.at];
     Buffer<Element>& first = buffers_[step.with];
-    Buffer<Element>& second = buffers_[step.other % most_buffers];
+    Buffer<Element>& second = buffers_[step.other % max_buffers];
     switch (step.act) {
         case Act::bump: return answer(stream.launch(bump_kernel, elements, first, step.value, mark));
         case Act::bump_half: {

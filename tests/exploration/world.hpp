@@ -48,13 +48,13 @@ private:
     Answer of_work(const Step& step, std::uint32_t mark);
 
     isthmus::Runtime& runtime_;
-    std::array<std::optional<isthmus::Stream>, most_streams> streams_;
-    std::array<std::optional<isthmus::Event>, most_events> events_;
-    std::array<isthmus::Buffer<Element>, most_buffers> buffers_;
-    std::array<std::optional<View>, most_views> views_;
-    std::array<std::optional<isthmus::Capture>, most_captures> captures_;
-    std::array<std::optional<isthmus::Graph>, most_graphs> graphs_;
-    std::array<std::optional<isthmus::GraphInstance>, most_instances> instances_;
+    std::array<std::optional<isthmus::Stream>, max_streams> streams_;
+    std::array<std::optional<isthmus::Event>, max_events> events_;
+    std::array<isthmus::Buffer<Element>, max_buffers> buffers_;
+    std::array<std::optional<View>, max_views> views_;
+    std::array<std::optional<isthmus::Capture>, max_captures> captures_;
+    std::array<std::optional<isthmus::Graph>, max_graphs> graphs_;
+    std::array<std::optional<isthmus::GraphInstance>, max_instances> instances_;
 };
 
 // Asks a runtime, once, what its devices hand out: the exploration is about order, and takes kinds as they are.

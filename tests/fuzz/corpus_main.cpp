@@ -30,7 +30,7 @@ std::vector<Bytes> read_corpus(const char* folder) {
     return corpus;
 }
 
-constexpr std::size_t most_bytes = 512;
+constexpr std::size_t max_bytes = 512;
 
 void change(Bytes& bytes, const std::vector<Bytes>& corpus, Numbers& numbers) {
     if (bytes.empty()) bytes.push_back(0);
@@ -50,7 +50,7 @@ void change(Bytes& bytes, const std::vector<Bytes>& corpus, Numbers& numbers) {
             bytes.insert(bytes.end(), other.begin() + static_cast<std::ptrdiff_t>(from), other.end());
         }
     }
-    if (bytes.size() > most_bytes) bytes.resize(most_bytes);
+    if (bytes.size() > max_bytes) bytes.resize(max_bytes);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace {
 
 using namespace isthmus::tools::camera;
 
-constexpr std::size_t most_frame_bytes = 1 << 20;
-constexpr int most_frames = 8;
+constexpr std::size_t max_frame_bytes = 1 << 20;
+constexpr int max_frames = 8;
 
 // The first byte chooses how the rest is read: as what it says it is, panned, or as raw frames of some shape.
 InputOptions options_of(std::uint8_t choice) {
@@ -42,9 +42,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (shape.width == 0 || shape.height == 0 || shape.pitch_bytes < shape.width ||
         shape.size_bytes < std::size_t{shape.pitch_bytes} * shape.height)
         std::abort();
-    if (shape.size_bytes > most_frame_bytes) return 0;
+    if (shape.size_bytes > max_frame_bytes) return 0;
     std::vector<std::uint8_t> frame(shape.size_bytes);
-    for (int at = 0; at < most_frames; ++at) {
+    for (int at = 0; at < max_frames; ++at) {
         isthmus::Result<Got> got = (*reader)->read(frame);
         if (!got || *got != Got::all) return 0;
     }

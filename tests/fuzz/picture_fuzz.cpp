@@ -16,7 +16,7 @@ namespace {
 
 using namespace isthmus::tools::camera;
 
-constexpr std::size_t most_frame_bytes = 1 << 20;
+constexpr std::size_t max_frame_bytes = 1 << 20;
 
 // As far as the lengths of chunks lie within the file.
 void put_checksums_right(std::string& file) {
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(shape.width > 0 && shape.height > 0 && shape.size_bytes >= std::size_t{shape.width} * shape.height);
     if (const std::optional<PictureFacts>& picture = (*reader)->picture())
         require(shape.width <= picture->width && shape.height <= picture->height);
-    if (shape.size_bytes > most_frame_bytes) return 0;
+    if (shape.size_bytes > max_frame_bytes) return 0;
     std::vector<std::uint8_t> frame(shape.size_bytes);
     for (int at = 0; at < 4; ++at) {
         isthmus::Result<Got> got = (*reader)->read(frame);

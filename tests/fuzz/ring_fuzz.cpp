@@ -30,11 +30,11 @@ void decode(std::span<const std::byte> bytes) {
         return;
     }
     const rules::RingShape& shape = decoded->shape;
-    require(shape.slots >= 2 && shape.slots <= rules::most_ring_slots && shape.frame_bytes() > 0);
+    require(shape.slots >= 2 && shape.slots <= rules::max_ring_slots && shape.frame_bytes() > 0);
     require(shape.stride_bytes >= shape.frame_bytes() && shape.stride_bytes % page == 0);
     require(shape.frames_at % page == 0 && shape.stamp_at(shape.slots - 1) + 8 <= shape.frames_at);
     require(shape.file_bytes == shape.frames_at + shape.slots * shape.stride_bytes);
-    require(shape.file_bytes <= rules::most_ring_bytes);
+    require(shape.file_bytes <= rules::max_ring_bytes);
     const rules::RingDescriptorBytes again = rules::encode_ring(shape, decoded->place);
     require(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
 }
@@ -46,7 +46,7 @@ void decode_memory(std::span<const std::byte> bytes) {
         return;
     }
     const SharedMemoryFacts& facts = decoded->facts;
-    require(facts.bytes > 0 && facts.bytes <= rules::most_shared_bytes && facts.bytes % facts.element_bytes == 0);
+    require(facts.bytes > 0 && facts.bytes <= rules::max_shared_bytes && facts.bytes % facts.element_bytes == 0);
     require(facts.mapped_bytes >= facts.bytes && facts.mapped_bytes - facts.bytes < facts.granularity_bytes);
     require(facts.mapped_bytes % facts.granularity_bytes == 0);
     const SharedMemoryDescriptor::Bytes again = rules::encode_shared_memory(facts, decoded->handle);
@@ -86,7 +86,7 @@ void judge(std::span<const std::byte> bytes) {
             cursor = other;
         }
         if (look.verdict == PublishedVerdict::goes_back || look.verdict == PublishedVerdict::too_great) continue;
-        require((count & ~ring_closed) >= (seen & ~ring_closed) && (count & ~ring_closed) <= most_frames);
+        require((count & ~ring_closed) >= (seen & ~ring_closed) && (count & ~ring_closed) <= max_frames);
         seen = count;
         if (look.verdict != PublishedVerdict::frame) continue;
         require(look.frame >= next && look.frame < (count & ~ring_closed) && look.missed == look.frame - next);

@@ -16,11 +16,11 @@ struct NextStep {
     Step step;
 };
 
-constexpr std::size_t most_cells = 24;
-using View = std::array<std::uint8_t, most_cells>;
+constexpr std::size_t max_cells = 24;
+using View = std::array<std::uint8_t, max_cells>;
 
 void join(View& view, const View& other) {
-    for (std::size_t cell = 0; cell < most_cells; ++cell) view[cell] = std::max(view[cell], other[cell]);
+    for (std::size_t cell = 0; cell < max_cells; ++cell) view[cell] = std::max(view[cell], other[cell]);
 }
 
 struct Entry {  // one store in a cell's history
@@ -85,8 +85,8 @@ void Memory::give_up() {
 
 class Explorer {
 public:
-    Explorer(std::uint32_t cells, const std::vector<Thread>& threads, std::size_t most_states)
-        : cell_count_(cells), threads_(threads), most_states_(most_states), values_(cells), trees_(threads.size()) {
+    Explorer(std::uint32_t cells, const std::vector<Thread>& threads, std::size_t max_states)
+        : cell_count_(cells), threads_(threads), max_states_(max_states), values_(cells), trees_(threads.size()) {
         for (std::size_t thread = 0; thread < threads.size(); ++thread) make_node(thread, {});
     }
 
@@ -333,7 +333,7 @@ private:
     void push(State state) {
         forget(state);
         if (!seen_.insert(key_of(state)).second) return;
-        if (seen_.size() > most_states_) {
+        if (seen_.size() > max_states_) {
             found_.whole = false;
             stack_.clear();
             return;
@@ -344,7 +344,7 @@ private:
 
     const std::uint32_t cell_count_;
     const std::vector<Thread>& threads_;
-    const std::size_t most_states_;
+    const std::size_t max_states_;
     std::vector<std::set<std::uint64_t>> values_;
     std::vector<std::vector<Node>> trees_;
     std::vector<State> stack_;
@@ -352,11 +352,11 @@ private:
     Exploration found_;
 };
 
-Exploration explore(std::uint32_t cells, const std::vector<Thread>& threads, std::size_t most_states) {
+Exploration explore(std::uint32_t cells, const std::vector<Thread>& threads, std::size_t max_states) {
     Exploration none;
     none.whole = false;
-    if (cells > most_cells) return none;
-    return Explorer(cells, threads, most_states).run();
+    if (cells > max_cells) return none;
+    return Explorer(cells, threads, max_states).run();
 }
 
 }  // namespace protocols

@@ -74,6 +74,6 @@ struct Exploration {
 };
 
 // Cells begin as 0. Bodies are functions of what they load and of nothing else.
-Exploration explore(std::uint32_t cells, const std::vector<Thread>& threads, std::size_t most_states = 4'000'000);
+Exploration explore(std::uint32_t cells, const std::vector<Thread>& threads, std::size_t max_states = 4'000'000);
 
 }  // namespace protocols

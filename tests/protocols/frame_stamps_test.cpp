@@ -185,7 +185,7 @@ TEST(FrameStamps, ACountIsJudgedByWhatItWas) {
     EXPECT_EQ(at(2 | ring_closed, 2, 1, 3).verdict, PublishedVerdict::frame) << "what is left comes before the end";
     EXPECT_EQ(at(1, 2, 1, 3).verdict, PublishedVerdict::goes_back);
     EXPECT_EQ(at(2, 2 | ring_closed, 2, 3).verdict, PublishedVerdict::goes_back) << "open again";
-    EXPECT_EQ(at(most_frames + 1, 2, 2, 3).verdict, PublishedVerdict::too_great);
+    EXPECT_EQ(at(max_frames + 1, 2, 2, 3).verdict, PublishedVerdict::too_great);
     EXPECT_EQ(at(~std::uint64_t{0}, 2, 2, 3).verdict, PublishedVerdict::too_great);
     const PublishedLook look = at(10, 2, 2, 3);
     EXPECT_EQ(look.verdict, PublishedVerdict::frame);

@@ -16,7 +16,7 @@ struct Allocation;
 struct PoolRequest {
     MemoryKind kind = MemoryKind::pool;         // pool, or managed_pool (CUDA 13)
     std::uint64_t release_threshold_bytes = 0;  // kept at synchronisation points instead of released
-    std::uint64_t most_bytes = 0;               // 0: as much as the device has
+    std::uint64_t max_bytes = 0;                // 0: as much as the device has
 };
 
 struct PoolUsage {

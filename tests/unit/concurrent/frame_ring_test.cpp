@@ -196,7 +196,7 @@ TEST(SharedFrames, GoingRoundBetweenTwoEndsMakesNothingWithNew) {
     options.cuda_library = "/nonexistent/libcuda.so.1";
     Runtime runtime = Runtime::open(options).value();
     Device& device = runtime.default_device();
-    for (const RingPolicy policy : {RingPolicy::drop, RingPolicy::wait}) {
+    for (const SlowReaderPolicy policy : {SlowReaderPolicy::overwrite, SlowReaderPolicy::wait}) {
         SharedRingOptions shared;
         shared.policy = policy;
         auto ring = SharedFrameRing<std::uint32_t>::create(device, 64, shared).value();

@@ -95,7 +95,7 @@ TEST_F(Refusals, ReadViewsAreCountedUpToALimit) {  // keeps G8
     BufferState& state = *data.state();
     {
         const std::lock_guard lock(state.views);
-        for (ViewWord::Bits count = 0; count < ViewWord::most_readers; ++count) {
+        for (ViewWord::Bits count = 0; count < ViewWord::max_readers; ++count) {
             state.views.open({ArgumentUse::read, {}});
         }
     }
@@ -103,7 +103,7 @@ TEST_F(Refusals, ReadViewsAreCountedUpToALimit) {  // keeps G8
     const auto close_one = [&] { isthmus::detail::close_view(state, ArgumentUse::read, 0, ByteSpan::to_the_end); };
     close_one();
     EXPECT_TRUE(data.read_on_host().ok());
-    for (ViewWord::Bits count = 1; count < ViewWord::most_readers; ++count) close_one();
+    for (ViewWord::Bits count = 1; count < ViewWord::max_readers; ++count) close_one();
     EXPECT_TRUE(data.write_on_host().ok()) << "none is open";
 }
 

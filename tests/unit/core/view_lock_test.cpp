@@ -18,7 +18,7 @@ using isthmus::detail::ViewLock;
 using isthmus::rules::ViewWord;
 
 TEST(ViewWord, OpensAtOnceBesideReadersOnlyAndAWriterBesideNobody) {  // keeps G8
-    constexpr std::array<ViewWord::Bits, 5> readers{0, 1, 2, ViewWord::most_readers - 1, ViewWord::most_readers};
+    constexpr std::array<ViewWord::Bits, 5> readers{0, 1, 2, ViewWord::max_readers - 1, ViewWord::max_readers};
     for (ViewWord::Bits flags = 0; flags < ViewWord::reader; ++flags) {
         for (const ViewWord::Bits count : readers) {
             const ViewWord word{flags | count * ViewWord::reader};
@@ -28,7 +28,7 @@ TEST(ViewWord, OpensAtOnceBesideReadersOnlyAndAWriterBesideNobody) {  // keeps G
             EXPECT_EQ(word.at_rest(), count == 0 && (flags == 0 || flags == ViewWord::read_only));
             EXPECT_EQ(word.opens_at_once(true), flags == 0 && count == 0);
             const bool alone = (flags & ~(ViewWord::contended | ViewWord::read_only)) == 0;
-            EXPECT_EQ(word.opens_at_once(false), alone && count < ViewWord::most_readers);
+            EXPECT_EQ(word.opens_at_once(false), alone && count < ViewWord::max_readers);
         }
     }
 }
@@ -222,10 +222,10 @@ TEST(ViewLock, CountsReadersUpToItsLimit) {  // keeps G8
     EXPECT_FALSE(lock.try_lock());
     lock.unlock();
     EXPECT_FALSE(lock.open_at_once(true)) << "memory for reading only";
-    for (ViewWord::Bits count = 0; count < ViewWord::most_readers; ++count) ASSERT_TRUE(lock.open_at_once(false));
+    for (ViewWord::Bits count = 0; count < ViewWord::max_readers; ++count) ASSERT_TRUE(lock.open_at_once(false));
     EXPECT_FALSE(lock.open_at_once(false));
     EXPECT_FALSE(lock.abandon());
-    for (ViewWord::Bits count = 1; count < ViewWord::most_readers; ++count) ASSERT_FALSE(lock.close(false));
+    for (ViewWord::Bits count = 1; count < ViewWord::max_readers; ++count) ASSERT_FALSE(lock.close(false));
     EXPECT_TRUE(lock.close(false)) << "the last one ends it";
 }
 

@@ -77,12 +77,12 @@ TEST(SharedMemoryBytes, SizesThatNoMemoryHasAreNotMade) {
     EXPECT_TRUE(refused(0, 4, granule));
     EXPECT_TRUE(refused(4, 0, granule));
     EXPECT_TRUE(refused(5, 4, granule));
-    EXPECT_TRUE(refused(most_shared_bytes + 4, 4, granule));
+    EXPECT_TRUE(refused(max_shared_bytes + 4, 4, granule));
     EXPECT_TRUE(refused(~std::uint64_t{0}, 1, granule));
     EXPECT_TRUE(refused(4, 4, 0));
     EXPECT_TRUE(refused(4, 4, granule + 1));
     EXPECT_TRUE(refused(4, 4, std::uint64_t{1} << 63));
-    EXPECT_FALSE(refused(most_shared_bytes, 4, granule));
+    EXPECT_FALSE(refused(max_shared_bytes, 4, granule));
 }
 
 // keeps I6: every length, and every byte changed to every value
@@ -178,10 +178,10 @@ TEST(SharedMemoryImport, MemoryOfTheHostIsForEveryDevice) {
         EXPECT_TRUE(may_import(facts, end).ok());
         end.element_bytes = 8;
         EXPECT_EQ(may_import(facts, end).code(), Code::invalid_argument);
-        end.most_host_bytes = facts.mapped_bytes - 1;
+        end.max_host_bytes = facts.mapped_bytes - 1;
         const Result<void> too_much = may_import(facts, end);
         EXPECT_EQ(too_much.code(), Code::out_of_memory);
-        EXPECT_NE(too_much.error().text().find("most_bytes"), std::string::npos);
+        EXPECT_NE(too_much.error().text().find("max_bytes"), std::string::npos);
     }
 }
 

@@ -54,7 +54,7 @@ Result<void> produce(Ring& ring) {
     }
     return frame->publish();
 }
-Ring ring_of(Device& device, RingPolicy policy, WaitPolicy waiting) {
+Ring ring_of(Device& device, SlowReaderPolicy policy, WaitPolicy waiting) {
     SharedRingOptions options;
     options.policy = policy;
     options.waiting = waiting;
@@ -116,7 +116,7 @@ private:
 };
 
 struct Round {
-    RingPolicy policy;
+    SlowReaderPolicy policy;
     WaitPolicy waiting;
     unsigned frames;   // before the kill
     unsigned more_us;  // … and so much later
@@ -125,7 +125,7 @@ Round round_of(unsigned seed) {
     std::minstd_rand random(seed + 1);
     random.discard(7);
     constexpr WaitPolicy waits[] = {WaitPolicy::adaptive, WaitPolicy::spin, WaitPolicy::sleep};
-    return {seed % 2 == 0 ? RingPolicy::wait : RingPolicy::drop, waits[seed / 2 % 3],
+    return {seed % 2 == 0 ? SlowReaderPolicy::wait : SlowReaderPolicy::overwrite, waits[seed / 2 % 3],
             static_cast<unsigned>(random() % 40), static_cast<unsigned>(random() % 200)};
 }
 
@@ -159,7 +159,7 @@ std::chrono::nanoseconds kill_the_reader(const Round& round) {
         for (;;) (void)reader.next_frame(long_enough);
     });
     Runtime runtime = Runtime::open(without_gpu()).value();
-    Ring ring = ring_of(runtime.default_device(), RingPolicy::wait, round.waiting);
+    Ring ring = ring_of(runtime.default_device(), SlowReaderPolicy::wait, round.waiting);
     give(ring, victim.channel());
     for (unsigned frames = 0; frames < round.frames; ++frames) EXPECT_TRUE(produce(ring));
     ::usleep(round.more_us);
@@ -178,9 +178,9 @@ void play(std::chrono::nanoseconds (*kill)(const Round&)) {
     unsigned late = 0;
     for (unsigned seed = 0; seed < rounds && !testing::Test::HasFailure(); ++seed) {
         SCOPED_TRACE(seed);
-        if (kill(round_of(seed)) <= most_after_a_kill) continue;
+        if (kill(round_of(seed)) <= max_after_a_kill) continue;
         ++late;
-        EXPECT_LE(kill(round_of(seed)).count(), most_after_a_kill.count());
+        EXPECT_LE(kill(round_of(seed)).count(), max_after_a_kill.count());
     }
     EXPECT_LE(late * 4, rounds);
 }

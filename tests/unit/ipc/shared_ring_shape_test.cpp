@@ -18,7 +18,7 @@ constexpr std::uint64_t page = 4096;
 RingShape shape_of(std::size_t slots = 4, std::uint64_t elements = 1000, std::uint32_t element_bytes = 4) {
     SharedRingOptions options;
     options.slots = slots;
-    options.policy = RingPolicy::wait;
+    options.policy = SlowReaderPolicy::wait;
     RingShape shape = make_ring_shape(elements, element_bytes, options, page).value();
     shape.id.fill(std::byte{0x5a});
     return shape;
@@ -56,7 +56,7 @@ TEST(SharedRingShape, SizesThatNoMemoryHasAreRefused) {
     EXPECT_TRUE(refused(4, 4, 257));
     EXPECT_TRUE(refused(~std::uint64_t{0}, 4, 4));
     EXPECT_TRUE(refused(~std::uint64_t{0} / 4 + 2, 4, 4)) << "the product would begin again at a small number";
-    EXPECT_TRUE(refused(most_ring_bytes, 1, 4));
+    EXPECT_TRUE(refused(max_ring_bytes, 1, 4));
 }
 
 // keeps I1

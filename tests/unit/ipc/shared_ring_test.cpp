@@ -31,7 +31,7 @@ namespace detail {
 namespace {
 
 using namespace std::chrono_literals;
-using protocol::most_frames;
+using protocol::max_frames;
 using protocol::ring_closed;
 using protocol::stamp_whole;
 using protocol::stamp_writing;
@@ -88,7 +88,7 @@ struct Consumer {
     std::vector<Buffer<std::uint32_t>> buffers;
 };
 
-SharedRingOptions options_of(RingPolicy policy, std::size_t slots = 4) {
+SharedRingOptions options_of(SlowReaderPolicy policy, std::size_t slots = 4) {
     SharedRingOptions options;
     options.slots = slots;
     options.policy = policy;
@@ -107,9 +107,9 @@ void expect_broken(const Result<T>& answer, const char* word) {
 // keeps I6
 TEST(SharedRingWords, ACountThatNobodyPublishesIsATypedErrorThatNamesIt) {
     for (const std::uint64_t lie :
-         {std::uint64_t{0}, std::uint64_t{1}, most_frames + 1, ~std::uint64_t{0}, ring_closed - 1, std::uint64_t{1}}) {
+         {std::uint64_t{0}, std::uint64_t{1}, max_frames + 1, ~std::uint64_t{0}, ring_closed - 1, std::uint64_t{1}}) {
         SCOPED_TRACE(lie);
-        Producer producer(options_of(RingPolicy::drop));
+        Producer producer(options_of(SlowReaderPolicy::overwrite));
         Consumer reader(producer);
         for (std::uint32_t value = 0; value < 2; ++value) ASSERT_TRUE(producer.produce(value));
         const RingReaderCore::Taken taken = reader.take().value();
@@ -130,9 +130,9 @@ TEST(SharedRingWords, AStampThatNoProducerWritesIsATypedErrorThatNamesIt) {
     };
     // The next frame is number 2, in slot 2.
     for (const Lie lie : {Lie{3, 0}, Lie{3, ~std::uint64_t{0}}, Lie{3, stamp_writing(2)}, Lie{3, stamp_whole(1)},
-                          Lie{3, stamp_whole(3)}, Lie{3, stamp_whole(2) + 1}, Lie{most_frames, 0}}) {
+                          Lie{3, stamp_whole(3)}, Lie{3, stamp_whole(2) + 1}, Lie{max_frames, 0}}) {
         SCOPED_TRACE(lie.stamp);
-        Producer producer(options_of(RingPolicy::drop));
+        Producer producer(options_of(SlowReaderPolicy::overwrite));
         Consumer reader(producer);
         for (std::uint32_t value = 0; value < 2; ++value) {
             ASSERT_TRUE(producer.produce(value));
@@ -150,7 +150,7 @@ TEST(SharedRingWords, AStampThatNoProducerWritesIsATypedErrorThatNamesIt) {
 // keeps I6
 TEST(SharedRingWords, AStampThatChangesUnderAReaderIsOvertakenOrALie) {
     for (const bool lie : {false, true}) {
-        Producer producer(options_of(RingPolicy::wait));
+        Producer producer(options_of(SlowReaderPolicy::wait));
         Consumer reader(producer);
         ASSERT_TRUE(producer.produce(1));
         const RingReaderCore::Taken taken = reader.take().value();
@@ -164,9 +164,9 @@ TEST(SharedRingWords, AStampThatChangesUnderAReaderIsOvertakenOrALie) {
 // One that runs on without end, by counts and stamps that each are possible.
 // keeps I6
 TEST(SharedRingWords, AReaderIsNotKeptBusyByAProducerThatOvertakesForEver) {
-    Producer producer(options_of(RingPolicy::drop));
+    Producer producer(options_of(SlowReaderPolicy::overwrite));
     Consumer reader(producer);
-    const std::uint64_t far = most_frames / 2;
+    const std::uint64_t far = max_frames / 2;
     for (std::uint64_t slot = 0; slot < 4; ++slot) {
         producer.word(producer.core->files()->stamp(slot), stamp_writing(far * 2 - 4 + slot));
     }
@@ -177,10 +177,10 @@ TEST(SharedRingWords, AReaderIsNotKeptBusyByAProducerThatOvertakesForEver) {
 
 // keeps I6
 TEST(SharedRingWords, ACursorThatNoReaderWritesEndsThatReaderAndNobodyElse) {
-    for (const std::uint64_t lie : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{6}, most_frames,
-                                    ~std::uint64_t{0}, std::uint64_t{1} << 63}) {
+    for (const std::uint64_t lie : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{6}, max_frames, ~std::uint64_t{0},
+                                    std::uint64_t{1} << 63}) {
         SCOPED_TRACE(lie);
-        Producer producer(options_of(RingPolicy::wait, 2));
+        Producer producer(options_of(SlowReaderPolicy::wait, 2));
         Consumer honest(producer);
         SharedRingDescriptor descriptor = producer.core->admit().value();
         auto fds = descriptor.take_fds();
@@ -204,11 +204,11 @@ TEST(SharedRingWords, ACursorThatNoReaderWritesEndsThatReaderAndNobodyElse) {
 
 // keeps I6
 TEST(SharedRingWords, AReaderWhoseCursorLiedIsToldWhyItWasGivenUp) {
-    Producer producer(options_of(RingPolicy::wait, 2));
+    Producer producer(options_of(SlowReaderPolicy::wait, 2));
     SharedRingDescriptor descriptor = producer.core->admit().value();
     SealedMemory page = SealedMemory::accept(FileDescriptor(::dup(descriptor.fds()[1])), 4096).value();
     const auto reader = RingReaderCore::open(device(), std::move(descriptor), sizeof(std::uint32_t), {}).value();
-    producer.word(RingFiles::cursor(page), most_frames);
+    producer.word(RingFiles::cursor(page), max_frames);
     for (std::uint32_t value = 0; value < 4; ++value) ASSERT_TRUE(producer.produce(value)) << value;
     EXPECT_EQ(producer.core->readers().at(0).state, ReaderState::broke_rules);
     for (int again = 0; again < 2; ++again) {
@@ -220,7 +220,7 @@ TEST(SharedRingWords, AReaderWhoseCursorLiedIsToldWhyItWasGivenUp) {
 // Sizes and places come from the descriptor, once.
 // keeps I5
 TEST(SharedRingWords, WhatBecomesOfTheHeaderAfterTheHandOverIsNothingToAReader) {
-    Producer producer(options_of(RingPolicy::drop));
+    Producer producer(options_of(SlowReaderPolicy::overwrite));
     Consumer reader(producer);
     std::memset(producer.core->files()->header(), 0xff, rules::ring_header_bytes);
     ASSERT_TRUE(producer.produce(77));
@@ -239,7 +239,7 @@ std::size_t open_descriptors() {
 
 // keeps I4, I5
 TEST(SharedRingDescriptors, FilesThatAreNotWhatTheBytesSayAreRefusedAndClosed) {
-    Producer producer(options_of(RingPolicy::drop));
+    Producer producer(options_of(SlowReaderPolicy::overwrite));
     const std::size_t before = open_descriptors();
     const auto memfd = [](std::size_t bytes, int seals) {
         FileDescriptor fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -296,7 +296,7 @@ TEST(SharedRingDescriptors, FilesThatAreNotWhatTheBytesSayAreRefusedAndClosed) {
 
 // keeps I4
 TEST(SharedRingDescriptors, ARingThatIsNotWhatTheReaderWantsIsRefusedBeforeItsFilesAreLookedAt) {
-    Producer producer(options_of(RingPolicy::drop));
+    Producer producer(options_of(SlowReaderPolicy::overwrite));
     const std::uint64_t bytes = producer.core->files()->shape().file_bytes;
     const auto opened = [&](const SharedReaderOptions& options, bool broken) {
         SharedRingDescriptor good = producer.core->admit().value();
@@ -310,12 +310,12 @@ TEST(SharedRingDescriptors, ARingThatIsNotWhatTheReaderWantsIsRefusedBeforeItsFi
     };
     SharedReaderOptions options;
     options.elements = elements;
-    options.most_bytes = bytes;
+    options.max_bytes = bytes;
     EXPECT_EQ(opened(options, false), Code::ok);
     EXPECT_EQ(opened(options, true), Code::peer_broke_rules);
-    options.most_bytes = bytes - 1;
+    options.max_bytes = bytes - 1;
     EXPECT_EQ(opened(options, true), Code::out_of_memory);
-    options.most_bytes = bytes;
+    options.max_bytes = bytes;
     options.elements = elements + 1;
     EXPECT_EQ(opened(options, true), Code::invalid_argument);
 }
@@ -323,7 +323,7 @@ TEST(SharedRingDescriptors, ARingThatIsNotWhatTheReaderWantsIsRefusedBeforeItsFi
 // keeps I5
 TEST(SharedRingDescriptors, NobodyButTheProducerWritesFramesUnlessItSaysSo) {
     for (const ReaderRights rights : {ReaderRights::read_only, ReaderRights::read_write}) {
-        SharedRingOptions options = options_of(RingPolicy::drop);
+        SharedRingOptions options = options_of(SlowReaderPolicy::overwrite);
         options.rights = rights;
         Producer producer(options);
         const SharedRingDescriptor descriptor = producer.core->admit().value();
@@ -387,7 +387,7 @@ struct DeadlyAtomics : protocol::ProcessAtomics {
 TEST(SharedRingDeaths, AReaderKilledAtAnyAccessNeitherStopsTheProducerNorHarmsAnotherReader) {
     for (int at = 1; at <= 24; ++at) {
         SCOPED_TRACE(at);
-        SharedRingOptions options = options_of(RingPolicy::wait, 2);
+        SharedRingOptions options = options_of(SlowReaderPolicy::wait, 2);
         options.reader_deadline = 30s;  // so that its death is what ends it
         options.waiting = at % 2 == 0 ? WaitPolicy::sleep : WaitPolicy::adaptive;
         Producer producer(options);
@@ -424,7 +424,7 @@ TEST(SharedRingDeaths, AReaderKilledAtAnyAccessNeitherStopsTheProducerNorHarmsAn
 // keeps I6
 TEST(SharedRingDeaths, AReaderThatWasGivenUpIsToldSoThoughFramesGoOn) {
     for (const bool holds_one : {false, true}) {
-        Producer producer(options_of(RingPolicy::wait, 2));
+        Producer producer(options_of(SlowReaderPolicy::wait, 2));
         Consumer slow(producer);
         ASSERT_TRUE(producer.produce(0));
         std::optional<RingReaderCore::Taken> held;
@@ -446,7 +446,7 @@ TEST(SharedRingDeaths, AReaderThatWasGivenUpIsToldSoThoughFramesGoOn) {
 // keeps G8, I6
 TEST(SharedRingDeaths, AFrameThatGoesWhileAViewOfItIsOpenIsFinishedLater) {
     for (const bool by_finishing : {false, true}) {
-        SharedRingOptions options = options_of(RingPolicy::wait, 2);
+        SharedRingOptions options = options_of(SlowReaderPolicy::wait, 2);
         options.reader_deadline = 30s;
         SharedFrameRing<std::uint32_t> ring =
             SharedFrameRing<std::uint32_t>::create(device(), elements, options).value();
@@ -474,7 +474,7 @@ TEST(SharedRingDeaths, AFrameThatGoesWhileAViewOfItIsOpenIsFinishedLater) {
 
 // keeps I6
 TEST(SharedRingFrames, ASlotWhoseFrameIsStillHeldIsNotGivenOutAgain) {
-    Producer producer(options_of(RingPolicy::drop, 2));
+    Producer producer(options_of(SlowReaderPolicy::overwrite, 2));
     Consumer consumer(producer);
     ASSERT_TRUE(producer.produce(1));
     const RingReaderCore::Taken first = consumer.take().value();
@@ -492,7 +492,7 @@ TEST(SharedRingFrames, ASlotWhoseFrameIsStillHeldIsNotGivenOutAgain) {
 // keeps I6
 TEST(SharedRingFrames, AreShownOnceAndFinishedOnce) {
     SharedFrameRing<std::uint32_t> ring =
-        SharedFrameRing<std::uint32_t>::create(device(), elements, options_of(RingPolicy::drop)).value();
+        SharedFrameRing<std::uint32_t>::create(device(), elements, options_of(SlowReaderPolicy::overwrite)).value();
     SharedFrameReader<std::uint32_t> reader =
         SharedFrameReader<std::uint32_t>::open(device(), ring.admit().value()).value();
     auto filled = ring.begin_frame().value();
@@ -509,7 +509,7 @@ TEST(SharedRingFrames, AreShownOnceAndFinishedOnce) {
 
 // keeps I6
 TEST(SharedRingDeaths, AnEndIsSeenThoughAForkedChildHoldsCopiesOfTheLine) {
-    std::optional<Producer> producer(options_of(RingPolicy::wait, 2));
+    std::optional<Producer> producer(options_of(SlowReaderPolicy::wait, 2));
     std::optional<Consumer> leaves(*producer);
     Consumer slow(*producer);
     int hold[2];
@@ -535,7 +535,7 @@ TEST(SharedRingDeaths, AnEndIsSeenThoughAForkedChildHoldsCopiesOfTheLine) {
 
 // keeps R3
 TEST(SharedRingDeaths, AForkedChildEndsNobodysRing) {
-    Producer producer(options_of(RingPolicy::wait));
+    Producer producer(options_of(SlowReaderPolicy::wait));
     Consumer reader(producer);
     ASSERT_TRUE(producer.produce(1));
     const RingReaderCore::Taken taken = reader.take().value();
@@ -559,7 +559,7 @@ TEST(SharedRingDeaths, AForkedChildEndsNobodysRing) {
 
 // keeps I6
 TEST(SharedRingDeaths, ALineThatIsFullOrFloodedOrBlockingStopsNobody) {
-    Producer producer(options_of(RingPolicy::wait, 2));
+    Producer producer(options_of(SlowReaderPolicy::wait, 2));
     SharedRingDescriptor descriptor = producer.core->admit().value();
     auto fds = descriptor.take_fds();
     SealedMemory page = SealedMemory::accept(std::move(fds[1]), 4096).value();
@@ -578,7 +578,7 @@ TEST(SharedRingDeaths, ALineThatIsFullOrFloodedOrBlockingStopsNobody) {
 // keeps I6
 TEST(SharedRingDeaths, AProducersEndIsKnownAtOnceAndBehindItsLastFrame) {
     for (const WaitPolicy waiting : {WaitPolicy::spin, WaitPolicy::sleep}) {
-        Producer producer(options_of(RingPolicy::wait));
+        Producer producer(options_of(SlowReaderPolicy::wait));
         SharedRingDescriptor descriptor = producer.core->admit().value();
         SharedRingDescriptor::Bytes bytes{};
         std::copy(descriptor.bytes().begin(), descriptor.bytes().end(), bytes.begin());

@@ -266,10 +266,10 @@ TEST(LaunchModes, TheWarningsAreBoundedAndNeverGivenTwice) {  // keeps L3
             first_full += answer == WarnOnce::Answer::first_full;
         }
     }
-    EXPECT_EQ(first, WarnOnce::most_warnings);
+    EXPECT_EQ(first, WarnOnce::max_warnings);
     EXPECT_EQ(first_full, 1u);
-    EXPECT_EQ(full, 3 * (2000 - WarnOnce::most_warnings) - 1);
-    EXPECT_EQ(warnings.size(), WarnOnce::most_warnings);
+    EXPECT_EQ(full, 3 * (2000 - WarnOnce::max_warnings) - 1);
+    EXPECT_EQ(warnings.size(), WarnOnce::max_warnings);
 }
 
 TEST(LaunchModes, AForeignAddressIsAskedOfTheDriverOnce) {  // keeps A10, K4

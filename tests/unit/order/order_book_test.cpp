@@ -62,9 +62,9 @@ TEST(OrderLine, AnswersForItsPastWithoutWhatItWaitedForSince) {  // keeps S7
 
 TEST(OrderLine, StaysBoundedAndThenKnowsRatherTooMuch) {  // keeps S7
     OrderLine line;
-    for (std::uint64_t at = 1; at <= 10 * OrderLine::most_steps; ++at) line.wait(2 * at, clock_of({{9, at}}));
-    EXPECT_EQ(line.steps(), OrderLine::most_steps);
-    for (std::uint64_t at = 1; at <= 10 * OrderLine::most_steps; ++at) EXPECT_GE(line.at(2 * at).at(9), at);
+    for (std::uint64_t at = 1; at <= 10 * OrderLine::max_steps; ++at) line.wait(2 * at, clock_of({{9, at}}));
+    EXPECT_EQ(line.steps(), OrderLine::max_steps);
+    for (std::uint64_t at = 1; at <= 10 * OrderLine::max_steps; ++at) EXPECT_GE(line.at(2 * at).at(9), at);
 }
 
 // All bytes of a small memory that the range touches.
@@ -111,8 +111,8 @@ TEST(OrderRange, TwoShapesShareAByteExactlyWhenTheirBytesDo) {  // keeps S7
 // What the book forgets and compresses, kept whole: every operation, and the operations that it directly follows.
 class Model {
 public:
-    static constexpr std::size_t most_operations = 512;
-    using Set = std::bitset<most_operations>;
+    static constexpr std::size_t max_operations = 512;
+    using Set = std::bitset<max_operations>;
 
     struct Operation {
         std::uint64_t stream = 0;

@@ -106,8 +106,8 @@ TEST(MappedRangesBook, WhatIsNotThereIsLetIntoByNobody) {
     EXPECT_EQ(book.access(base, 0), RangeAccess::none);
     EXPECT_FALSE(book.over(base, 1, 0).mapped);
     book.add(base, granule, 0);
-    book.set(base, MappedRanges::most_devices, RangeAccess::read_write);
-    EXPECT_EQ(book.over(base, granule, MappedRanges::most_devices).access, RangeAccess::none);
+    book.set(base, MappedRanges::max_devices, RangeAccess::read_write);
+    EXPECT_EQ(book.over(base, granule, MappedRanges::max_devices).access, RangeAccess::none);
     EXPECT_FALSE(book.over(base, granule + 1, 0).mapped);
     EXPECT_FALSE(book.over(base - 1, 2, 0).mapped);
 }

@@ -20,16 +20,16 @@ std::vector<std::uint32_t> users(std::initializer_list<std::pair<std::uint32_t, 
 // keeps I4
 TEST(Greetings, ThereIsRoomBelowBothQuotas) {
     EXPECT_EQ(greeting_to_give_up({}, 7), std::nullopt);
-    EXPECT_EQ(greeting_to_give_up(users({{7, most_greetings_of_a_user - 1}}), 7), std::nullopt);
-    EXPECT_EQ(greeting_to_give_up(users({{7, most_greetings_of_a_user}}), 8), std::nullopt);
+    EXPECT_EQ(greeting_to_give_up(users({{7, max_greetings_of_a_user - 1}}), 7), std::nullopt);
+    EXPECT_EQ(greeting_to_give_up(users({{7, max_greetings_of_a_user}}), 8), std::nullopt);
     EXPECT_EQ(greeting_to_give_up(users({{1, 30}, {2, 30}, {3, 3}}), 3), std::nullopt);
 }
 
 // keeps I4
 TEST(Greetings, AUserBeyondItsQuotaLosesItsOwnOldest) {
-    EXPECT_EQ(greeting_to_give_up(users({{7, most_greetings_of_a_user}}), 7), 0u);
-    EXPECT_EQ(greeting_to_give_up(users({{1, 5}, {7, most_greetings_of_a_user}, {1, 5}}), 7), 5u);
-    EXPECT_EQ(greeting_to_give_up(users({{1, 20}, {7, most_greetings_of_a_user}, {2, 12}}), 7), 20u);
+    EXPECT_EQ(greeting_to_give_up(users({{7, max_greetings_of_a_user}}), 7), 0u);
+    EXPECT_EQ(greeting_to_give_up(users({{1, 5}, {7, max_greetings_of_a_user}, {1, 5}}), 7), 5u);
+    EXPECT_EQ(greeting_to_give_up(users({{1, 20}, {7, max_greetings_of_a_user}, {2, 12}}), 7), 20u);
 }
 
 // keeps I4

@@ -24,10 +24,10 @@
 #endif
 #endif
 #if defined(ISTHMUS_SANITIZED)
-inline constexpr std::chrono::nanoseconds most_after_a_kill = std::chrono::seconds(1);
+inline constexpr std::chrono::nanoseconds max_after_a_kill = std::chrono::seconds(1);
 inline constexpr long kills_in_a_sample = 40;
 #else
-inline constexpr std::chrono::nanoseconds most_after_a_kill = std::chrono::milliseconds(100);
+inline constexpr std::chrono::nanoseconds max_after_a_kill = std::chrono::milliseconds(100);
 inline constexpr long kills_in_a_sample = 100;
 #endif
 // A survivor that waited for a deadline instead of noticing would be far beyond that.
@@ -101,11 +101,11 @@ void kill_at_every_point(std::size_t ways, long lost_of, const Play& play, const
             Seen seen = play(static_cast<std::size_t>(way), kill);
             // A machine that did not run the survivor for so long is no finding, if it happens seldom; a survivor that
             // slept is one each time.
-            late += seen.after_the_kill > most_after_a_kill ? 1 : 0;
-            for (int tries = 0; seen.after_the_kill > most_after_a_kill && tries < 3; ++tries, ++again) {
+            late += seen.after_the_kill > max_after_a_kill ? 1 : 0;
+            for (int tries = 0; seen.after_the_kill > max_after_a_kill && tries < 3; ++tries, ++again) {
                 seen = play(static_cast<std::size_t>(way), kill);
             }
-            EXPECT_LE(seen.after_the_kill.count(), most_after_a_kill.count());
+            EXPECT_LE(seen.after_the_kill.count(), max_after_a_kill.count());
             if (!seen.survivor.ok()) {
                 EXPECT_EQ(seen.survivor.code(), isthmus::Code::peer_lost) << seen.survivor.error().text();
                 ++lost;

@@ -89,15 +89,15 @@ TEST_F(Events, AFreshRecordIsOneDriverCallOnceThereIsAnEventToUseAgain) {
 TEST_F(Events, IdleOnesAreBounded) {
     {
         std::vector<Event> many;
-        for (std::size_t at = 0; at < EventPool::most_idle + 50; ++at) many.push_back(stream.record().value());
-        EXPECT_EQ(world.events.size(), EventPool::most_idle + 50);
+        for (std::size_t at = 0; at < EventPool::max_idle + 50; ++at) many.push_back(stream.record().value());
+        EXPECT_EQ(world.events.size(), EventPool::max_idle + 50);
     }
-    EXPECT_EQ(world.events.size(), EventPool::most_idle);
-    EXPECT_EQ(device.state()->events.idle(), EventPool::most_idle);
+    EXPECT_EQ(world.events.size(), EventPool::max_idle);
+    EXPECT_EQ(device.state()->events.idle(), EventPool::max_idle);
     const std::size_t made = world.count("create event");
     {
         std::vector<Event> again;
-        for (std::size_t at = 0; at < EventPool::most_idle; ++at) again.push_back(stream.record().value());
+        for (std::size_t at = 0; at < EventPool::max_idle; ++at) again.push_back(stream.record().value());
     }
     EXPECT_EQ(world.count("create event"), made);
 }

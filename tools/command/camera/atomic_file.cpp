@@ -17,7 +17,7 @@ namespace isthmus::tools::camera {
 namespace {
 
 constexpr std::size_t buffer_bytes = 1 << 16;
-constexpr int most_tries = 100;
+constexpr int max_tries = 100;
 
 Error cannot_write(const std::string& path, const char* call, int code) {
     return Error(Code::system_error, "cannot write " + path + ": " + std::strerror(code),
@@ -90,7 +90,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
     const mode_t mode = target->exists ? target->mode : 0666;
     std::string temporary;
     int descriptor = open_without_name(*target, mode);
-    for (int tries = 0; descriptor < 0 && tries < most_tries; ++tries) {
+    for (int tries = 0; descriptor < 0 && tries < max_tries; ++tries) {
         temporary = temporary_name(*target);
         descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (descriptor < 0 && errno != EEXIST) return cannot_write(path, "open", errno);
@@ -155,7 +155,7 @@ Result<void> AtomicFile::write(std::string_view text) {
 
 Result<void> AtomicFile::give_temporary_name() {
     if (target_.in_place || !temporary_.empty()) return {};
-    for (int tries = 0; tries < most_tries; ++tries) {
+    for (int tries = 0; tries < max_tries; ++tries) {
         std::string temporary = temporary_name(target_);
         if (::linkat(AT_FDCWD, own_link(descriptor_).c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) == 0) {
             temporary_ = std::move(temporary);
@@ -186,7 +186,7 @@ Result<void> AtomicFile::prepare() {
 
 // The file that has the target's name gets a second one; false: there is none.
 bool AtomicFile::keep_old_file() {
-    for (int tries = 0; tries < most_tries; ++tries) {
+    for (int tries = 0; tries < max_tries; ++tries) {
         std::string name = temporary_name(target_);
         if (::linkat(AT_FDCWD, target_.path.c_str(), AT_FDCWD, name.c_str(), 0) == 0) {
             old_file_ = std::move(name);

@@ -111,7 +111,7 @@ Result<int> ByteSource::peek() {
     return int{buffer_[begin_]};
 }
 
-Result<Got> ByteSource::read_line(std::string& line, std::size_t most_bytes) {
+Result<Got> ByteSource::read_line(std::string& line, std::size_t max_bytes) {
     line.clear();
     for (;;) {
         Result<int> next = peek();
@@ -125,9 +125,9 @@ Result<Got> ByteSource::read_line(std::string& line, std::size_t most_bytes) {
         ++begin_;
         ++position_;
         if (*next == '\n') return Got::all;
-        if (line.size() == most_bytes) {
+        if (line.size() == max_bytes) {
             return Error(Code::invalid_argument,
-                         name_ + " has a header line of more than " + std::to_string(most_bytes) + " bytes");
+                         name_ + " has a header line of more than " + std::to_string(max_bytes) + " bytes");
         }
         line.push_back(static_cast<char>(*next));
     }

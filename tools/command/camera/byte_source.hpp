@@ -28,8 +28,8 @@ public:
     Result<Got> read(std::span<std::uint8_t> into);
     // What is there, as much as fits: at least one byte; 0 at the end; -1 where a signal asked to stop.
     Result<std::ptrdiff_t> read_up_to(std::span<std::uint8_t> into);
-    // Reads up to a newline, which is taken but not given. More than `most_bytes` without one is an error.
-    Result<Got> read_line(std::string& line, std::size_t most_bytes);
+    // Reads up to a newline, which is taken but not given. More than `max_bytes` without one is an error.
+    Result<Got> read_line(std::string& line, std::size_t max_bytes);
     // The next byte without taking it; -1 at the end, -2 where a signal asked to stop.
     Result<int> peek();
 

@@ -51,7 +51,7 @@ std::optional<Failure> CameraRun::prepare(int stop_descriptor) {
 
 std::optional<Failure> CameraRun::go(Device& device) {
     Result<CornerFinder> finder = CornerFinder::create(
-        device, {reader_->shape(), options_.rule, options_.most_corners, options_.memory, options_.in_flight});
+        device, {reader_->shape(), options_.rule, options_.max_corners, options_.memory, options_.in_flight});
     if (!finder) return of_device(std::move(finder).error());
     tracker_.emplace(options_.matching);
     describe(*finder);

@@ -27,7 +27,7 @@ struct RunOptions {
     std::string output;        // the overlay; empty: none
     std::string corners_file;  // empty: none
     kernels::CornerRule rule{.threshold = 2000, .radius = 5, .border = 8};
-    std::uint32_t most_corners = 4096;
+    std::uint32_t max_corners = 4096;
     MatchRule matching{};
     std::optional<MemoryKind> memory{};  // of shared buffers; nothing: the machine's row decides
     std::uint32_t in_flight = 2;         // frames that the device may have at a time

@@ -68,7 +68,7 @@ Result<void> CornerFinder::allocate_pictures(Lane& lane) {
 
 Result<void> CornerFinder::allocate_shared(Lane& lane) {
     const SharedUse use{.host = Use::reads_once, .device = Use::writes_once, .kind = options_.memory};
-    if (Result<void> done = keep(lane.corners, device_->allocate_shared<kernels::Corner>(options_.most_corners, use));
+    if (Result<void> done = keep(lane.corners, device_->allocate_shared<kernels::Corner>(options_.max_corners, use));
         !done)
         return done;
     if (Result<void> done = keep(lane.count, device_->allocate_shared<kernels::CornerCount>(1, use)); !done)
@@ -116,7 +116,7 @@ Result<void> CornerFinder::submit(const Buffer<std::uint8_t>& frame) {
     run(kernels::mark_corners, pixels, to.marked, to.response, plane_, options_.rule);
     stage_ends(4);
     run(kernels::count_corners, rows, to.rows, to.marked, plane_);
-    run(kernels::place_corners, Blocks(1), to.rows, to.count, options_.most_corners);
+    run(kernels::place_corners, Blocks(1), to.rows, to.count, options_.max_corners);
     run(kernels::list_corners, rows, to.corners, to.rows, to.marked, to.response, plane_);
     stage_ends(5);
     if (failed) return *std::move(failed);

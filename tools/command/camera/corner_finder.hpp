@@ -22,7 +22,7 @@ namespace isthmus::tools::camera {
 struct FinderOptions {
     FrameShape shape{};
     kernels::CornerRule rule{};
-    std::uint32_t most_corners = 4096;   // in one frame
+    std::uint32_t max_corners = 4096;    // in one frame
     std::optional<MemoryKind> memory{};  // of what both sides use; nothing: the machine's row decides
     std::uint32_t in_flight = 2;         // frames that the device may have at a time
     bool own_frames = true;              // false: frames stand in buffers of somebody else, and there is no ring

@@ -22,7 +22,7 @@ Candidate best_of(std::span<const MatchItem> before, const MatchItem& item, cons
     for (auto other = row_first; other != before.end() && other->corner.y <= item.corner.y + radius; ++other) {
         if (std::abs(std::int64_t{other->corner.x} - item.corner.x) > radius) continue;
         const std::uint32_t found = difference(other->patch, item.patch);
-        if (found > rule.most_difference || (best.index >= 0 && found >= best.difference)) continue;
+        if (found > rule.max_difference || (best.index >= 0 && found >= best.difference)) continue;
         best = {static_cast<std::int32_t>(other - before.begin()), found};
     }
     return best;

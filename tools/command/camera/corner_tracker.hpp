@@ -23,8 +23,8 @@ Patch patch_around(const FrameShape& shape, const std::uint8_t* frame, const Cor
 std::uint32_t difference(const Patch& a, const Patch& b) noexcept;  // sum of absolute differences
 
 struct MatchRule {
-    std::uint32_t radius = 16;             // pixels that a corner may move between two frames, on each axis
-    std::uint32_t most_difference = 1024;  // of two patches that still are the same corner's
+    std::uint32_t radius = 16;            // pixels that a corner may move between two frames, on each axis
+    std::uint32_t max_difference = 1024;  // of two patches that still are the same corner's
 };
 
 struct MatchItem {

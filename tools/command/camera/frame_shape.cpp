@@ -51,21 +51,21 @@ Result<FrameShape> make_frame_shape(PixelFormat format, std::uint64_t width, std
         return Error(Code::invalid_argument, "frames of " + size + " pixels have no picture",
                      "width and height are at least 1");
     }
-    if (width > most_pixels_a_side || height > most_pixels_a_side || width * height > most_pixels) {
+    if (width > max_pixels_a_side || height > max_pixels_a_side || width * height > max_pixels) {
         return Error(Code::invalid_argument, "frames of " + size + " pixels are too large",
                      "at most 65535 a side and 134217728 in all");
     }
     const std::uint64_t row = row_bytes(format, width);
     const std::uint64_t pitch = pitch_bytes == 0 ? row : pitch_bytes;
-    if (pitch < row || pitch > most_pitch_bytes) {
+    if (pitch < row || pitch > max_pitch_bytes) {
         return Error(Code::invalid_argument,
                      "a pitch of " + std::to_string(pitch) + " bytes does not suit " + std::string(name(format)) +
                          " frames that are " + std::to_string(width) + " pixels wide",
-                     "a pitch from " + std::to_string(row) + " to " + std::to_string(most_pitch_bytes) + " bytes");
+                     "a pitch from " + std::to_string(row) + " to " + std::to_string(max_pitch_bytes) + " bytes");
     }
     // At most 2²⁰ × 2¹⁶ × 3/2 bytes: no overflow, but more than the limit that the pixels keep.
     const std::uint64_t bytes = pitch * height + colour_bytes(format, pitch, height);
-    if (bytes > 4 * most_pixels) {
+    if (bytes > 4 * max_pixels) {
         return Error(Code::invalid_argument, "frames of " + std::to_string(bytes) + " bytes are too large",
                      "a smaller pitch");
     }

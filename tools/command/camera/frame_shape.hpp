@@ -23,9 +23,9 @@ struct FrameShape {
     std::size_t size_bytes = 0;     // of a frame, with its colour planes
 };
 
-inline constexpr std::uint32_t most_pixels_a_side = 65535;
-inline constexpr std::uint64_t most_pixels = std::uint64_t{1} << 27;
-inline constexpr std::uint64_t most_pitch_bytes = std::uint64_t{1} << 20;
+inline constexpr std::uint32_t max_pixels_a_side = 65535;
+inline constexpr std::uint64_t max_pixels = std::uint64_t{1} << 27;
+inline constexpr std::uint64_t max_pitch_bytes = std::uint64_t{1} << 20;
 
 // pitch_bytes = 0: no gap between rows. Takes 64-bit numbers, so that what a file says can be passed unjudged.
 // Code::invalid_argument where a side is zero or too long, or the pitch shorter than a row.

@@ -15,9 +15,9 @@ namespace isthmus::tools::camera {
 namespace {
 
 // Usual progressive files have about ten. A hostile one repeats a scan of a few bytes that goes over all pixels.
-constexpr int most_scans = 100;
+constexpr int max_scans = 100;
 // What libjpeg may hold: all coefficients of the largest progressive picture.
-constexpr long most_decoder_bytes = 1L << 30;
+constexpr long max_decoder_bytes = 1L << 30;
 
 class JpegDecoder {
 public:
@@ -110,7 +110,7 @@ boolean JpegDecoder::read_app1(j_decompress_ptr info) {
 }
 
 void JpegDecoder::count_scans(j_common_ptr info) {
-    if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > most_scans) {
+    if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > max_scans) {
         JpegErrors::give_up(info, "more than 100 scans");
     }
 }
@@ -125,7 +125,7 @@ void JpegDecoder::create() {
     info_.src = &input_;
     progress_.progress_monitor = &count_scans;
     info_.progress = &progress_;
-    info_.mem->max_memory_to_use = most_decoder_bytes;
+    info_.mem->max_memory_to_use = max_decoder_bytes;
     jpeg_set_marker_processor(&info_, JPEG_APP0 + 1, &read_app1);
 }
 

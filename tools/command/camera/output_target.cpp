@@ -12,7 +12,7 @@
 namespace isthmus::tools::camera {
 namespace {
 
-constexpr int most_links = 40;  // as many as the system follows
+constexpr int max_links = 40;  // as many as the system follows
 
 Error cannot_write(const std::string& path, const char* call, int code) {
     return Error(Code::system_error, "cannot write " + path + ": " + std::strerror(code),
@@ -75,7 +75,7 @@ Result<OutputTarget> find_target(const std::string& path) {
     OutputTarget target;
     target.asked = path;
     target.path = path;
-    for (int links = 0; links < most_links; ++links) {
+    for (int links = 0; links < max_links; ++links) {
         struct stat folder {};
         target.folder = folder_of(target.path);
         if (::stat(target.folder.c_str(), &folder) != 0) return cannot_write(path, "stat", errno);

@@ -10,7 +10,7 @@
 
 namespace isthmus::tools::camera {
 
-inline constexpr png_uint_32 most_png_side = 0x7fffffff;  // of the format; frames have limits of their own
+inline constexpr png_uint_32 max_png_side = 0x7fffffff;  // of the format; frames have limits of their own
 
 // libpng's error handler may not return. This one keeps the message and jumps back into tried(). A step, and a callback
 // that libpng calls, therefore holds no object with a destructor at the time of a call that may fail.

@@ -90,7 +90,7 @@ Result<PictureFacts> PngDecoder::begin() {
         png_set_read_fn(png_, this, &take);
         // Chunks without pixels are skipped unread: what they unpack to is not bounded by the picture's size.
         png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
-        png_set_user_limits(png_, most_png_side, most_png_side);  // judged below, in words of our own
+        png_set_user_limits(png_, max_png_side, max_png_side);  // judged below, in words of our own
         png_read_info(png_, info_);
         width_ = png_get_image_width(png_, info_);
         height_ = png_get_image_height(png_, info_);

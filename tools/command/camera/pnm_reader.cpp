@@ -11,11 +11,11 @@
 namespace isthmus::tools::camera {
 namespace {
 
-constexpr std::uint64_t most_number = 1'000'000'000;
+constexpr std::uint64_t max_number = 1'000'000'000;
 
 struct PnmHeader {
     bool colour = false;
-    std::uint32_t most_value = 255;
+    std::uint32_t max_value = 255;
     FrameShape shape{};
 };
 
@@ -51,7 +51,7 @@ Result<std::uint64_t> next_number(ByteSource& source) {
     for (; c && *c >= '0' && *c <= '9'; c = next(source)) {
         any = true;
         number = number * 10 + static_cast<std::uint64_t>(*c - '0');
-        if (number > most_number) return bad(source, "a number in the header is absurdly large");
+        if (number > max_number) return bad(source, "a number in the header is absurdly large");
     }
     if (!c) return std::move(c).error();
     if (!any || !is_space(*c)) return bad(source, "the header has something else where a number is due");
@@ -84,7 +84,7 @@ Result<PnmHeader> read_header(ByteSource& source) {
 
 // Values above the greatest count as the greatest.
 std::uint8_t gray_of(const std::uint8_t* sample, const PnmHeader& header) {
-    const std::uint32_t most = header.most_value;
+    const std::uint32_t most = header.max_value;
     const auto full = [most](std::uint32_t value) {
         return most == 255 ? value : (std::min(value, most) * 255 + most / 2) / most;
     };

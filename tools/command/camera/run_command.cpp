@@ -132,7 +132,7 @@ void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw) {
     add_number(command, "--distance", options.rule.radius, {1, 64}, "a corner is the best within so many pixels")
         ->group(group)
         ->capture_default_str();
-    add_number(command, "--max-corners", options.most_corners, {1, 1u << 20}, "of one frame")
+    add_number(command, "--max-corners", options.max_corners, {1, 1u << 20}, "of one frame")
         ->group(group)
         ->capture_default_str();
     add_number(command, "--match-radius", options.matching.radius, {0, 1024},

@@ -10,7 +10,7 @@ namespace isthmus::tools::camera {
 namespace {
 
 constexpr std::string_view magic = "YUV4MPEG2";
-constexpr std::size_t most_line_bytes = 1024;
+constexpr std::size_t max_line_bytes = 1024;
 
 class Y4mReader final : public FrameReader {
 public:
@@ -21,7 +21,7 @@ public:
     }
     Result<Got> read(std::span<std::uint8_t> frame) override {
         std::string line;
-        Result<Got> got = source_->read_line(line, most_line_bytes);
+        Result<Got> got = source_->read_line(line, max_line_bytes);
         if (!got || *got != Got::all) return got;
         if (line != "FRAME" && !line.starts_with("FRAME ")) {
             return Error(Code::invalid_argument, source_->name() + " has no FRAME line before byte " +
@@ -106,7 +106,7 @@ Result<Header> parse_header(const ByteSource& source, std::string_view line) {
 
 Result<std::unique_ptr<FrameReader>> open_y4m(std::unique_ptr<ByteSource> source) {
     std::string line;
-    Result<Got> got = source->read_line(line, most_line_bytes);
+    Result<Got> got = source->read_line(line, max_line_bytes);
     if (!got) return std::move(got).error();
     if (*got == Got::stopped) return stopped_by_signal(*source);
     Result<Header> header = parse_header(*source, line);

@@ -64,7 +64,7 @@ void wait_for_room(int descriptor) {
 }
 
 // A pipe's POLLOUT says that so many bytes fit, and a write of at most so many arrives whole.
-constexpr std::size_t most_line_bytes = PIPE_BUF;
+constexpr std::size_t max_line_bytes = PIPE_BUF;
 
 bool takes_a_line(int descriptor, int wait_ms) noexcept {
     pollfd waiting{descriptor, POLLOUT, 0};
@@ -111,7 +111,7 @@ public:
     }
 
 private:
-    char text_[most_line_bytes];
+    char text_[max_line_bytes];
     std::size_t size_ = 0;
 };
 

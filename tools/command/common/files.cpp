@@ -36,7 +36,7 @@ Result<void> add(camera::OutputFiles& files, const std::string& path, const std:
 }
 
 // More than the reader of records accepts, which says so.
-constexpr std::size_t most_record_bytes = (16u << 20) + 1;
+constexpr std::size_t max_record_bytes = (16u << 20) + 1;
 
 std::string read_to_the_end(const std::string& path) {
     const auto failed = [&] { bad_input(fmt::format("'{}': cannot be read: {}", path, std::strerror(errno))); };
@@ -48,7 +48,7 @@ std::string read_to_the_end(const std::string& path) {
     do {
         got = ::read(file, part, sizeof part);
         if (got > 0) text.append(part, static_cast<std::size_t>(got));
-    } while ((got > 0 || (got < 0 && errno == EINTR)) && text.size() < most_record_bytes);
+    } while ((got > 0 || (got < 0 && errno == EINTR)) && text.size() < max_record_bytes);
     const int code = errno;
     ::close(file);
     errno = code;

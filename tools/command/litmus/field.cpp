@@ -19,7 +19,7 @@ constexpr std::uint32_t gap_words = 64;  // between the first and the second wor
 constexpr std::uint32_t wide_words = 4;
 constexpr auto patience = std::chrono::seconds(20);  // of one side with the other
 // About as long, for a GPU behind a link; the CPU's twin yields between polls.
-constexpr std::uint32_t most_polls = 1u << 24;
+constexpr std::uint32_t max_polls = 1u << 24;
 
 void wait_for(std::chrono::nanoseconds time) {
     const auto until = Clock::now() + time;
@@ -91,7 +91,7 @@ LaunchPlan Field::plan_launch(const Program& program, const Pace& pace) {
     plan.piece_clocks = clocks(sweep_.count() * pace.percent / 100);
     plan.jitter_clocks = clocks(1 << draw(random_, 12));
     plan.seed = draw(random_, ~0u);
-    plan.most_polls = most_polls;
+    plan.max_polls = max_polls;
     return plan;
 }
 

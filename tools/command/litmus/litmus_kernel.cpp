@@ -9,8 +9,8 @@
 namespace isthmus::tools::litmus {
 
 // 1: the round may be played; 0: nobody said so in time.
-ISTHMUS_KERNEL_FUNCTION std::uint32_t wait_for_round(Word* signals, std::uint32_t round, std::uint32_t most_polls) {
-    for (std::uint32_t polls = 0; polls < most_polls; ++polls) {
+ISTHMUS_KERNEL_FUNCTION std::uint32_t wait_for_round(Word* signals, std::uint32_t round, std::uint32_t max_polls) {
+    for (std::uint32_t polls = 0; polls < max_polls; ++polls) {
         // Pairs with the release in GpuSide::say_go(). Counted around: later is what lies less than half around ahead.
         if (static_cast<std::int32_t>(load_acquire(signals + go_signal, {}) - round) >= 0) return 1;
 #if !defined(__CUDACC__)
@@ -50,7 +50,7 @@ ISTHMUS_BLOCK_KERNEL(litmus_rounds, 256, isthmus::Block block, isthmus::View<std
     const Play play{static_cast<LitmusShape>(plan.shape), true, {plan.ordered != 0, plan.narrow != 0}, plan.value};
     for (std::uint32_t round = 0; round < plan.rounds; ++round) {
         block.for_each_thread([&](std::uint32_t thread) {
-            if (thread == 0) may_play[0] = wait_for_round(signals.data, plan.first_round + round + 1, plan.most_polls);
+            if (thread == 0) may_play[0] = wait_for_round(signals.data, plan.first_round + round + 1, plan.max_polls);
         });
         if (may_play[0] == 0) return;
         block.for_each_thread([&](std::uint32_t thread) {

@@ -34,7 +34,7 @@ struct LaunchPlan {
     std::uint32_t piece_clocks = 0;   // … then in proportion to its place in the piece,
     std::uint32_t jitter_clocks = 0;  // … then up to so long, drawn anew for every warp and round
     std::uint32_t seed = 0;
-    std::uint32_t most_polls = 0;  // of a block for one round; then the kernel ends
+    std::uint32_t max_polls = 0;  // of a block for one round; then the kernel ends
 };
 
 ISTHMUS_DECLARE_KERNEL(litmus_rounds, isthmus::Block block, isthmus::View<std::uint32_t> cells,

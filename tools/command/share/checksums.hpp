@@ -12,12 +12,12 @@
 namespace isthmus::tools::share {
 
 // A checksum for each frame is kept until the end, so their number is bounded.
-inline constexpr std::uint64_t most_checksums = 100000;
+inline constexpr std::uint64_t max_checksums = 100000;
 
 // What is wrong with the options; empty: nothing. `frames` 0: no number was given.
 inline std::string checksums_problem(bool checksums, std::uint64_t frames) {
-    if (!checksums || (frames != 0 && frames <= most_checksums)) return {};
-    return "--checksums keeps a number for each frame: give --frames, at most " + std::to_string(most_checksums) +
+    if (!checksums || (frames != 0 && frames <= max_checksums)) return {};
+    return "--checksums keeps a number for each frame: give --frames, at most " + std::to_string(max_checksums) +
            "; without --checksums, the digest at the end is of all frames";
 }
 

@@ -84,9 +84,9 @@ std::unique_ptr<FrameReader> open_input(const ShareOptions& options, int stop) {
 SharedRingOptions ring_options(const ShareOptions& options) {
     SharedRingOptions ring;
     ring.slots = options.slots;
-    ring.policy = options.policy == "wait" ? RingPolicy::wait : RingPolicy::drop;
+    ring.policy = options.policy == "wait" ? SlowReaderPolicy::wait : SlowReaderPolicy::overwrite;
     ring.rights = options.writable ? ReaderRights::read_write : ReaderRights::read_only;
-    ring.most_readers = 64;
+    ring.max_readers = 64;
     ring.reader_deadline = std::chrono::nanoseconds(static_cast<std::int64_t>(options.reader_deadline_s * 1e9));
     return ring;
 }

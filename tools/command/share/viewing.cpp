@@ -148,7 +148,7 @@ Result<void> view_frames(Device& device, const ViewOptions& options, Viewed& vie
     viewed.kind = name(buffer.kind());
     viewed.path = name(buffer.path());
     viewed.reason = buffer.explain();
-    viewed.policy = reader->policy() == RingPolicy::wait ? "wait" : "drop";
+    viewed.policy = reader->policy() == SlowReaderPolicy::wait ? "wait" : "drop";
     std::optional<Corners> corners;
     if (options.corners) {
         Result<Corners> made = Corners::create(device, viewed.shape);

@@ -26,7 +26,7 @@ struct PoolOptions {
     // Unused memory above this is returned to the device when a stream is synchronised. By default all of it is kept:
     // returned memory has to be mapped again by the next allocation.
     std::uint64_t release_threshold_bytes = std::numeric_limits<std::uint64_t>::max();
-    std::uint64_t most_bytes = 0;  // 0: as much as the device has (other values: CUDA 12.2)
+    std::uint64_t max_bytes = 0;  // 0: as much as the device has (other values: CUDA 12.2)
 };
 
 // The driver's counts, in its own granules.

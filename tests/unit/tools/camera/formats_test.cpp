@@ -225,16 +225,16 @@ TEST(Panning, MakesAStreamOfOnePictureTheSameWayEveryTime) {
 }
 
 TEST(Panning, StaysInsideAndComesBackFromEveryEdge) {
-    std::uint32_t most_x = 0, most_y = 0;
+    std::uint32_t max_x = 0, max_y = 0;
     for (std::uint64_t frame = 0; frame < 1000; ++frame) {
         const WindowPlace place = window_place(frame, 30, 8);
         ASSERT_LE(place.x, 30u);
         ASSERT_LE(place.y, 8u);
-        most_x = std::max(most_x, place.x);
-        most_y = std::max(most_y, place.y);
+        max_x = std::max(max_x, place.x);
+        max_y = std::max(max_y, place.y);
     }
-    EXPECT_EQ(most_x, 30u);
-    EXPECT_EQ(most_y, 8u);
+    EXPECT_EQ(max_x, 30u);
+    EXPECT_EQ(max_y, 8u);
     EXPECT_EQ(window_place(11, 30, 8).x, 27u);  // 33 is 3 beyond the edge
     const WindowPlace still = window_place(123, 0, 0);
     EXPECT_EQ(still.x + still.y, 0u);

@@ -67,7 +67,7 @@ TEST(FrameShape, RefusesPitchesThatAreShorterThanARowOrAbsurd) {
     EXPECT_FALSE(make_frame_shape(PixelFormat::nv12, 5, 2, 5).ok());
     EXPECT_FALSE(make_frame_shape(PixelFormat::gray, 5, 2, 4).ok());
     EXPECT_FALSE(make_frame_shape(PixelFormat::gray, 5, 2, huge).ok());
-    EXPECT_FALSE(make_frame_shape(PixelFormat::gray, 1, 65535, most_pitch_bytes).ok());
+    EXPECT_FALSE(make_frame_shape(PixelFormat::gray, 1, 65535, max_pitch_bytes).ok());
 }
 
 TEST(FrameShape, NamesEveryFormatAndKnowsThemByTheirNames) {

@@ -109,7 +109,7 @@ TEST(Match, LetsTheBetterOfTwoKeepACorner) {
 }
 
 TEST(Match, KeepsToRadiusAndDifferenceExactly) {
-    const MatchRule rule{.radius = 5, .most_difference = 64};
+    const MatchRule rule{.radius = 5, .max_difference = 64};
     const std::vector<MatchItem> before{flat(100, 100, 50)};
     const auto matches = [&](const MatchItem& item) { return match(before, std::vector{item}, rule).at(0) == 0; };
     EXPECT_TRUE(matches(flat(105, 95, 51)));

@@ -25,9 +25,9 @@ namespace isthmus {
 inline namespace v0 {
 
 // What the producer does when a reader has not finished the frame in the slot of the next frame.
-enum class RingPolicy : std::uint8_t {
-    drop,  // overwrites it: the producer never waits. The overtaken reader is told
-    wait,  // waits until SharedRingOptions::reader_deadline, then gives that reader up
+enum class SlowReaderPolicy : std::uint8_t {
+    overwrite,  // overwrites it: the producer never waits. The overtaken reader is told
+    wait,       // waits until SharedRingOptions::reader_deadline, then gives that reader up
 };
 // A reader's access to the frames' memory. No reader can write the header or the words of another reader.
 enum class ReaderRights : std::uint8_t {
@@ -38,11 +38,11 @@ enum class ReaderRights : std::uint8_t {
 
 struct SharedRingOptions {
     std::size_t slots = 4;  // 2 to 256
-    RingPolicy policy = RingPolicy::drop;
+    SlowReaderPolicy policy = SlowReaderPolicy::overwrite;
     ReaderRights rights = ReaderRights::read_only;
     SeenBy seen_by = SeenBy::cpus_and_gpus;
-    std::size_t most_readers = 16;  // at the same time; 1 to 64
-    // How long a reader may block the producer without finishing a frame (RingPolicy::wait).
+    std::size_t max_readers = 16;  // at the same time; 1 to 64
+    // How long a reader may block the producer without finishing a frame (SlowReaderPolicy::wait).
     std::chrono::nanoseconds reader_deadline = std::chrono::seconds(1);
     SharedUse use{.host = Use::writes_often, .device = Use::reads_once};  // by the producer's process
     WaitPolicy waiting = WaitPolicy::adaptive;  // how begin_frame() waits; spin makes no system call
@@ -52,7 +52,7 @@ struct SharedReaderOptions {
     WaitPolicy waiting = WaitPolicy::adaptive;                          // how next_frame() waits
     // Limit for the memory that this process maps and registers for the producer; a larger ring is refused before any
     // of it is accepted.
-    std::uint64_t most_bytes = std::uint64_t{4} << 30;
+    std::uint64_t max_bytes = std::uint64_t{4} << 30;
     std::size_t elements = 0;  // per frame; a ring with another number is refused. 0: any
 };
 
@@ -116,7 +116,7 @@ public:
     RingReaderCore& operator=(const RingReaderCore&) = delete;
     std::size_t slots() const noexcept;
     std::size_t elements() const noexcept;
-    RingPolicy policy() const noexcept;
+    SlowReaderPolicy policy() const noexcept;
     void* slot(std::size_t slot) const noexcept;
     const std::shared_ptr<RingFiles>& files() const noexcept;
     OwnMapping mapping() const noexcept;
@@ -216,7 +216,7 @@ public:
     }
 
     // Admits one more reader process, which reads from the next published frame on. Authorise before sending the
-    // descriptor: the right cannot be revoked (I3). Errors: in_use (most_readers are admitted), ended (the ring is
+    // descriptor: the right cannot be revoked (I3). Errors: in_use (max_readers are admitted), ended (the ring is
     // closed), system_limit, out_of_memory, system_error.
     Result<SharedRingDescriptor> admit() { return state_->core->admit(); }
     // A frame to fill; one at a time. Errors: timed_out, not_ready (Wait::never()), ended (the ring is
@@ -241,8 +241,8 @@ private:
     std::shared_ptr<State> state_;
 };
 
-// A reader's frame. Another process wrote its bytes: validate them. Under RingPolicy::drop they may change while they
-// are read: kernels and code must tolerate any bytes, and finish() says whether they changed.
+// A reader's frame. Another process wrote its bytes: validate them. Under SlowReaderPolicy::overwrite they may change
+// while they are read: kernels and code must tolerate any bytes, and finish() says whether they changed.
 template <class T>
 class [[nodiscard]] SharedFrame {
     using State = detail::SharedRingState<T, detail::RingReaderCore>;
@@ -295,7 +295,7 @@ class SharedFrameReader {
 public:
     // Checks the descriptor and the seals and sizes of its files, maps them and makes the frames usable by the device.
     // Takes the descriptor in every case. Errors: invalid_argument (not a descriptor; frames of another size),
-    // peer_broke_rules (the files differ from the descriptor), out_of_memory (more than most_bytes, or than available),
+    // peer_broke_rules (the files differ from the descriptor), out_of_memory (more than max_bytes, or than available),
     // and those of Device::adopt.
     static Result<SharedFrameReader> open(Device& device, SharedRingDescriptor descriptor,
                                           SharedReaderOptions options = {}) {
@@ -306,8 +306,8 @@ public:
         return SharedFrameReader(std::make_shared<State>(std::move(core).value(), std::move(buffers).value()));
     }
 
-    // The next frame; under RingPolicy::drop the oldest one still there. Several may be held, up to the number of
-    // slots. Errors: timed_out, not_ready (Wait::never()), ended (the ring was closed, and no frame is left),
+    // The next frame; under SlowReaderPolicy::overwrite the oldest one still there. Several may be held, up to the
+    // number of slots. Errors: timed_out, not_ready (Wait::never()), ended (the ring was closed, and no frame is left),
     // peer_lost (the producer is gone, and no frame is left; or it gave this reader up, and no frame is left that
     // follows without a gap), peer_broke_rules (names the word), in_use (the slot's frame is still held).
     Result<SharedFrame<T>> next_frame(Wait wait = {}) {
@@ -318,7 +318,7 @@ public:
     }
     std::size_t slots() const noexcept { return state_->buffers.size(); }
     std::size_t elements() const noexcept { return state_->core->elements(); }  // per frame
-    RingPolicy policy() const noexcept { return state_->core->policy(); }
+    SlowReaderPolicy policy() const noexcept { return state_->core->policy(); }
     // For queries (kind(), explain()).
     const Buffer<T>& buffer(std::size_t slot) const noexcept { return state_->buffers[slot]; }
 

@@ -40,7 +40,7 @@ struct ImportOptions {
     SharedUse use{};  // by this process, for host memory; as for allocate_shared()
     // Limit for host memory that this process maps and registers for the exporter; more is refused before any of it is
     // accepted.
-    std::uint64_t most_bytes = std::uint64_t{4} << 30;
+    std::uint64_t max_bytes = std::uint64_t{4} << 30;
 };
 
 namespace detail {
@@ -110,7 +110,7 @@ ISTHMUS_API Result<SharedMemoryDescriptor> export_memory(const BufferBase& buffe
 // something else; memory of another size than the descriptor states), not_permitted, capture_error (a capture is open
 // on this thread), in_use (a service runs; with a legacy IPC handle: this runtime has imported it already),
 // device_lost. For host memory also: peer_broke_rules (its file is not sealed, or differs from the descriptor),
-// out_of_memory (more than ImportOptions::most_bytes), and those of Device::adopt.
+// out_of_memory (more than ImportOptions::max_bytes), and those of Device::adopt.
 template <class T>
 Result<Buffer<T>> import_memory(const Device& device, SharedMemoryDescriptor descriptor,
                                 const ImportOptions& options = {}) {

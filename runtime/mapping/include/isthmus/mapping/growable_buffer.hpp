@@ -49,7 +49,7 @@ struct MadeGrowable {
     std::shared_ptr<BufferState> state;
     std::shared_ptr<GrowableMemory> memory;
 };
-ISTHMUS_API Result<MadeGrowable> make_growable(const Device& device, std::size_t most_bytes,
+ISTHMUS_API Result<MadeGrowable> make_growable(const Device& device, std::size_t max_bytes,
                                                const GrowableOptions& options);
 ISTHMUS_API Result<void> resize_growable(const std::shared_ptr<BufferState>& state, GrowableMemory* memory,
                                          std::size_t bytes, std::size_t capacity_bytes);

@@ -31,7 +31,7 @@ struct ProcessAtomics : SystemAtomics {
 
 // The word `published`: the number of published frames, and this bit once no more come.
 inline constexpr std::uint64_t ring_closed = std::uint64_t{1} << 63;
-inline constexpr std::uint64_t most_frames = std::uint64_t{1} << 60;  // 36 years at one frame per nanosecond
+inline constexpr std::uint64_t max_frames = std::uint64_t{1} << 60;  // 36 years at one frame per nanosecond
 
 // A slot's stamp: odd while frame `frame` is being written, even when it is complete; 0: never used.
 constexpr std::uint64_t stamp_writing(std::uint64_t frame) noexcept {
@@ -51,7 +51,7 @@ constexpr StampVerdict judge_stamp(std::uint64_t stamp, std::uint64_t frame, std
     if (stamp == stamp_whole(frame)) return StampVerdict::whole;
     if (stamp < stamp_whole(frame)) return StampVerdict::lie;  // the publication showed a stamp at least this new
     const std::uint64_t holder = (stamp - 1) / 2;
-    return holder % slots == frame % slots && holder < most_frames ? StampVerdict::overtaken : StampVerdict::lie;
+    return holder % slots == frame % slots && holder < max_frames ? StampVerdict::overtaken : StampVerdict::lie;
 }
 
 enum class PublishedVerdict : std::uint8_t {
@@ -74,7 +74,7 @@ constexpr PublishedLook judge_published(std::uint64_t word, std::uint64_t seen, 
     if (count < (seen & ~ring_closed) || (word & ring_closed) < (seen & ring_closed)) {
         return {PublishedVerdict::goes_back};
     }
-    if (count > most_frames) return {PublishedVerdict::too_great};
+    if (count > max_frames) return {PublishedVerdict::too_great};
     if (count <= next) return {(word & ring_closed) != 0 ? PublishedVerdict::closed : PublishedVerdict::nothing};
     const std::uint64_t oldest = count > kept ? count - kept : 0;
     const std::uint64_t frame = oldest > next ? oldest : next;
