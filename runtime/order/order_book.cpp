@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OrderBook: joining clocks where streams wait, and folding them into the host's where it looks.
+// OrderBook: joins clocks where streams wait, and adds what the host saw complete to the host's clock.
 #include "order_book.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void OrderBook::wait(std::uint64_t later, std::uint64_t from, const OrderClock& 
     const auto waiting = lines_.find(later);
     if (waiting == lines_.end()) return;
     waiting->second.wait(from, behind);
-    // What the host knows, and streams that nobody asks about again.
+    // Drops what the host saw complete, and ended streams, which are not asked for again.
     waiting->second.drop_if(
         [&](std::uint64_t stream, std::uint64_t at) { return !alive(stream) || host_.covers(stream, at); });
 }
@@ -93,7 +93,7 @@ std::uint64_t OrderBook::known(std::uint64_t stream, std::uint64_t earlier, cons
 }
 
 void OrderBook::add(OrderHistory& history, const OrderUse& use) const {
-    const OrderClock nothing;  // not static: threads may still be here while static objects end (R4)
+    const OrderClock nothing;  // not static: threads may still run this during static destruction (R4)
     std::erase_if(history.uses, [&](const OrderUse& earlier) {
         if (earlier.pending) return false;
         if (!alive(earlier.stream) || host_.covers(earlier.stream, earlier.position)) return true;

@@ -23,7 +23,7 @@ struct OrderUse {
     rules::ByteRange range;
     bool writes = false;
     bool concurrent = false;  // by atomics: needs no order against other such uses
-    // The operation is being given to the driver: it supersedes no use yet, no operation is ordered behind it, and its
+    // The operation is being given to the driver. It supersedes no use yet, no operation is ordered after it, and its
     // final position may be later.
     bool pending = false;
     const char* name = "";               // of the operation; static storage
@@ -31,7 +31,7 @@ struct OrderUse {
     std::uint32_t argument = 0;
 };
 
-// By kind of use only; the byte ranges are compared separately.
+// Compares the kinds of use; byte ranges are compared separately.
 constexpr bool conflict_without_order(const OrderUse& one, const OrderUse& other) noexcept {
     return (one.writes || other.writes) && !(one.concurrent && other.concurrent);
 }
@@ -42,42 +42,45 @@ constexpr bool conflicts_as_much(const OrderUse& outer, const OrderUse& inner) n
 
 // The uses of one buffer that later uses may still conflict with.
 struct OrderHistory {
-    static constexpr std::size_t max_uses = 256;  // beyond this number the oldest are forgotten
+    static constexpr std::size_t max_uses = 256;  // beyond this number the oldest uses are dropped
     std::vector<OrderUse> uses;
 };
 
-// Pure bookkeeping: no driver, no lock. Forgotten entries (beyond the limits of OrderLine and OrderHistory, or of ended
-// streams) count as ordered, so it may miss a conflict and never reports a false one.
+// Pure bookkeeping: no driver calls, no lock. Dropped entries (beyond the limits of OrderLine and OrderHistory, or of
+// ended streams) count as ordered: OrderBook may miss a conflict, and never reports a false one.
 class OrderBook {
 public:
-    // To be called first for each stream.
+    // Call this first for each stream.
     void began(std::uint64_t stream) { lines_.try_emplace(stream); }
-    // The operations of stream `later` from `from` on come behind this operation of stream `earlier` and all before it.
+    // The operations of stream `later` from `from` on are ordered after this operation of stream `earlier` and all
+    // before it.
     void wait(std::uint64_t later, std::uint64_t from, std::uint64_t earlier, std::uint64_t position);
-    // Interprocess events. shown(): other processes may have waited for this operation. wait_for_others(),
-    // seen_others(): whatever a stream, or the host, waits for in another process may come behind everything shown.
+    // Interprocess events. shown(): another process may have waited for this operation. wait_for_others(),
+    // seen_others(): work of another process that a stream, or the host, waits for may be ordered after every shown
+    // operation.
     void shown(std::uint64_t stream, std::uint64_t position);
     void wait_for_others(std::uint64_t later, std::uint64_t from);
     void seen_others() { host_learns(OrderClock(shown_)); }
-    // The host saw the stream reach this position: everything issued from now on, by any thread, comes behind it.
+    // The host saw the stream reach this position: every operation issued from now on, by any thread, is ordered after
+    // it.
     void seen(std::uint64_t stream, std::uint64_t position);
     // The stream ended: no operation follows `last`, and no history holds a use of this stream, except uses that the
-    // host saw complete. Its work may still run; a wait for all of `device` includes it.
+    // host saw complete. The stream's work may still run; a wait for all of `device` includes it.
     void ended(std::uint64_t stream, std::uint64_t last, std::size_t device);
     // The last operations of all streams of the device that have ended so far, and everything before them.
     OrderClock ended_on(std::size_t device) const;
     // The host saw these complete.
     void seen_ended(std::size_t device, const OrderClock& ended);
 
-    // Does the next operation of `stream` come behind this operation? `besides`: what the stream will wait for before
+    // Is the next operation of `stream` ordered after this operation? `besides`: what the stream will wait for before
     // it.
     bool ordered(std::uint64_t stream, std::uint64_t earlier, std::uint64_t position,
                  const OrderClock& besides) const noexcept;
     // Everything that comes before an operation of this stream, including that operation.
     OrderClock before(std::uint64_t stream, std::uint64_t position) const;
 
-    // Calls conflict(const OrderUse& earlier) for every use in the history that `use`, the next operation of its
-    // stream, conflicts with and does not come behind.
+    // Calls conflict(const OrderUse& earlier) for every use in the history that conflicts with `use` and is not ordered
+    // before it. `use` is the next operation of its stream.
     template <class Conflict>
     void conflicts(const OrderHistory& history, const OrderUse& use, const OrderClock& besides,
                    Conflict conflict) const {
@@ -90,7 +93,7 @@ public:
     }
     // Adds a use, and drops the uses that no later use can conflict with unless it also conflicts with this one.
     void add(OrderHistory& history, const OrderUse& use) const;
-    // Up to which position of `earlier` the next operation of `stream` is known to come behind; 0: none.
+    // The last position of `earlier` that is known to be ordered before the next operation of `stream`; 0: none.
     std::uint64_t known(std::uint64_t stream, std::uint64_t earlier, const OrderClock& besides) const noexcept;
 
     std::size_t streams() const noexcept { return lines_.size(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OrderClock and OrderLine: merging sorted entries, and finding the step that holds at a position.
+// OrderClock and OrderLine: merge sorted entries, and find the step that applies at a position.
 #include "order_clock.hpp"
 
 #include <utility>

@@ -12,16 +12,16 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// Streams are named by their ids, operations by their positions within the stream, from 1. A clock holds only streams
-// that it has learnt of, because streams come and go. A value; thread safety as a std::vector.
+// Streams are identified by their ids, operations by their positions within the stream, from 1. A clock has entries
+// only for streams that were added to it, because streams come and go. A value type; thread safety as for std::vector.
 class OrderClock {
 public:
-    // Every operation of the stream up to the answered position is known to come before; 0: none.
+    // Operations of the stream up to the returned position are known to be ordered before; 0: none.
     std::uint64_t at(std::uint64_t stream) const noexcept;
     bool covers(std::uint64_t stream, std::uint64_t position) const noexcept { return at(stream) >= position; }
     void raise(std::uint64_t stream, std::uint64_t position);  // never lowers
     void join(const OrderClock& other);                        // the maximum of both clocks
-    // Drops the entries for which `over(stream, position)` says that they will never be needed again.
+    // Drops the entries for which `over(stream, position)` returns true: they are not needed again.
     template <class Over>
     void drop_if(Over over) {
         std::erase_if(entries_, [&](const Entry& entry) { return over(entry.stream, entry.position); });
@@ -36,20 +36,21 @@ private:
     std::vector<Entry> entries_;  // ascending by stream
 };
 
-// What one stream's operations come behind: from position `from` on they come behind `clock`. It changes where the
-// stream waits for other streams. Kept as steps, because the host, and other streams through an event, learn of the
-// stream's past, but not of its later waits. The stream itself is in none of the clocks: its own order needs no entry.
+// The clocks of one stream's operations: operations from position `from` on are ordered after `clock`. A step begins
+// where the stream waits for other streams. Steps are kept because the host, and other streams through an event, learn
+// what the stream waited for up to a position, and not its later waits. No clock has an entry for the stream itself:
+// its own operations are ordered anyway.
 class OrderLine {
 public:
     // Beyond this number, steps are merged, oldest first, as if the stream had waited earlier than it did.
     static constexpr std::size_t max_steps = 256;
 
     void wait(std::uint64_t from, const OrderClock& clock);
-    // What the operation at this position comes behind.
+    // The clock of the operation at this position.
     const OrderClock& at(std::uint64_t position) const noexcept;
-    // The same for the next operation to be issued.
+    // The clock of the next operation to be issued.
     const OrderClock& now() const noexcept;
-    // Earlier positions will not be asked for any more.
+    // Drops the steps that only positions before this one need.
     void forget_before(std::uint64_t position);
     template <class Over>
     void drop_if(Over over) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ByteRange: runs of one shape against the whole of another.
+// ByteRange: compares each run of one range with the other range.
 #include "order_range.hpp"
 
 #include <algorithm>
@@ -7,13 +7,13 @@
 namespace isthmus::rules {
 namespace {
 
-// Does a run [begin, end) meet any run of `slices` = 1 part of the shape that begins at `offset`?
+// Does [begin, end) overlap a row of the slice of `shape` that begins at `offset`?
 bool meets_rows(std::size_t begin, std::size_t end, std::size_t offset, const ByteRange& shape) noexcept {
     if (end <= offset) return false;
     if (shape.rows == 1 || shape.row_pitch == 0) {
         return begin < offset || begin - offset < shape.width;
     }
-    // The last row that begins before `end` is the only one that can matter from behind; the ones before end earlier.
+    // Only the last row that begins before `end` has to be compared: the rows before it end earlier.
     const std::size_t last = std::min((end - 1 - offset) / shape.row_pitch, shape.rows - 1);
     const std::size_t at = offset + last * shape.row_pitch;
     return begin < at || begin - at < shape.width;

@@ -28,8 +28,8 @@ struct ByteRange {
     bool one_run() const noexcept { return rows == 1 && slices == 1; }
 };
 
-// Exact where the smaller of both has at most `max_runs` runs. Beyond that false, so that only certain conflicts are
-// reported.
+// Exact if the range with fewer runs has at most `max_runs` runs and the other has at most `max_runs` slices. Otherwise
+// false where that is not certain: only certain conflicts are reported.
 bool share_a_byte(const ByteRange& one, const ByteRange& other) noexcept;
 inline constexpr std::size_t max_runs = 4096;
 
