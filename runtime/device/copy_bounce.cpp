@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CopyBounce: taking, sharing and giving back pinned pieces.
+// CopyBounce: takes, shares and returns pinned pieces.
 #include "copy_bounce.hpp"
 
 #include "composed.hpp"
@@ -36,7 +36,7 @@ Result<void> CopyBounce::make(DeviceSession& device) {
     const platform::Status status = device.driver->memory().allocate(
         MemoryKind::pinned, piece_bytes * pieces, platform::Attachment::global, platform::StreamHandle::none, made);
     if (!status.ok()) {
-        if (made.bytes != 0) abandoned_.push_back(made);  // a step failed, and the one before could not be undone
+        if (made.bytes != 0) abandoned_.push_back(made);  // the allocation failed midway and could not be undone
         return device.failure(status, "pinned memory for copies from and to pageable memory");
     }
     memory_ = made;
@@ -110,7 +110,7 @@ void CopyBounce::give_back(DeviceSession& device, const Piece& piece, std::uint6
     slot.held = false;
     slot.stream_id = stream_id;
     if (event != nullptr) {
-        std::swap(slot.event, event);  // behind the earlier one: the same stream's
+        std::swap(slot.event, event);  // recorded on the same stream after the earlier one, which it replaces
         if (event != nullptr) device.drop_event(event);
     }
     if (slot.event == nullptr) slot.used = 0;
@@ -128,7 +128,7 @@ bool CopyBounce::trim(DeviceSession& device) {
     if (!note_finished(device, true).ok()) return false;
     if (!std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) { return idle(slot); })) return false;
     const platform::Status status = device.driver->memory().release(memory_, platform::StreamHandle::none);
-    if (!status.ok()) {  // kept, and used as before
+    if (!status.ok()) {  // the memory is kept and used as before
         (void)device.failure(status, "giving back pinned memory for copies");
         return false;
     }

@@ -29,24 +29,24 @@ public:
         std::size_t slot = 0;
         std::byte* data = nullptr;  // nullptr: none was free
     };
-    // Waits for the oldest work that holds a piece, for at most the runtime's wait timeout. The first call allocates
-    // the pinned memory. Consecutive small copies of one stream share a piece: many fit in before one has to wait.
+    // Waits until a piece is free, for at most the runtime's wait timeout. The first call allocates the pinned memory.
+    // Consecutive small copies of one stream share a piece, so that many fit before one has to wait.
     Result<Piece> take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes);
     // The same without waiting.
     Result<Piece> try_take(DeviceSession& device, std::uint64_t stream_id, std::size_t bytes);
-    // Takes over one reference to the event after which the piece is free; nullptr: it is free now.
+    // Takes ownership of one reference to the event after which the piece is free; nullptr: it is free now.
     void give_back(DeviceSession& device, const Piece& piece, std::uint64_t stream_id, FenceEvent* event);
     // The device may still use the piece, and no event marks the end of that use: the piece is not reused.
     void give_up(const Piece& piece);
     // Frees the pinned memory if it is unused; true: memory was freed.
     bool trim(DeviceSession& device);
     std::size_t memory_bytes() const;
-    // Called when the device closes; all work was waited for.
+    // Called when the device closes, after all work was waited for.
     void close(DeviceSession& device);
 
 private:
     struct Slot {
-        std::size_t used = 0;  // bytes handed out of it since it was last free
+        std::size_t used = 0;  // bytes handed out since the piece was last free
         std::uint64_t stream_id = 0;
         FenceEvent* event = nullptr;
         bool held = false;

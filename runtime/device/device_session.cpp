@@ -17,7 +17,8 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// What the attributes promise, less what trials on this very device took away (G13), and as tries showed it (D10).
+// The capabilities from the driver's attributes, narrowed by the litmus findings for this device (G13), with its export
+// findings applied (D10).
 Capabilities narrowed_capabilities(const RuntimeConfig& config, const DeviceFacts& facts) {
     Capabilities capabilities = platform::detect(config.machine, facts);
     for (const LitmusFinding& finding : config.litmus_findings) {
@@ -51,13 +52,13 @@ Error DeviceSession::refusal(rules::PublicCall call, std::string_view what) cons
         case rules::Bar::forked: return make_error<errors::runtime_of_the_parent>(what);
         case rules::Bar::host_function: return make_error<errors::called_from_host_function>(what);
         case rules::Bar::capture: return in_capture(what);
-        default: break;  // a call that the rule takes on a lost device may still say that it is lost
+        default: break;  // a call that its rule allows on a lost device may still report the loss
     }
     return make_error<errors::device_is_lost>(what, named(*this)).from_call("latched", lost_code());
 }
 
 namespace {
-constexpr char beside_a_service[] = "resolve";  // known by its address
+constexpr char beside_a_service[] = "resolve";  // identified by its address
 }  // namespace
 
 platform::Status DeviceSession::resolve(const KernelInfo& kernel, platform::FunctionHandle& out) {

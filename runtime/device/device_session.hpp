@@ -64,24 +64,24 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     const OpenCaptures& captures;  // the runtime's
 
     bool is_lost() const noexcept { return lost_code() != 0; }
-    // Not in a forked child, on a lost device or in a host function: answered without a driver call (R2, R3, S20).
+    // False in a forked child, on a lost device and in a host function. Makes no driver call (R2, R3, S20).
     bool usable() const noexcept { return !is_lost() && !config->forked() && !process::in_host_function; }
-    // The gate: each public call asks it once, before it takes a lock. The table of what is barred when is in
+    // Each public call checks this once, before it takes a lock. The table of the calls and their bars is in
     // admission_rules.hpp.
     [[gnu::always_inline]] bool bars(rules::PublicCall call) const { return bar(call) != rules::Bar::none; }
-    // The bar itself, for a call that reports captures or services by its own error. For a call that depends on
-    // services, no lock may be held.
+    // The bar itself, for a call that reports captures or services by its own error. No lock may be held for a call
+    // that depends on services.
     [[gnu::always_inline]] rules::Bar bar(rules::PublicCall call) const { return rules::bar_of(call, Now{*this}); }
     // Why the call is barred: a fork, a host function, a fault, or a capture of this thread. `what` names the call more
     // exactly than its rule does: "launching kernel 'scale'".
     [[gnu::cold]] Error refusal(rules::PublicCall call, std::string_view what = {}) const;
     // The typed error for a Status; a sticky one latches the device as lost.
     Error failure(const platform::Status& status, std::string_view what);
-    // Finds the kernel's code. Loads it unless a service runs on the device; then answers a Status that failure()
-    // explains. Locks may be held.
+    // Finds the kernel's code, and loads it unless a service runs on the device. In that case returns a Status that
+    // failure() explains. Locks may be held.
     platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
 
-    // Is the context-owned memory gone, with the context or after a fault? One cheap driver call while the device is
+    // Is the context's memory gone, with the context or after a fault? One cheap driver call while the device is
     // healthy (K11).
     bool context_gone() { return is_lost() || driver->context_died(); }
 
@@ -101,7 +101,7 @@ protected:
     ~DeviceSession() = default;
 
 private:
-    // Implements rules::Circumstances; each is evaluated only when it is needed.
+    // Implements rules::Circumstances; each function is called only when its answer is needed.
     struct Now {
         const DeviceSession& device;
         bool forked() const noexcept { return device.config->forked(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One set of slabs for each placement that was asked for so far: they are few.
+// DeviceSlabs: one set of slabs per requested placement, found by linear search because placements are few.
 #include "device_slabs.hpp"
 
 #include "device_session.hpp"

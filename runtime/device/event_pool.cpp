@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EventPool: taking, giving back, and destroying what is too much.
+// EventPool: takes and returns events, and destroys those beyond max_idle.
 #include "event_pool.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ FenceEvent* EventPool::reuse(platform::EventKind kind) {
     return event;
 }
 
-// Room for the way back is made here, where running out of it can still be told.
+// Reserves the space that drop() will need: drop() is noexcept and could not report that host memory ran out.
 FenceEvent* EventPool::shell() {
     const std::lock_guard lock(mutex_);
     if (!shells_.empty()) {
@@ -64,7 +64,7 @@ void EventPool::drop(platform::Execution& driver, FenceEvent* event) noexcept {
             return;
         }
     }
-    (void)driver.destroy_event(event->handle);  // the driver keeps it for those who still wait
+    (void)driver.destroy_event(event->handle);  // the driver keeps it until pending waits for it have ended
     event->handle = platform::EventHandle::none;
     const std::lock_guard lock(mutex_);
     shells_.push_back(event);
@@ -73,7 +73,7 @@ void EventPool::drop(platform::Execution& driver, FenceEvent* event) noexcept {
 void EventPool::close(platform::Execution& driver) noexcept {
     const std::lock_guard lock(mutex_);
     for (const std::unique_ptr<FenceEvent>& event : all_) {
-        // Nothing can be done about a failure here.
+        // A failure here cannot be handled.
         if (event->handle != platform::EventHandle::none) (void)driver.destroy_event(event->handle);
     }
     for (std::vector<FenceEvent*>& idle : idle_) idle.clear();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools: made late, kept as long as their memory, asked when memory runs short.
+// PoolState and DevicePools: pools are created at the first use, live as long as their memory, and are trimmed when
+// memory runs short.
 #include "memory_pool_state.hpp"
 
 #include "device_errors.hpp"
@@ -18,15 +19,15 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// Reserved memory that a pool gives back at every synchronisation has to be mapped again right after: everything is
-// kept until somebody trims.
+// The release threshold of own pools. A pool that returns reserved memory at every synchronisation has to map it again
+// right after: all of it is kept until trim().
 constexpr std::uint64_t keep_everything = std::numeric_limits<std::uint64_t>::max();
 
 std::size_t own_index(MemoryKind kind) noexcept {
     return kind == MemoryKind::managed_pool ? 1 : 0;
 }
 
-// A device that is gone runs no service any more.
+// A device that no longer exists runs no service.
 void destroy_pool(const std::weak_ptr<DeviceSession>& device, const std::shared_ptr<platform::Driver>& driver,
                   platform::PoolHandle pool) {
     const std::shared_ptr<DeviceSession> owner = device.lock();
@@ -46,7 +47,7 @@ PoolState::PoolState(DeviceSession& owner, MemoryKind made_of, platform::PoolHan
 
 PoolState::~PoolState() {
     if (config->forked()) return;
-    // Nothing can be done about a failure here. The driver keeps what stream-ordered frees still wait for.
+    // A failure here cannot be handled. The driver keeps the memory of pending stream-ordered frees.
     if (stream_ != platform::StreamHandle::none) (void)driver->execution().destroy_stream(stream_);
     destroy_pool(device_, driver, handle);
 }
@@ -89,7 +90,7 @@ Result<std::shared_ptr<PoolState>> DevicePools::own(DeviceSession& device, Memor
     if (!made) return made;
     const std::lock_guard lock(mutex_);
     std::shared_ptr<PoolState>& place = own_[own_index(kind)];
-    if (!place) place = std::move(made).value();  // else another thread was faster, and this one's is given back
+    if (!place) place = std::move(made).value();  // otherwise another thread was faster, and `made` is destroyed
     return place;
 }
 
@@ -102,7 +103,7 @@ void DevicePools::record_access(const DeviceSession& device, PeerTable& peers, P
         pool.allowed.fetch_and(~bit, std::memory_order_release);
     }
     const std::lock_guard lock(mutex_);
-    // What is asked about the device as a whole means its own pool.
+    // The access recorded for the device as a whole is that of its own pool.
     if (own_[own_index(MemoryKind::pool)].get() == &pool) peers.record_pool(other, device.index, allowed);
 }
 

@@ -44,7 +44,7 @@ struct PoolState {
     bool allows(std::size_t device) const noexcept {
         return device < 64 && ((allowed.load(std::memory_order_acquire) >> device) & 1u) != 0;
     }
-    // For memory that is not ordered on any stream: a stream of the pool's own, created at the first use.
+    // A stream of the pool's own, for memory that is not ordered on any stream; created at the first use.
     Result<platform::StreamHandle> own_stream(DeviceSession& device);
     // Waits until the pool's own stream is idle, for at most the runtime's wait timeout.
     Result<void> settle(DeviceSession& device);
@@ -62,9 +62,9 @@ public:
         std::uint64_t cached_bytes = 0;   // taken from the device and not allocated
         std::uint64_t pending_bytes = 0;  // released behind work that is still running
     };
-    // The device's own pool of this kind. The first call creates it; it keeps all memory that it was ever given.
+    // The device's own pool of this kind. The first call creates it, with an unlimited release threshold.
     Result<std::shared_ptr<PoolState>> own(DeviceSession& device, MemoryKind kind);
-    bool has_own(MemoryKind kind) const;  // was it created already?
+    bool has_own(MemoryKind kind) const;  // true: it was created already
     Result<std::shared_ptr<PoolState>> create(DeviceSession& device, const platform::PoolRequest& request);
     // Records in `peers` that the device with index `other` got or lost access.
     void record_access(const DeviceSession& device, PeerTable& peers, PoolState& pool, std::size_t other, bool allowed);

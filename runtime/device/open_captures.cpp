@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenCaptures: counting captures and putting work off.
+// OpenCaptures: counts captures and defers work.
 #include "open_captures.hpp"
 
 #include <algorithm>

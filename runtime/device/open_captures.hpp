@@ -13,12 +13,13 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// Thread-safe. Frees issued while any capture is open are deferred and done in order when the last capture has ended,
+// Thread-safe. Frees issued while any capture is open are deferred, and done in order when the last capture has ended,
 // on every path (K10): the driver would accept some of them, and free memory that a graph is going to use.
 class OpenCaptures {
 public:
     bool any() const noexcept { return open_.load(std::memory_order_acquire) != 0; }
-    // Has the calling thread an open capture that it began? Such a thread may only allocate as part of the graph (K13).
+    // true: the calling thread began a capture that is still open. Such a thread may only allocate as part of the graph
+    // (K13).
     bool here() const;
     void begun();
     // Ends the capture that this thread began. If it was the last open capture, does the deferred work.

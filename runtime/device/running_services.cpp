@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunningServices: counting, refusing and putting off.
+// RunningServices: counts services, refuses calls, and defers work.
 #include "running_services.hpp"
 
 #include "composed.hpp"
@@ -34,8 +34,8 @@ Error RunningServices::refusal(rules::DriverUse use, std::string_view what) {
     return make_error<errors::would_wait_for_service>(what, service, answer.reason, answer.remedy);
 }
 
-// A call counts itself, then looks for services; a service counts itself, then looks for calls. Sequentially consistent
-// all four, so that not both look before the other counts.
+// A call increments its count, then reads the number of services; begin() increments the number of services, then reads
+// the counts of calls. All four accesses are sequentially consistent, so that at least one side sees the other.
 std::optional<CallInFlight> RunningServices::try_enter(rules::DriverUse use) {
     if (!rules::while_serving(use).waits) return CallInFlight();
     std::atomic<int>& count = in_flight_[static_cast<std::size_t>(use)];
@@ -66,7 +66,7 @@ Result<std::vector<CallInFlight>> enter_all(const std::vector<RunningServices*>&
             }
         }
         if (hindering == nullptr) return calls;
-        calls.clear();  // what was put off may start a service, which would wait for them
+        calls.clear();  // deferred work may start a service, which would wait for these calls
         hindering->forget_ended();
         if (hindering->any()) return hindering->refusal(use, what);
     }
@@ -81,7 +81,7 @@ std::optional<CallInFlight> RunningServices::enter_or_put_off(rules::DriverUse u
 
 const rules::ServingAnswer* RunningServices::in_flight() const noexcept {
     for (const rules::ServingAnswer& answer : rules::serving_answers()) {
-        // Pairs with the release in CallInFlight::leave(): the call is over for the service, too.
+        // Pairs with the release in CallInFlight::leave(): the call has ended before the service starts.
         if (in_flight_[static_cast<std::size_t>(answer.use)].load(std::memory_order_seq_cst) != 0) return &answer;
     }
     return nullptr;
@@ -100,7 +100,7 @@ Result<std::uint64_t> RunningServices::begin(const std::string& name, const Dead
     while (const rules::ServingAnswer* const call = in_flight()) {
         const Wait left = deadline.left();
         if (left.refuse || left.timeout == std::chrono::nanoseconds(0)) {
-            remove(id);  // what was put off meanwhile waits no more
+            remove(id);  // also does the work deferred meanwhile, if no other service runs
             return make_error<errors::service_not_started_beside_call>(name, call->deed, call->reason);
         }
         const std::chrono::nanoseconds pause = pause_after(policy, Clock::now() - begin);
@@ -131,7 +131,7 @@ bool RunningServices::put_off(rules::DriverUse use, std::function<void()> work) 
     return true;
 }
 
-// Asks without the lock: the answer comes from the driver.
+// Calls HasEnded without the lock, because it calls the driver.
 void RunningServices::forget_ended() {
     std::vector<std::pair<std::uint64_t, HasEnded>> watched;
     {
@@ -147,7 +147,7 @@ void RunningServices::forget_ended() {
 
 void RunningServices::remove(std::uint64_t id) {
     std::vector<std::function<void()>> due;
-    std::vector<Service> gone;  // ends without the lock: it may hold a stream
+    std::vector<Service> gone;  // destroyed without the lock: HasEnded is the caller's closure
     {
         const std::lock_guard lock(mutex_);
         const auto found =

@@ -49,13 +49,14 @@ private:
 // service that starts.
 class RunningServices {
 public:
-    // Has the kernel of a service ended meanwhile, on its own or after a late stop?
+    // true: the service's kernel has ended, on its own or after a late stop.
     using HasEnded = std::function<bool()>;
 
     bool any() const noexcept { return running_.load(std::memory_order_relaxed) != 0; }
-    // Would a call with this driver use wait for a service? No lock may be held, as with enter().
+    // true: a call with this driver use would wait for a service. No lock may be held, as for enter().
     bool hinders(rules::DriverUse use);
-    // Code::in_use, naming the service, where a call described by `what` would wait for one in the driver.
+    // Returns Code::in_use, which names the service, if the call that `what` describes would wait for a service in the
+    // driver.
     Result<void> allow(rules::DriverUse use, std::string_view what);
     // The same, as the error of a call that could not enter.
     Error refusal(rules::DriverUse use, std::string_view what);
@@ -66,7 +67,7 @@ public:
     std::optional<CallInFlight> try_enter(rules::DriverUse use);
     // As enter(); on refusal `work` is deferred until no service runs.
     std::optional<CallInFlight> enter_or_put_off(rules::DriverUse use, const std::function<void()>& work);
-    // From now on a service with this name counts as running. Waits until no call that would wait for it is in flight;
+    // From now on a service with this name counts as running. Waits until no call that would wait for it is in flight.
     // Code::timed_out names such a call. No lock may be held.
     Result<std::uint64_t> begin(const std::string& name, const Deadline& deadline, WaitPolicy policy);
     // If it was the last service, does the deferred work. No lock may be held.

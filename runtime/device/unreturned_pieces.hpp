@@ -15,8 +15,8 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// For one device. The pieces are unused. Each keeps its memory, without notice to its owner, until the driver accepts
-// it. Thread-safe.
+// For one device. Nothing uses the pieces. Each keeps its memory until the driver accepts it back; the former owner is
+// not told. Thread-safe.
 class UnreturnedPieces {
 public:
     bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
