@@ -8,7 +8,7 @@ namespace isthmus {
 inline namespace v0 {
 
 void CompletionQueue::add(const Stream& stream, std::uint64_t position, std::uint64_t tag) {
-    // Streams are few, and most often it is the last one again.
+    // Searches from the back: streams are few, and the last one is most often used again.
     auto lane = std::find_if(lanes_.rbegin(), lanes_.rend(),
                              [&](const Lane& known) { return known.stream.state() == stream.state(); });
     if (lane == lanes_.rend()) {
@@ -30,13 +30,13 @@ Result<void> CompletionQueue::collect_from(Lane& lane, std::vector<std::uint64_t
     if (!lane.stream.completed(operations.back().position)) {
         if (Result<std::uint64_t> reached = lane.stream.poll(); !reached) polled = std::move(reached).error();
     }
-    // Also after an error: what was known before has finished.
+    // Also after an error: reports the operations that were already known to have finished.
     const std::size_t before = lane.first;
     while (lane.first < operations.size() && lane.stream.completed(operations[lane.first].position)) {
         finished.push_back(operations[lane.first++].tag);
     }
     outstanding_ -= lane.first - before;
-    if (lane.first > operations.size() / 2) {  // each is moved at most once for each that went
+    if (lane.first > operations.size() / 2) {  // at most one move for each operation removed
         operations.erase(operations.begin(), operations.begin() + static_cast<std::ptrdiff_t>(lane.first));
         lane.first = 0;
     }

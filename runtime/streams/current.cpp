@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scopes of the current device and stream, and what asks for them.
+// ScopedDevice and ScopedStream, and the look-up of the current device and stream.
 #include <isthmus/current.hpp>
 #include <isthmus/device.hpp>
 
@@ -15,18 +15,18 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// The ends of static objects may come here once the thread's own objects have gone: then there is no list any more.
+// true: the thread's list was destroyed. Destructors of static objects may still run this code afterwards.
 constinit thread_local bool gone = false;
 
 struct OpenScopes {
-    std::vector<std::weak_ptr<CurrentScope>> open;  // the innermost last; those that ended are empty
+    std::vector<std::weak_ptr<CurrentScope>> open;  // innermost last; scopes that ended have expired
     OpenScopes() = default;
     OpenScopes(const OpenScopes&) = delete;
     OpenScopes& operator=(const OpenScopes&) = delete;
     ~OpenScopes() { gone = true; }
 };
 
-// nullptr: gone.
+// nullptr: the list was destroyed.
 std::vector<std::weak_ptr<CurrentScope>>* scopes() {
     if (gone) return nullptr;
     thread_local OpenScopes of_thread;

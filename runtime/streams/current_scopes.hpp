@@ -25,11 +25,11 @@ struct CurrentScope {
 
 std::shared_ptr<CurrentScope> begin_scope(const std::shared_ptr<DeviceState>& device, std::optional<Stream> stream);
 
-// The devices of the calling thread's scopes, the innermost first; only to be compared.
+// The devices of the calling thread's scopes, innermost first. Compare the pointers only.
 std::vector<const DeviceState*> scoped_devices();
 
-// The calling thread's current stream of the device; nullopt: no scope sets one, and the device's first stream has gone
-// with its runtime.
+// The calling thread's current stream of the device. nullopt: no scope sets one, and the device's first stream was
+// destroyed with its runtime.
 std::optional<Stream> current_stream_of(const DeviceState& device);
 
 }  // namespace detail

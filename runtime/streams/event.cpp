@@ -27,7 +27,7 @@ Error being_recorded(const Wait& wait, const char* what) {
     return make_error_as<errors::event_is_being_recorded>(wait.refuse ? Code::not_ready : Code::timed_out, what);
 }
 
-// Nothing tells whose record it is, nor whether that process still runs.
+// For an event of several processes: neither the process that recorded it nor whether that process still runs is known.
 Result<void> wait_for_whoever_recorded(DeviceState& device, platform::EventHandle event, const Wait& wait) {
     const std::chrono::nanoseconds timeout =
         wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(device.config->wait_timeout);
@@ -49,7 +49,7 @@ EventState::~EventState() {
 
 Result<FenceEvent*> EventState::next_to_record() {
     if (!taken->shared() || kind == platform::EventKind::interprocess) return taken;
-    // A fence or a wait leans on the last record: it keeps that one.
+    // A fence or a wait still uses the last record, which keeps its driver event.
     FenceEvent* fresh = nullptr;
     if (const platform::Status status = device->take_event(fresh, kind); !status.ok()) {
         return device->failure(status, "creating an event");
@@ -115,8 +115,8 @@ bool HeldRecord::reached() const noexcept {
 void HeldRecord::note_complete() const {
     Wait wait = Wait::never();
     const std::unique_lock<std::mutex> lock = lock_event(event_, wait);
-    if (!lock.owns_lock()) return;  // it is being recorded anew: this record is known to nobody else
-    // Of an interprocess event that was recorded again meanwhile nobody knows which record was seen.
+    if (!lock.owns_lock()) return;  // another thread is recording the event, which replaces this record
+    // If an interprocess event was recorded again meanwhile, it is not known which record was seen complete.
     if (event_.records != number_ || event_.shared != shared) return;
     if (shared) {
         if (event_.device->books->order != nullptr) event_.device->books->order->seen_others();
@@ -124,8 +124,8 @@ void HeldRecord::note_complete() const {
     }
     if (is_fence_) stream->raise(position);
     if (event_.device->books->order != nullptr && !none()) event_.device->books->order->seen(*stream, position);
-    // Last, because whoever finds it may go on at once, and expects that the rest is known. Pairs with the acquire in
-    // Event::finished().
+    // Stored last: a thread that reads it may continue at once, and relies on the changes above. Pairs with the acquire
+    // in Event::finished().
     event_.complete.store(true, std::memory_order_release);
 }
 
@@ -162,7 +162,7 @@ Result<bool> Event::finished() const {
         return device.refusal(rules::PublicCall::ask_known_event);  // without a lock: R3
     Wait wait = Wait::never();
     std::unique_lock<std::mutex> lock = detail::lock_event(*state_, wait);
-    if (!lock.owns_lock()) return false;  // it is being recorded anew
+    if (!lock.owns_lock()) return false;  // another thread is recording it
     const detail::HeldRecord last(*state_, std::move(lock));
     if (last.captured) return detail::no_answer_in_capture("asking an event");
     if (!last.reached()) {

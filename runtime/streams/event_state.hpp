@@ -22,7 +22,7 @@ struct DeviceState;
 struct FenceEvent;
 struct StreamState;
 
-// Lock order: a stream's mutex, and that of its capture, before an event's mutex. The event's mutex is held while the
+// Lock order: a stream's mutex, then that of its capture, then an event's mutex. The event's mutex is held while the
 // driver takes a record, so a call with a deadline acquires it by lock_within().
 struct EventState {
     EventState(std::shared_ptr<DeviceState> owner, platform::EventKind wanted, FenceEvent* from_pool) noexcept
@@ -36,17 +36,17 @@ struct EventState {
     std::atomic<bool> complete{true};
 
     std::mutex mutex;                     // guards the members below
-    FenceEvent* taken;                    // never null; replaced where the last record is still in use
+    FenceEvent* taken;                    // never null; replaced if the last record is still in use
     std::shared_ptr<StreamState> stream;  // of the last record; null: never recorded
     std::uint64_t position = 0;
     std::uint64_t records = 0;
     // Exported or imported: the last record may be another process's, and only the driver knows it.
     bool shared = false;
     bool imported = false;
-    bool is_fence = false;  // if it is complete, the stream has reached the position for every purpose
+    bool is_fence = false;  // once it is complete, the stream has reached the position for every purpose
     std::shared_ptr<const CapturedRecord> captured;  // the last record was in a capture; then `stream` is empty
 
-    // These expect `mutex` to be held. next_to_record() answers the driver event for the next record: another one where
+    // These expect `mutex` to be held. next_to_record() returns the driver event for the next record: another one if
     // the last record is still in use. recorded() makes it this event's; after a failed record, abandon() keeps the
     // last record.
     Result<FenceEvent*> next_to_record();
@@ -71,11 +71,12 @@ public:
     // Never recorded; unknown for a shared event.
     bool none() const noexcept { return stream == nullptr && captured == nullptr && !shared; }
     platform::EventHandle handle() const noexcept;
-    // Known without a driver call. Never true for timing events: the end of the work does not mean that the driver has
-    // taken the time. Nor where other code may give the stream work, because such work has no position.
+    // The record is known to be complete, without a driver call. Never true for timing events: the end of the work does
+    // not mean that the driver has taken the time. Never true if other code may give the stream work, because such work
+    // has no position.
     bool reached() const noexcept;
-    // The record was seen complete: so is the stream up to its position, and so is the event unless it has a newer
-    // record.
+    // Notes that the record was seen complete. If it serves as a fence, the stream has reached its position. The event
+    // is complete unless it has a newer record.
     void note_complete() const;
 
     std::shared_ptr<StreamState> stream;  // null also for a record in a capture, and for a shared event

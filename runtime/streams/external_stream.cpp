@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// External streams: wrapping what other code made, and letting go of it in time.
+// External streams: wraps streams that other code created, and drops the handle with the last wrapper.
 #include <isthmus/device.hpp>
 #include <isthmus/stream.hpp>
 
@@ -18,8 +18,8 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// What the users of an external stream hold together. The state stays for as long as buffers and events name it; with
-// the last wrapper the stream's owner may destroy it, and it is not touched any more.
+// Shared by the copies of a wrapped Stream. The state stays while buffers and events refer to it. Once the last wrapper
+// is gone, the stream's owner may destroy the stream, and the runtime no longer uses it.
 class StreamWrapper {
 public:
     explicit StreamWrapper(std::shared_ptr<StreamState> wrapped) noexcept : stream_(std::move(wrapped)) {}
@@ -28,13 +28,15 @@ public:
     ~StreamWrapper() {
         if (stream_->device->config->forked()) return;
         stream_->device->execution.forget_foreign_stream();
-        // Without the lock where others have one: a thread may stand in the driver with theirs.
+        // Takes no lock while other wrappers exist: a thread that uses one of them may be blocked in the driver with
+        // the lock held.
         if (stream_->wrappers.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
         const std::lock_guard lock(stream_->mutex);
-        if (stream_->wrappers.load(std::memory_order_acquire) > 0) return;  // wrapped anew meanwhile
+        if (stream_->wrappers.load(std::memory_order_acquire) > 0) return;  // wrapped again meanwhile
         if (stream_->device->usable()) {
-            (void)stream_->capture();                                       // ends one that was given up
-            for (int tries = 0; tries < 3 && !stream_->fence(); ++tries) {  // mostly there: fence_external()
+            (void)stream_->capture();  // ends an abandoned capture
+            for (int tries = 0; tries < 3 && !stream_->fence();
+                 ++tries) {  // usually recorded already by fence_external()
             }
         }
         stream_->handle = platform::StreamHandle::none;
@@ -59,14 +61,15 @@ std::shared_ptr<StreamState> own_stream_of(DeviceState& device, const void* nati
         const std::lock_guard lock(stream->mutex);
         if (stream->handle != platform::StreamHandle::none &&
             device.execution.native_stream(stream->handle) == native) {
-            stream->handed_out.store(true, std::memory_order_release);  // whoever wraps it has it from somewhere
+            stream->handed_out.store(
+                true, std::memory_order_release);  // the caller got the handle from other code, which may use it
             return stream;
         }
     }
     return nullptr;
 }
 
-// The state of this very stream, by the driver's id: a handle's value may be a later stream's by now (S17).
+// Finds the state by the driver's stream id, because a later stream may have the same handle value (S17).
 std::shared_ptr<StreamState> state_of(DeviceState& device, const platform::ForeignStream& foreign) {
     for (std::shared_ptr<StreamState>& known : device.live_streams()) {
         if (known->external && known->external_id == foreign.id) return std::move(known);

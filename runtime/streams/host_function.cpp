@@ -16,7 +16,8 @@ namespace isthmus {
 inline namespace v0 {
 namespace {
 
-// The CPU device is where the stream has come to; without its lock, because the function may wait for another thread.
+// The CPU device has no outstanding work, so the function runs at once. The stream's lock is not held, because the
+// function may wait for another thread.
 Result<void> call_at_once(detail::StreamState& stream, detail::HostFunction& function) {
     detail::run_once(&function);
     const std::lock_guard lock(stream.mutex);
@@ -38,7 +39,8 @@ Result<void> Stream::call_erased(std::shared_ptr<detail::HostFunction> function)
     if (!device.config->forked()) device.end_host_functions(stream.host_calls);
     if (device.bars(rules::PublicCall::call_on_host)) return device.refusal(rules::PublicCall::call_on_host);
     if (device.synchronous && !is_recorded(stream)) return call_at_once(stream, *function);
-    // Nobody tells when a graph of others' is destroyed, and its closures could be.
+    // The runtime does not learn when a graph of other code is destroyed, so it could not tell when to destroy the
+    // closure.
     if (Result<void> refused = stream.refuse_captured_elsewhere("a host function was to be called"); !refused) {
         return refused;
     }

@@ -40,7 +40,7 @@ Result<void> Stream::record(Event& event) {
         if (Result<void> refused = stream.refuse_captured("an event was to be recorded"); !refused) return refused;
     }
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
-    // Not what the users of an external stream hold.
+    // The state itself: the event must not hold the wrapper of an external stream.
     return event.state()->record_on(stream.weak_from_this().lock());
 }
 
@@ -54,12 +54,12 @@ Result<void> Stream::wait(const Event& event) {
         return make_error<errors::interprocess_event_of_another_device>(named(device), named(*event.state()->device));
     }
     const detail::HeldRecord last(*event.state());
-    if (last.none()) return {};  // whatever the driver's event stood for in an earlier use
+    if (last.none()) return {};  // whatever record the pooled driver event has from an earlier use
     std::unique_lock lock(stream.mutex);
     Result<bool> captured = detail::wait_in_capture(stream, last);
     if (!captured) return std::move(captured).error();
-    if (*captured || event.state()->device->synchronous) return {};  // the CPU device is always done
-    if (device.synchronous) {                                        // its work happens on this very thread
+    if (*captured || event.state()->device->synchronous) return {};  // the CPU device has no outstanding work
+    if (device.synchronous) {                                        // its work runs on the calling thread
         lock.unlock();
         return event.synchronize();
     }
@@ -67,7 +67,7 @@ Result<void> Stream::wait(const Event& event) {
         if (Result<void> refused = stream.refuse_captured("an event was to be waited for"); !refused) return refused;
     }
     if (Result<void> opened = stream.open_handle(); !opened) return opened;
-    // Views of what was used so far do not wait for the event.
+    // Fences the work so far, so that host views of its buffers do not wait for the event.
     if (Result<void> left = stream.depart(nullptr, 0); !left) return left;
     stream.gives("a wait for an event");
     const platform::Status status = device.driver->execution().wait_event(stream.handle, last.handle());
@@ -79,8 +79,7 @@ Result<void> Stream::wait(const Event& event) {
             device.books->order->waits(stream, *last.stream, last.position);
         }
     }
-    // What the stream does from here on ends after the event: an operation of its own, so that a synchronise of this
-    // stream covers it.
+    // The wait is an operation of its own, so that a synchronisation of this stream covers the event, too.
     stream.advance("a wait for an event");
     stream.fence_external();
     return {};

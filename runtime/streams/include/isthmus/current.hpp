@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The current device and streams: what a thread's calls use where they name none.
+// The current device and streams of a thread, for calls that name none.
 #pragma once
 
 #include <isthmus/export.hpp>
@@ -17,13 +17,11 @@ namespace detail {
 struct CurrentScope;
 }
 
-// The current device and stream are per thread (S4). They apply to Runtime::current_device(),
-// Device::current_stream() and to calls without a stream (Device::launch, copy, fill and record; isthmus::copy). An
-// explicit stream takes precedence over the current device (S8). A thread starts with the runtime's default device
-// and each device's first stream.
-//
-// Scopes nest; the innermost applies. A scope ends with its object, on every exit path and in any order, and may
-// outlive the Runtime. It applies to the thread that began it, even where another thread ends it.
+// The current device and stream are per thread (S4). They apply to Runtime::current_device(), Device::current_stream()
+// and to calls without a stream (Device::launch, copy, fill and record; isthmus::copy). An explicit stream takes
+// precedence over the current device (S8). A thread starts with the runtime's default device and each device's first
+// stream.  Scopes nest; the innermost applies. A scope ends with its object, on every exit path and in any order, and
+// may outlive the Runtime. It applies to the thread that began it, even if another thread ends it.
 
 // Makes the device the current one of its runtime for its lifetime. Does not wait and makes no driver call.
 class [[nodiscard]] ISTHMUS_API ScopedDevice {
@@ -42,8 +40,8 @@ private:
 class [[nodiscard]] ISTHMUS_API ScopedStream {
 public:
     // Work given to `stream` from now on is ordered behind the work given so far to the device's previously current
-    // stream (S6); the host does not wait. Leaving a scope orders nothing: call wait_stream() where the outer stream
-    // has to follow the inner one. Errors as Stream::wait_stream; then nothing has changed.
+    // stream (S6); the host does not wait. Leaving a scope orders nothing: call wait_stream() if the outer stream has
+    // to follow the inner one. Errors as Stream::wait_stream; then nothing has changed.
     static Result<ScopedStream> enter(const Stream& stream);
     ScopedStream(ScopedStream&&) noexcept;
     ScopedStream& operator=(ScopedStream&&) noexcept;
