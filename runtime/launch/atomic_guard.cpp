@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking the rules about atomics on behalf of launches and host scopes, and saying which leg is missing.
+// Checks atomics of launches and of the host against the rules, and reports the condition that is not met.
 #include "atomic_guard.hpp"
 
 #include "access_rules.hpp"
@@ -40,7 +40,7 @@ bool is_of_file(BufferState& buffer) {
     });
 }
 
-// Mapped memory on the host is reached as pinned memory is.
+// Mapped memory on the host follows the rule for pinned memory.
 MemoryKind kind_by_place(MemoryKind kind, bool on_host) {
     return kind == MemoryKind::vmm && on_host ? MemoryKind::pinned : kind;
 }
@@ -64,7 +64,7 @@ std::string in_words(const AtomicWish& wish, int operation, const std::string& m
     return composed("{} on{} of {} bytes in {}", what, words, wish.width_bytes, memory);
 }
 
-// Which leg is missing: the word, the access of a side, or the rule.
+// The error code for the condition that is not met: the word's alignment, the access of a side, or the rule.
 Code code_of(const Capabilities& device, const AtomicQuestion& question, const AccessAnswer& answer) {
     if (answer.verdict == Verdict::not_verified) return Code::unverified;
     if (question.address % static_cast<std::uint64_t>(question.width_bytes) != 0) return Code::invalid_argument;
@@ -72,7 +72,8 @@ Code code_of(const Capabilities& device, const AtomicQuestion& question, const A
     return both ? Code::unsupported : Code::not_accessible;
 }
 
-// What this machine has for these updates (G2): memory in which they are atomic, else something that needs none.
+// The remedy on this machine (G2): a kind of memory in which these updates are atomic, otherwise a method that needs no
+// atomics.
 std::string what_works(const Capabilities& device, const AtomicQuestion& question, AtomicSet operations) {
     for (const MemoryKind kind : {MemoryKind::managed, MemoryKind::pinned, MemoryKind::host}) {
         AtomicQuestion other = question;
@@ -97,12 +98,12 @@ Error refusal(const Capabilities& device, const AtomicQuestion& question, const 
         code, what, answer.reason, of_memory ? what_works(device, question, operations) : std::string(answer.remedy));
 }
 
-// The CPU device and the memory of a GPU: it is the GPU whose link decides.
+// For the CPU device and memory of a GPU, that GPU's link decides.
 const Capabilities& who_decides(const DeviceState& device, const DeviceState* owner) {
     return device.synchronous && owner != nullptr ? owner->capabilities : device.capabilities;
 }
 
-// Mapped memory is the device's on which it lies, whoever reserved the addresses.
+// Mapped memory belongs to the device on which it lies, not to the device that reserved the addresses.
 bool is_own(const DeviceState& device, const BufferState& buffer, const LaunchArgument& given,
             const ParameterInfo& parameter) {
     if (buffer.memory->host != nullptr || !is_mapped(buffer)) return buffer.device.get() == &device;
@@ -127,7 +128,7 @@ Result<void> check_buffer(const DeviceState& device, const KernelInfo& kernel, s
         buffer.memory->device_address % wish.width_bytes == 0) {
         return {};
     }
-    // On the CPU a staged buffer is its host's side, which the launch has to itself.
+    // On the CPU device a staged buffer is its host side, which the launch uses exclusively.
     if (device.synchronous && buffer.staged()) return {};
     const Capabilities& decides = who_decides(device, buffer.device.get());
     AtomicQuestion question = question_of(wish, kind, buffer_address(device, buffer));
@@ -155,7 +156,7 @@ Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std:
     const Capabilities& decides = who_decides(device, memory.owner.get());
     MemoryKind kind = memory.kind;
     if (is_mapped(device, memory, address)) {
-        // The addresses are one device's; whose memory is mapped there is another question.
+        // The device that reserved the addresses need not be the one whose memory is mapped there.
         const std::uint64_t bytes = raw_bytes(given, kernel.parameter[at]);
         const int lies = device.books->mapped.over(address, bytes, device.index).lies;
         kind = kind_by_place(kind, lies == rules::RangeFacts::on_host);
@@ -166,7 +167,7 @@ Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std:
         question.file_mapped = platform::os::may_be_file_mapped(address, given.raw_count * wish.width_bytes);
     }
     AccessAnswer answer = rules::kernel_atomics(decides, question, wish.operations, own);
-    // Of what other code registered the driver tells nobody whether it is a device's.
+    // The driver does not report whether memory registered by other code is I/O memory: examine the mapping.
     if (answer && memory.foreign && memory.kind == MemoryKind::pinned && !device.synchronous) {
         const void* const first = given.raw;
         const platform::os::MappingFacts mapping =
@@ -188,13 +189,13 @@ Result<void> check_kernel_atomics(const DeviceState& device, const KernelInfo& k
     const ParameterInfo& parameter = kernel.parameter[argument];
     const AtomicWish wish{parameter.atomics, parameter.element_bytes, parameter.is_signed};
     if (given.buffer == nullptr) return check_raw(device, kernel, argument, given, wish);
-    if (*given.buffer == nullptr) return {};  // judging says so
+    if (*given.buffer == nullptr) return {};  // judge_one() refuses it
     return check_buffer(device, kernel, argument, given, wish);
 }
 
 namespace {
 
-// What FEAT_LSE2 is called in the hardware capabilities of Linux.
+// Linux reports FEAT_LSE2 as the hardware capability USCAT.
 #if defined(__aarch64__)
 bool cpu_has_pairs() noexcept {
     constexpr unsigned long uscat = 1ul << 25;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launch: judged arguments, and the kernel handed to the device.
+// Stream's launches: judge the arguments, and give the kernel to the device.
 #include <isthmus/stream.hpp>
 
 #include "buffer_state.hpp"
@@ -28,7 +28,7 @@ bool is_empty(const Extent& extent) {
     return extent.x == 0 || extent.y == 0 || extent.z == 0;
 }
 
-// Asynchronous, or recorded.
+// Launches asynchronously, or records the launch.
 Result<void> launch_on_stream(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
                               const LaunchArgument* arguments, std::size_t count, LaunchReport& report,
                               std::uint32_t* node) {
@@ -51,9 +51,9 @@ Result<void> launch_on_stream(StreamState& stream, const KernelInfo& kernel, con
     return {};
 }
 
-// On the CPU device every buffer is opened as a host view would be, for the length of the launch: a GPU's buffers are
-// waited for and brought up to date, and views on other threads see the conflict. What is captured is recorded instead,
-// and opened so by each launch of the graph.
+// On the CPU device every buffer is opened as a host view would be, for the duration of the launch: a GPU's work on it
+// is waited for, its host side is brought up to date, and views on other threads see the conflict. On a captured stream
+// the launch is recorded instead, and each launch of the graph opens the buffers in this way.
 Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
                            const LaunchArgument* arguments, std::size_t count, LaunchReport& report,
                            std::uint32_t* node) {
@@ -77,7 +77,7 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
     return launch_on_stream(stream, kernel, extent, pack, arguments, count, report, node);
 }
 
-// LaunchMode::verify: the launch answers for its own kernel, whoever would have met the fault later (L11).
+// LaunchMode::verify: waits for the kernel, so that its own launch reports a fault, and not a later call (L11).
 Result<void> verify(StreamState& stream, const KernelInfo& kernel, std::uint64_t position) {
     Result<void> waited = stream.wait_until(position, Wait{});
     if (waited) return waited;
@@ -90,8 +90,8 @@ LaunchMode mode_of(const StreamState& stream, const LaunchOptions& options) noex
     return options.mode.value_or(stream.mode.load(std::memory_order_relaxed));
 }
 
-// Everything but the short way. `node`: where the launch is recorded, which operation it becomes, and the driver is
-// asked for its node.
+// Every launch that launch_at_once() does not handle. `node`: if not nullptr, receives the index of the recorded
+// operation, and the driver is asked for its graph node.
 Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, const KernelInfo& kernel,
                                       const Extent& extent, void* pack, const LaunchArgument* arguments,
                                       std::size_t count, std::uint32_t* node) {
@@ -101,7 +101,7 @@ Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, cons
     if (mode == LaunchMode::verify && detail::in_capture(stream)) {
         return make_error<errors::verify_in_capture>(kernel.name);
     }
-    // Before anything is claimed; a service that starts behind this is found when the code is asked for.
+    // Checked before anything is claimed. resolve() detects a service that starts after this check.
     if (stream.device->services.any() && !stream.device->execution.is_resolved(kernel)) {
         Result<void> fine = stream.device->services.allow(
             rules::DriverUse::load_code, composed("launching kernel '{}', whose code is not loaded yet,", kernel.name));
@@ -140,7 +140,7 @@ Result<std::uint32_t> detail::launch_for_node(StreamState& stream, const LaunchO
 bool Stream::launch_buffers(const LaunchOptions& options, const KernelInfo& kernel, const Extent& extent, void* pack,
                             const std::shared_ptr<BufferState>* const* buffers, Result<LaunchReport>& report) {
     StreamState& stream = *state_;
-    // Memory of the device alone is lawful in every mode.
+    // Device-only memory is allowed in every mode.
     if (stream.device->synchronous || mode_of(stream, options) == LaunchMode::verify || is_empty(extent) ||
         stream.device->bars(rules::PublicCall::launch)) {
         return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launch that most launches are. It is short because a driver call leaves the caches full of the driver: what a
-// launch adds to cuLaunchKernel is, more than its instructions, the lines of code and data that it touches.
+// Fast path of launches: in-place buffers, nothing to fence. It is short because a driver call fills the caches with
+// the driver: the cost that a launch adds to cuLaunchKernel is less in its instructions than in the lines of code and
+// data that it touches.
 #include "launch_at_once.hpp"
 
 #include "atomic_guard.hpp"
@@ -21,13 +22,13 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// A View or Out as it lies in the pack.
+// The layout of a View or Out in the pack.
 struct Viewed {
     std::uint64_t address;
     std::uint64_t count;
 };
 
-// Elements are mostly 1, 2, 4, 8 … bytes long; a division takes longer than everything else here.
+// Element sizes are mostly powers of two; a division takes longer than everything else here.
 std::uint64_t elements(std::uint64_t bytes, std::uint32_t element_bytes) noexcept {
     const bool power_of_two = (element_bytes & (element_bytes - 1)) == 0;  // has_single_bit() may be a function call
     return power_of_two ? bytes >> std::countr_zero(element_bytes) : bytes / element_bytes;
@@ -44,8 +45,8 @@ struct Claim {
 };
 constexpr std::size_t max_claims = 8;
 
-// Is the buffer, which the host may view, used in place, as memory of the launch device that needs no judgement, no
-// copy, no attachment, no prefetch and no order? All of this stays so.
+// true: the host may view the buffer, and it is used in place: memory of the launch device that needs no judgement,
+// copy, attachment, prefetch or order. Once true, it stays true.
 bool used_in_place(const BufferState& buffer, const ParameterInfo& parameter, const DeviceState& device) noexcept {
     const StorageFacts& facts = *buffer.memory.operator->();
     return buffer.device.get() == &device && facts.host != nullptr && facts.path == LaunchPath::pass &&
@@ -54,7 +55,7 @@ bool used_in_place(const BufferState& buffer, const ParameterInfo& parameter, co
            !updates(parameter) && !buffer.uses.ordered();
 }
 
-// Do the operations before use these buffers and no others, so that no fence is owed?
+// true: the preceding operations use no other viewable buffers than these, so no fence is owed.
 bool stays(const StreamState& stream, const Claim* claims, std::size_t count) noexcept {
     const std::vector<BufferState*>& tail = stream.tail;
     if (tail.empty()) return true;
@@ -63,7 +64,7 @@ bool stays(const StreamState& stream, const Claim* claims, std::size_t count) no
                       [](const BufferState* left, const Claim& claim) { return left == claim.buffer; });
 }
 
-// Expects the stream's lock. Apart from launch_at_once(), which a launch over device memory does not leave.
+// Expects the stream's lock. Out of line, so that launches over device-only memory stay within launch_at_once().
 [[gnu::noinline]] AtOnce launch_beside_views(StreamState& stream, const platform::LaunchRequest& request, void* pack,
                                              const std::shared_ptr<BufferState>* const* buffers,
                                              std::uint64_t& position, platform::Status& status) {
@@ -79,7 +80,7 @@ bool stays(const StreamState& stream, const Claim* claims, std::size_t count) no
         if (buffer == nullptr) return AtOnce::not_so_simple;
         if (!buffer->only_for(stream, device)) {
             if (count == claims.size() || !used_in_place(*buffer, parameter, device)) return AtOnce::not_so_simple;
-            if (buffer->views.seen().any_open()) return AtOnce::not_so_simple;  // a look, before anything is claimed
+            if (buffer->views.seen().any_open()) return AtOnce::not_so_simple;  // checked before anything is claimed
             claims[count++] = {buffer, parameter.use};
         }
         write_view(*buffer, parameter, pack);
@@ -88,8 +89,8 @@ bool stays(const StreamState& stream, const Claim* claims, std::size_t count) no
     for (std::size_t at = 0; at < count; ++at) {
         const std::lock_guard lock(claims[at].buffer->views);
         if (claims[at].buffer->views.released() || claims[at].buffer->views.open_against(claims[at].use)) {
-            // Another thread came in between. As for an operation that is refused: the next one has a position of its
-            // own.
+            // Another thread opened or released the buffer meanwhile. As for a refused operation, the claimed position
+            // is used up: the next operation has a position of its own.
             if (at > 0) stream.advance("a refused operation");
             return AtOnce::not_so_simple;
         }
@@ -120,7 +121,7 @@ AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Exten
     const std::lock_guard lock(stream.mutex);
     platform::LaunchRequest request{&kernel, stream.cached_function(kernel), extent, pack, stream.handle};
     if (request.function == platform::FunctionHandle::none || stream.recording != nullptr) return AtOnce::not_so_simple;
-    // The tail names buffers that the host may view.
+    // The tail holds buffers that the host may view.
     if (!stream.tail.empty()) return launch_beside_views(stream, request, pack, buffers, position, status);
     const std::shared_ptr<BufferState>* const* next = buffers;
     const ParameterInfo* const end = kernel.parameter + kernel.parameter_count;
@@ -132,7 +133,7 @@ AtOnce launch_at_once(StreamState& stream, const KernelInfo& kernel, const Exten
         }
         write_view(*buffer, *parameter, pack);
     }
-    // Before the call: whoever releases a buffer meanwhile waits for this launch (ADR 4).
+    // Before the driver call, so that a concurrent release of a buffer waits for this launch (ADR 4).
     position = stream.advance(kernel.name);
     for (; buffers != next; ++buffers) (*buffers)->get()->first_use.raise(position);
     stream.gives(kernel.name);

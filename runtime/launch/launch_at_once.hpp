@@ -19,8 +19,8 @@ struct StreamState;
 enum class AtOnce : std::uint8_t { done, failed, not_so_simple };
 
 // Conditions: the stream owes no fence, and every argument is a value or a buffer of the stream's own device that is
-// used in place. The buffer is either one that the host never accesses and that this stream has used before, or one
-// that the host may view, with no view open and the same use by the operations before. For such a launch, Operation
+// used in place. The buffer is either device-only and was used by this stream before, or the host may view it and no
+// view is open. The preceding operations use no other viewable buffers than this launch. For such a launch, Operation
 // would only number it and store that number in the buffers. `buffers` come in the kernel's order; their addresses are
 // written into the pack's views. The caller has checked that the device is usable and that the mode needs nothing more.
 // `not_so_simple`: nothing happened, except in the pack. `failed`: the driver's answer is in `status`.

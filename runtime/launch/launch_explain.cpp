@@ -33,14 +33,15 @@ std::string owner_name(const BufferState& buffer) {
     return named(*buffer.device);
 }
 
-// The path of a buffer that this launch passes: its own on its own device, plain use on another one.
+// The launch path of a buffer that is passed: its own path on its own GPU, otherwise LaunchPath::pass.
 LaunchPath path_of(const DeviceState& device, const BufferState& buffer) {
     const bool here = buffer.device.get() == &device;
     return here && buffer.memory->path != LaunchPath::refuse && !device.synchronous ? buffer.memory->path
                                                                                     : LaunchPath::pass;
 }
 
-// What a claim keeps the host from, as Operation::claim() has it; on the CPU a launch opens what may be opened.
+// The use for which a claim keeps the host away, as in Operation::claim(). On the CPU device a launch opens the buffers
+// instead.
 ArgumentUse claimed(const BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span) {
     return buffer.memory->path == LaunchPath::attach ? ArgumentUse::read_write
                                                      : rules::claimed_use(use, buffer.memory->path, span);
@@ -60,7 +61,7 @@ std::string sentence_of(const DeviceState& device, MemoryKind kind, LaunchPath p
     return text;
 }
 
-// One explanation under way: arguments first, then the calls of the whole.
+// Builds one explanation: first the arguments, then the driver calls of the whole launch.
 class Explainer {
 public:
     Explainer(StreamState& stream, LaunchMode mode, const KernelInfo& kernel)
@@ -169,11 +170,13 @@ private:
     std::uint64_t parts_key_ = 0;
 };
 
-// What claiming the buffers costs, and whether a claim would be refused. Each buffer once, as a claim changes it.
+// The driver calls for claiming the buffers. Also finds claims that would be refused. Each buffer counts once, because
+// a claim changes its state.
 int Explainer::calls_for_buffers() {
     int calls = 0;
     std::vector<const BufferState*> prepared;
-    std::vector<std::pair<const BufferState*, rules::SpanSet>> at_host;  // of those whose parts are drawn by themselves
+    // For buffers whose parts are prefetched separately: the bytes that are still at the host.
+    std::vector<std::pair<const BufferState*, rules::SpanSet>> at_host;
     for (const Used& used : buffers_) {
         BufferState& buffer = *used.buffer;
         if (buffer.memory->host == nullptr) continue;
@@ -199,7 +202,7 @@ int Explainer::calls_for_buffers() {
         } else if (!used.staged && buffer.memory->path == LaunchPath::attach) {
             calls += buffer.sides.attached_to() != &stream_ ? (elsewhere ? 2 : 1) : 0;
         } else if (!used.staged && buffer.memory->path == LaunchPath::prefetch) {
-            if (!buffer.prefetched_for(used.use, used.span)) continue;  // a later argument may be all of it
+            if (!buffer.prefetched_for(used.use, used.span)) continue;  // a later argument may cover the whole buffer
             if (buffer.views.at_host() != nullptr) {
                 auto known =
                     std::find_if(at_host.begin(), at_host.end(), [&](const auto& one) { return one.first == &buffer; });
@@ -215,7 +218,7 @@ int Explainer::calls_for_buffers() {
     return calls;
 }
 
-// The departure fence, and what goes back to the host with it.
+// The driver calls for the departure fence, and for attached buffers that return to the host with it.
 int Explainer::calls_for_departure() const {
     const auto stays = [&](const BufferState* known) {
         return std::any_of(buffers_.begin(), buffers_.end(),
@@ -238,7 +241,8 @@ int Explainer::calls_for_staging() const {
     const auto of_host = [](const rules::StagedCopy& copy) { return copy.ordinal < 0; };
     const bool host_in = std::any_of(plan.in.begin(), plan.in.end(), of_host);
     const bool host_out = std::any_of(plan.out.begin(), plan.out.end(), of_host);
-    const int waits = host_out ? 2 : host_in ? 1 : 0;  // an event behind the kernel and the copies; behind the upload
+    // One event behind the kernel and one behind the copies; or one behind the upload.
+    const int waits = host_out ? 2 : host_in ? 1 : 0;
     return 2 + static_cast<int>(plan.in.size() + plan.out.size()) + waits;  // 2: the temporary, and its release
 }
 

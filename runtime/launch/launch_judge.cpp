@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judging arguments: owned memory by bits and books, what is unknown once by the driver and then with a warning.
+// Judges arguments: the runtime's own memory by recorded facts, other memory by asking the driver once, with a warning
+// where it stays unverified.
 #include "launch_judge.hpp"
 
 #include "atomic_guard.hpp"
@@ -48,7 +49,8 @@ JudgedArgument refused_as_lost() {
 
 JudgedArgument on_the_cpu(const DeviceState& device, const BufferState& buffer) {
     if (buffer.memory->host != nullptr) {
-        // By turns or not: the launch opens the buffer as a host view does, and so may use it.
+        // Also for memory that host and device use by turns: the launch opens the buffer as a host view does, and so
+        // may use it.
         return passed(buffer_address(device, buffer), {Verdict::yes, "the launch opens it as a host view does", {}});
     }
     AccessAnswer answer = buffer_access(device, buffer);
@@ -57,10 +59,10 @@ JudgedArgument on_the_cpu(const DeviceState& device, const BufferState& buffer) 
     return refused(Code::not_accessible, answer);
 }
 
-// Where a GPU cannot use the buffer, its host side is copied, or its memory by the driver between two GPUs.
+// For a buffer that a GPU cannot use: stages its host side, or has the driver copy its memory between two GPUs.
 JudgedArgument stage_buffer(const DeviceState& device, const BufferState& buffer, AccessAnswer answer) {
     if (buffer.memory->relay != nullptr) {
-        // What the CPU reads there need not be what a copy engine reaches, and the relay is the owner's.
+        // A copy engine need not reach the memory that the CPU reads there, and the relay belongs to the owner.
         answer.remedy = "copy it into a buffer of the launch device";
         return refused(Code::unsupported, answer);
     }
@@ -92,7 +94,7 @@ JudgedArgument judge_known_raw(const DeviceState& device, const LaunchArgument& 
                                           "launch mode is strict",
                                           "pass a Buffer of the launch device, or use LaunchMode::checked"});
     }
-    // The attachment is a launch's work, and a raw view names no buffer to attach (K6).
+    // Only a launch attaches managed memory to its stream, and a raw view names no buffer to attach (K6).
     if (ours && device.paths[static_cast<std::size_t>(memory.kind)].path == LaunchPath::attach) {
         return refused(Code::not_accessible, {Verdict::no,
                                               "managed memory is attached to the stream of the launch here, and a raw "
@@ -108,12 +110,13 @@ JudgedArgument judge_known_raw(const DeviceState& device, const LaunchArgument& 
         }
     }
     if (answer.verdict == Verdict::no) return refused(Code::not_accessible, answer);
-    // The driver failed to answer: that is no foreign memory to be warned about, but a check that did not happen.
+    // The driver's query failed. This is a check that did not happen, not foreign memory that only needs a warning.
     if (memory.kind == MemoryKind::unknown) return refused(Code::unverified, answer);
     return passed(address, answer);
 }
 
-// By its address alone: memory of the device that it reaches, with one name for both sides.
+// true: the address alone shows that it is memory of this device, reachable from it, with the same address on both
+// sides.
 bool plainly_own(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes) {
     if (argument.is_span && !device.synchronous) return false;
     const auto address = reinterpret_cast<std::uintptr_t>(argument.raw);
@@ -243,7 +246,7 @@ Error refusal_of_raw(const KernelInfo& kernel, std::uint32_t argument, const Dev
 
 namespace {
 
-// What cannot be told at a glance.
+// Judges an argument for which judge_arguments() has no shortcut.
 Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelInfo& kernel,
                        const LaunchArgument& argument, std::uint32_t at, void* pack, Judgement& out) {
     const ParameterInfo& parameter = kernel.parameter[at];
@@ -253,7 +256,7 @@ Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelI
         bytes = raw_bytes(argument, parameter);
         judged = judge_raw(device, argument, bytes, parameter.use, mode);
         if (judged.doing == Doing::refuse) return refusal_of_raw(kernel, at, device, judged);
-        // A buffer is kept from the host meanwhile. What else uses other memory beside the kernel is not known.
+        // The host is kept from a buffer during the launch. For other memory, concurrent users are not known.
         if (judged.doing == Doing::stage && parameter.use == ArgumentUse::concurrent) {
             return make_error<errors::concurrent_argument_needs_copies>(argument_text(kernel, at), named(device),
                                                                         judged.answer.reason);
@@ -300,7 +303,7 @@ Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const K
         } else if (const BufferState* buffer = argument.buffer->get();
                    buffer != nullptr && !argument.is_part && buffer->device.get() == &device &&
                    device.reaches(buffer->memory->kind) && !device.synchronous) {
-            // The device's own memory that it reaches is lawful in every mode: nothing to judge.
+            // The device's own memory that it reaches is allowed in every mode.
             std::memcpy(static_cast<unsigned char*>(pack) + parameter.offset_bytes, &buffer->memory->device_address,
                         sizeof buffer->memory->device_address);
             continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges a launch's arguments in a mode: the address of each one, or why the launch is refused.
+// Judges a launch's arguments under a launch mode: gives the address of each, or the reason why the launch is refused.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -41,10 +41,11 @@ struct JudgedArgument {
     Code code = Code::ok;
     std::uint64_t address = 0;
     AccessAnswer answer{Verdict::yes, {}, {}};
-    Provenance memory;  // for a raw range, where it was looked up
+    Provenance memory;  // for a raw range that was looked up
     int ordinal = -1;   // stage: the GPU whose memory is copied; −1: host memory
 };
-// `bytes`: of the argument itself. `address` is that of its first byte; 0 for no bytes.
+// `bytes`: of the argument itself. JudgedArgument::address is that of its first byte; 0 for a buffer argument of no
+// bytes.
 JudgedArgument judge_buffer(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
                             LaunchMode mode);
 JudgedArgument judge_raw(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes,
@@ -58,12 +59,12 @@ Error refusal_of_buffer(const KernelInfo& kernel, std::uint32_t argument, const 
 Error refusal_of_raw(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
                      const JudgedArgument& judged);
 
-// Judges all arguments and completes the pack; changes nothing else. RELAXED examines only what is needed to find an
-// address.
+// Judges all arguments, completes the pack and warns of unverified arguments; changes nothing else. Apart from atomics,
+// LaunchMode::relaxed examines only what is needed to find an address.
 Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const KernelInfo& kernel,
                              const LaunchArgument* arguments, std::size_t count, void* pack, Judgement& out);
 
-// Is the stream captured, so that operations are recorded and not executed? Its lock must not be held.
+// true: the stream is captured, so that operations are recorded and not executed. Its lock must not be held.
 bool in_capture(StreamState& stream);
 
 }  // namespace detail

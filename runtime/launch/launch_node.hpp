@@ -15,8 +15,8 @@ namespace detail {
 
 struct StreamState;
 
-// As Stream::launch on a captured stream; answers the index of the operation in the recording. Costs one more driver
-// query. The extent is not empty.
+// As Stream::launch on a captured stream; returns the index of the operation in the recording. Makes one more driver
+// query. The extent must not be empty.
 Result<std::uint32_t> launch_for_node(StreamState& stream, const LaunchOptions& options, const KernelInfo& kernel,
                                       const Extent& extent, void* pack, const LaunchArgument* arguments,
                                       std::size_t count);

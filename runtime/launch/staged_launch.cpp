@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staged launches. What needs no wait stays on the stream; the host waits where it lends or gets memory.
+// Staged launches. Work that needs no wait stays on the stream; the host waits only for host memory that the launch
+// reads or writes.
 #include "staged_launch.hpp"
 
 #include "buffer_state.hpp"
@@ -25,8 +26,8 @@ namespace {
 using rules::StagedCopy;
 using rules::StagingPlan;
 
-// The same buffer may stand in several places: what the launch does with the bytes of this argument, and with those
-// that have to be opened together with them.
+// How the launch uses the bytes of this argument, and those that have to be opened together with them: several
+// arguments may refer to the same buffer.
 rules::SpanUse combined_use(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count,
                             std::uint32_t which) {
     const std::shared_ptr<BufferState>& buffer = *arguments[which].buffer;
@@ -43,16 +44,16 @@ rules::SpanUse combined_use(const KernelInfo& kernel, const LaunchArgument* argu
     const rules::ByteSpan own = use_of(which).span;
     const auto found = std::find_if(uses.begin(), uses.end(),
                                     [&](const rules::SpanUse& one) { return rules::overlap(one.span, own); });
-    return found == uses.end() ? rules::SpanUse{own, ArgumentUse::read} : *found;  // of no bytes
+    return found == uses.end() ? rules::SpanUse{own, ArgumentUse::read} : *found;  // the argument has no bytes
 }
 
-constexpr int tries = 3;  // of what nobody could try again later
+constexpr int tries = 3;  // for cleanup that cannot be tried again later
 
 bool is_host(const StagedCopy& copy) {
     return copy.ordinal < 0;
 }
 
-// One staged launch, from its temporary to the last copy. The functions that give work expect the stream's lock.
+// One staged launch, from its temporary to the last copy. The functions that issue work expect the stream's lock.
 class StagedLaunch {
 public:
     StagedLaunch(StreamState& stream, const StagingPlan& plan)
@@ -67,13 +68,13 @@ public:
     platform::Status allocate();
     std::uint64_t address(std::uint64_t offset) const noexcept { return temporary_.device + offset; }
     platform::Status copy_in();
-    // Those whose other side is a GPU's memory, or the host's.
+    // `host`: the copies to host memory; otherwise those to another GPU's memory.
     platform::Status copy_out(bool host);
-    // Pool memory goes back in stream order, behind all that was given to the stream; other memory when this is gone.
+    // Releases pool memory in stream order, after all work given to the stream. The destructor releases other memory.
     void release_on_stream();
 
     bool has_host_output() const { return std::any_of(plan_.out.begin(), plan_.out.end(), is_host); }
-    // Expects no lock: until host memory that is only read has been read.
+    // Waits until host memory that is only read has been read. Expects no lock.
     Result<void> wait_for_upload();
     std::uint64_t bytes_in() const noexcept { return bytes_in_; }
     std::uint64_t bytes_out() const noexcept { return bytes_out_; }
@@ -114,7 +115,7 @@ platform::Status StagedLaunch::copy_in() {
         bytes_in_ += copy.bytes;
     }
     if (!from_host || has_host_output()) return {};
-    // Whether the driver has read pageable memory when its call returns is not promised: an event says when it has.
+    // The driver does not promise that it has read pageable memory when its call returns: an event tells when it has.
     if (const platform::Status status = device_.take_event(uploaded_); !status.ok()) {
         uploaded_ = nullptr;
         return status;
@@ -143,7 +144,7 @@ platform::Status StagedLaunch::release(platform::StreamHandle order) {
     return status;
 }
 
-// Where it fails the destructor tries again.
+// If this fails, the destructor tries again.
 void StagedLaunch::release_on_stream() {
     if (!pooled_ || temporary_.bytes == 0) return;
     if (const platform::Status status = release(stream_.handle); !status.ok()) {
@@ -152,8 +153,8 @@ void StagedLaunch::release_on_stream() {
     }
 }
 
-// Memory that the stream no longer uses is freed behind services, and kept where the driver does not take it back. A
-// kernel that hangs keeps it (R5).
+// Once the stream no longer uses the temporary, frees it after running services, or keeps it if the driver does not
+// take it back. If a kernel hangs, the memory is given up (R5).
 void StagedLaunch::give_back() {
     Result<void> waited;
     if (pooled_) {
@@ -193,7 +194,7 @@ void write_address(const KernelInfo& kernel, std::uint32_t argument, void* pack,
     std::memcpy(static_cast<unsigned char*>(pack) + kernel.parameter[argument].offset_bytes, &address, sizeof address);
 }
 
-// Behind the kernel, whose end was waited for: the copies are all that the host still waits for.
+// Copies results to host memory. The kernel's end was waited for, so the host waits only for these copies.
 Result<void> bring_home(StreamState& stream, StagedLaunch& launch) {
     std::uint64_t position = 0;
     platform::Status status;
@@ -244,7 +245,7 @@ Result<void> LaunchScopes::open(std::uint32_t at) {
 }
 
 void LaunchScopes::leave_to(StreamState& stream, std::uint64_t position) {
-    if (stream.device->is_lost()) return;  // it runs nothing any more
+    if (stream.device->is_lost()) return;  // a lost device runs nothing
     for (const auto& [buffer, all] : opened_) {
         const std::lock_guard lock(buffer->views);
         buffer->touch(stream, position, all.use, all.span);
@@ -254,7 +255,8 @@ void LaunchScopes::leave_to(StreamState& stream, std::uint64_t position) {
 Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
                            const LaunchArgument* arguments, std::size_t count,
                            const std::vector<StagedArgument>& staged, LaunchReport& report) {
-    const Result<UncapturedScope> uncaptured = UncapturedScope::enter(stream, "a staged launch");  // until all is home
+    // Held until the copies back have ended.
+    const Result<UncapturedScope> uncaptured = UncapturedScope::enter(stream, "a staged launch");
     if (!uncaptured) {
         return make_error<errors::argument_copied_in_capture>(argument_text(kernel, staged.front().argument));
     }
@@ -296,7 +298,7 @@ Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const 
         return status;
     });
     if (!issued) {
-        // What was copied so far may still be read from the caller's memory.
+        // Copies issued so far may still read the caller's memory.
         if (launch.bytes_in() > 0 && !stream.wait_until(stream.issued, Wait{})) scopes.leave_to(stream, stream.issued);
         return std::move(issued).error();
     }

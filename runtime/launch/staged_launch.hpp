@@ -20,17 +20,18 @@ inline namespace v0 {
 namespace detail {
 
 class Operation;
-// Claims a buffer, or a part of one, for the operation.
+// Claims the argument's buffer, or part of a buffer, for the operation.
 void claim_argument(Operation& operation, const LaunchArgument& argument, const ParameterInfo& parameter,
                     std::uint32_t at);
 
-// The buffers of a launch that are opened as host views are, for the lifetime of this object. One thread.
+// Opens buffers of a launch as host views are opened, for its own lifetime. Use from one thread.
 class LaunchScopes {
 public:
-    // `in_place`: the kernel itself uses the buffers, and may use them concurrently; a copy may not.
+    // `in_place`: the kernel itself uses the buffers, and may use them concurrently. Otherwise copies use them, which
+    // is never concurrent.
     LaunchScopes(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count, bool in_place);
     // Opens the buffer of argument `at` for every use that the launch makes of it, in other arguments too. Does nothing
-    // where it is open already or empty.
+    // if it is open already or empty.
     Result<void> open(std::uint32_t at);
     // Work of the stream up to `position` may still use the buffers after these scopes end: views of them wait for it.
     void leave_to(StreamState& stream, std::uint64_t position);
@@ -44,15 +45,16 @@ private:
     std::vector<ViewScope> scopes_;
 };
 
-// `staged` is not empty; the addresses of the other arguments are in the pack. On the stream: one temporary (from a
-// pool where the device has pools), copies in, the kernel, copies out. Returns
-//   - after the results have arrived, where some belong in host memory: pageable memory cannot be written
-//   asynchronously,
-//     because the caller could not know when;
-//   - after the arguments were read, where host memory is only read: the caller may change it afterwards;
-//   - at once, where the memory is another GPU's.
-// After a failure no temporary is left, and memory outside has the state that a kernel which failed midway would leave.
-// Errors as Stream::launch; capture_error while a capture is open; timed_out.
+// `staged` must not be empty; the pack holds the addresses of the other arguments. Issued on the stream: one temporary
+// (from a pool if the device has pools), copies in, the kernel, copies out. When the call returns depends on the memory
+// of the staged arguments.
+// Results in host memory: returns after they have arrived. Pageable memory cannot be written asynchronously, because
+// the caller could not know when.
+// Host memory that is only read: returns after it was read. The caller may change it afterwards.
+// Another GPU's memory: returns at once.
+// After a failure the temporary is released, or given up if the stream's work does not end in time. Memory outside then
+// has the state that a kernel which failed midway would leave. Errors as Stream::launch; capture_error while a capture
+// is open; timed_out.
 Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
                            const LaunchArgument* arguments, std::size_t count,
                            const std::vector<StagedArgument>& staged, LaunchReport& report);

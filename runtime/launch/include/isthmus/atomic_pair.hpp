@@ -16,9 +16,9 @@ struct alignas(16) Pair64 {
     friend constexpr bool operator==(const Pair64&, const Pair64&) noexcept = default;
 };
 
-// Does this CPU guarantee that aligned 16-byte loads and stores are indivisible? x86 with AVX does (Intel's and AMD's
-// manuals), Arm with LSE2 (FEAT_LSE2) does. Buffer<Pair64>::atomics_on_host checks this. GPUs guarantee it from
-// compute capability 7.0 on.
+// true: this CPU guarantees that aligned 16-byte loads and stores are indivisible. x86 with AVX does (Intel's and AMD's
+// manuals), Arm with LSE2 (FEAT_LSE2) does. Buffer<Pair64>::atomics_on_host checks this. GPUs guarantee it from compute
+// capability 7.0 on. Thread-safe.
 ISTHMUS_API bool host_has_pairs() noexcept;
 
 namespace detail {
@@ -40,7 +40,7 @@ __device__ __forceinline__ void store_pair(Pair64* to, Pair64 pair) noexcept {
                  : "memory");
 }
 #elif defined(__x86_64__)
-// One instruction each, which no compiler splits. x86 keeps loads in order, and stores in order.
+// One instruction each, which no compiler splits. x86 does not reorder loads with loads, or stores with stores.
 inline Pair64 load_pair(const Pair64* from) noexcept {
     using Register = long long __attribute__((vector_size(16)));
     Register both;
