@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream::copy: what is asked for is checked, put on the stream that can carry it, and given to the driver.
+// Stream::copy: checks the request, chooses the stream that can carry the copy, and gives the copy to the driver.
 #include "copy.hpp"
 
 #include "access_rules.hpp"
@@ -37,7 +37,7 @@ bool foreign(const StreamState& stream, const BufferState& buffer) {
     return buffer.device != stream.device && !buffer.device->synchronous;
 }
 
-// The stream comes behind what still uses the buffer elsewhere, and the host waits for nothing.
+// Makes the stream wait for conflicting uses of the buffer on other streams. The host does not wait.
 Result<void> wait_for_users(StreamState& stream, BufferState& buffer, bool writes) {
     for (const BufferState::Use& use : buffer.conflicting(writes ? ArgumentUse::write : ArgumentUse::read)) {
         if (use.stream.get() == &stream) continue;
@@ -56,16 +56,16 @@ std::vector<std::shared_ptr<StreamState>> own_users(StreamState& stream, BufferS
     return users;
 }
 
-// What is given to the buffer's own device from now on, on streams that used it, comes behind the copy.
+// Makes later work on the streams of the buffer's own device that used the buffer wait for the copy.
 Result<void> hold_users_back(StreamState& stream, BufferState& buffer) {
     for (const std::shared_ptr<StreamState>& user : own_users(stream, buffer)) {
-        if (!user->takes_work()) continue;  // nothing is given to it any more, or to a graph of others'
+        if (!user->takes_work()) continue;  // it takes no more work, or other code captures it
         if (Result<void> ordered = order_behind(*user, stream); !ordered) return ordered;
     }
     return {};
 }
 
-// Before anything has changed: a stream that is captured cannot be held back.
+// Called before anything changes: a captured stream cannot be made to wait for the copy.
 Result<void> refuse_captured_users(StreamState& stream, BufferState& buffer) {
     for (const std::shared_ptr<StreamState>& user : own_users(stream, buffer)) {
         if (!user->takes_work()) continue;
@@ -76,8 +76,8 @@ Result<void> refuse_captured_users(StreamState& stream, BufferState& buffer) {
     return {};
 }
 
-// Memory of another GPU. What its claims need is done by its own device, on a stream of its own. `bytes`: of the
-// buffer, that the copy touches.
+// Memory of another GPU: makes the stream wait for its users. Staged or attached memory is first claimed by its own
+// device, on a stream of that device. `bytes`: the bytes of the buffer that the copy touches.
 Result<void> order_before(StreamState& stream, BufferState& buffer, bool writes, const rules::ByteRange& bytes) {
     if (!foreign(stream, buffer)) return {};
     if (buffer.staged() || buffer.memory->path == LaunchPath::attach) {
@@ -97,7 +97,7 @@ Result<void> order_after(StreamState& stream, BufferState& buffer) {
     return foreign(stream, buffer) ? hold_users_back(stream, buffer) : Result<void>();
 }
 
-// A graph takes copies that are driver calls of its own stream and nothing else.
+// A graph records only copies that are driver calls of its own stream.
 Result<UncapturedScope> enter_unrecorded(StreamState& stream) {
     return UncapturedScope::enter(stream, "a copy that the host or another device takes part in was asked for");
 }
@@ -145,8 +145,8 @@ Result<void> by_driver(StreamState& stream, const CopyJob& job, const DriverCopy
     return {};
 }
 
-// A captured stream of the CPU device: each launch of the graph opens both sides as host views are. Memory of the
-// caller's has to live as long as the graph.
+// On a captured stream of the CPU device: each launch of the graph opens both sides as host views. The caller's memory
+// has to live as long as the graph.
 Result<void> record_on_host(StreamState& stream, const CopyJob& job) {
     DriverCopy copy;
     copy.to_host = copy.from_host = true;
@@ -218,7 +218,7 @@ rules::CopySideFacts facts_of(const DeviceState& carrier, const CopySide& side) 
 
 std::uint64_t driver_address(const CopySide& side, bool host_memory) {
     if (!side.buffer) return side.span;
-    // The host's own address: what the device calls the same memory may be another one (K23).
+    // The host's own address: the device may have another address for the same memory (K23).
     return host_memory ? reinterpret_cast<std::uintptr_t>(side.buffer->memory->host)
                        : side.buffer->memory->device_address;
 }
@@ -275,7 +275,7 @@ Result<void> run_copy(StreamState& stream, const CopyJob& job) {
     if (ordered) ordered = order_behind(*own, stream);
     if (!ordered) return ordered;
     if (Result<void> carried = carry(*own, job); !carried) return carried;
-    if (stream.device->synchronous) return Stream(own).synchronize();  // the CPU device finishes what it is given
+    if (stream.device->synchronous) return Stream(own).synchronize();  // a call on the CPU device includes its work
     ordered = on_owners_side([&](BufferState& buffer, bool) { return hold_users_back(*own, buffer); });
     return ordered ? order_behind(stream, *own) : ordered;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and fills between the sides of a stream: the code that Stream's functions share.
+// Copies and fills: the code that Stream's functions share.
 #pragma once
 
 #include <isthmus/copy.hpp>
@@ -32,7 +32,7 @@ struct CopyJob {
     rules::CopyShape shape;
 };
 
-// run_copy() expects a checked job. writes_whole(): does the shape write every byte of the buffer?
+// run_copy() expects a checked job. writes_whole(): true if the shape writes every byte of the buffer.
 Result<void> run_copy(StreamState& stream, const CopyJob& job);
 bool writes_whole(const BufferState& buffer, const rules::CopyShape& shape);
 // The bytes that the shape touches on one side.
@@ -41,15 +41,15 @@ rules::CopySideFacts facts_of(const DeviceState& carrier, const CopySide& side);
 // The driver's address of the side's first byte, before the shape's offset.
 std::uint64_t driver_address(const CopySide& side, bool host_memory);
 
-// On the calling thread, through host scopes.
+// Copies on the calling thread, through host views.
 Result<void> copy_on_host(const CopyJob& job);
-// Through pinned bounce pieces.
+// Copy pageable memory through pinned bounce pieces: to the device (up), or to the host (down).
 Result<void> bounce_up(StreamState& stream, const CopyJob& job);
 Result<void> bounce_down(StreamState& stream, const CopyJob& job);
 
 // Later work of one stream waits for the work given to the other so far; the host does not wait.
 Result<void> order_behind(StreamState& later, StreamState& earlier);
-// The stream for a device's own copies where the caller's stream cannot carry them. Created at its first use.
+// The stream for a device's own copies, used if the caller's stream cannot carry them. Created at its first use.
 std::shared_ptr<StreamState> carrier_stream(DeviceState& device);
 
 // The driver's parameters for one copy. Rows, slices and pitches are in bytes.
@@ -63,10 +63,11 @@ struct DriverCopy {
     int from_ordinal = -1;
     platform::CopyDirection direction = platform::CopyDirection::device_to_device;
 };
-// Makes as few driver calls as the shape allows. Has to be called as an Operation's action.
+// Makes as few driver calls as the shape allows. Call it as an Operation's action.
 platform::Status give_to_driver(StreamState& stream, const DriverCopy& copy, const rules::CopyShape& shape);
 
-// The kind of the caller's memory: pinned or registered where known as such. Foreign memory is looked up once.
+// The kind of the caller's memory: pinned, registered or write-combined if known as such, otherwise host. Foreign
+// pinned memory is looked up once.
 MemoryKind kind_of_span(DeviceState& device, std::uintptr_t address, std::size_t bytes);
 
 }  // namespace detail

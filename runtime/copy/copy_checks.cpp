@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of copies and fills, in elements; jobs come out in bytes.
+// Checks copies and fills in elements; makes jobs in bytes.
 #include "copy_checks.hpp"
 
 #include "buffer_state.hpp"
@@ -34,7 +34,7 @@ rules::CopyStride in_bytes(const CopyLayout& layout, std::size_t element_bytes) 
     return {layout.offset * element_bytes, layout.row_pitch * element_bytes, layout.slice_pitch * element_bytes};
 }
 
-// What is not walked may be a pitch of any size: it does not overflow, because it is not multiplied.
+// Unused pitches may have any value. They become 0, so that their multiplication cannot overflow.
 CopyLayout without_unused(CopyLayout layout, const CopyBox& box) {
     if (box.height <= 1) layout.row_pitch = 0;
     if (box.depth <= 1) layout.slice_pitch = 0;
@@ -46,7 +46,7 @@ CopySide side_of(StreamState& stream, const CopyEnd& end, std::size_t element_by
     return {nullptr, end.span, kind_of_span(*stream.device, end.span, end.span_elements * element_bytes)};
 }
 
-// Memory of the caller's that lies inside the buffer on the other side: a view of it, most likely.
+// true: the caller's memory overlaps the buffer on the other side, most likely because it is a view of it.
 bool shares_memory(const CopyEnd& span, const BufferState& buffer, std::size_t element_bytes) {
     const auto begin = reinterpret_cast<std::uintptr_t>(buffer.memory->host);
     return buffer.memory->host != nullptr && span.span < begin + buffer.memory->bytes &&
@@ -57,7 +57,7 @@ bool shares_memory(const CopyEnd& span, const BufferState& buffer, std::size_t e
 
 Result<void> check_buffer(StreamState& stream, const std::shared_ptr<BufferState>* buffer, const char* operation,
                           const char* what) {
-    if (buffer == nullptr) return {};  // memory of the caller's
+    if (buffer == nullptr) return {};  // the caller's memory
     if (!*buffer) return make_error<errors::empty_side_of_copy>(operation, what);
     if ((*buffer)->device->books != stream.device->books) {
         return make_error<errors::copy_side_of_another_runtime>(what, operation);
@@ -118,8 +118,8 @@ Result<CopyJob> check_fill(StreamState& stream, const FillRequest& request) {
     return job;
 }
 
-// Ours stand in the map. Of others' pinned memory the driver knows; it is asked once, because the answer is entered
-// there. Pageable memory leaves no trace and is asked about each time.
+// The runtime's own memory is in the address map. The driver knows pinned memory of other code; it is asked once,
+// because the answer is inserted into the map. Pageable memory is not inserted, and is asked about each time.
 MemoryKind kind_of_span(DeviceState& device, std::uintptr_t address, std::size_t bytes) {
     const auto pinned = [](MemoryKind kind) {
         return kind == MemoryKind::pinned || kind == MemoryKind::registered || kind == MemoryKind::write_combined;
@@ -142,7 +142,7 @@ MemoryKind kind_of_span(DeviceState& device, std::uintptr_t address, std::size_t
     record.device = static_cast<std::uint32_t>(device.index);
     record.kind = facts.kind;
     record.flags = provenance::record_flags::foreign;
-    (void)known.insert(record);  // not entered: asked again
+    (void)known.insert(record);  // if that fails, the driver is asked again
     return facts.kind;
 }
 

@@ -12,11 +12,11 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// A width of 0 in the shape: there is nothing to do.
+// Returns a shape of width 0 if there is nothing to do.
 Result<CopyJob> check_copy(StreamState& stream, const CopyRequest& request);
 // The buffer becomes the job's destination; the source stays empty.
 Result<CopyJob> check_fill(StreamState& stream, const FillRequest& request);
-// Can this stream use the buffer at all? `what` names the buffer in messages: "the destination".
+// Refuses a buffer that this stream cannot use. `what` names the buffer in messages: "the destination".
 Result<void> check_buffer(StreamState& stream, const std::shared_ptr<BufferState>* buffer, const char* operation,
                           const char* what);
 

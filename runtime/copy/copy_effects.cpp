@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies carried out: driver calls for a shape, loops of the calling thread, and pageable memory through pinned pieces.
+// Carries out copies: driver calls for a shape, loops on the calling thread, and pageable memory through pinned pieces.
 #include "copy.hpp"
 
 #include "buffer_state.hpp"
@@ -46,7 +46,7 @@ platform::Status box(StreamState& stream, const DriverCopy& copy, std::uint64_t 
     return transfers.copy_shaped_between(into, copy.to_ordinal, out_of, copy.from_ordinal, extent, stream.handle);
 }
 
-// Both sides open for the host, for as long as this lives.
+// Keeps both sides open for the host during its lifetime.
 struct HostSides {
     std::optional<ViewScope> from, to;
     std::byte* source = nullptr;
@@ -70,7 +70,7 @@ ArgumentUse writing(const CopySide& side, const rules::CopyShape& shape) {
     return side.buffer && writes_whole(*side.buffer, shape) ? ArgumentUse::write : ArgumentUse::read_write;
 }
 
-// Copies one way or the other between a piece, whose rows follow each other, and the caller's side.
+// pack() and unpack() copy between a piece, whose rows are contiguous, and the caller's side.
 void pack(std::byte* piece, const std::byte* from, std::size_t row_pitch, const rules::CopyPiece& part) {
     for (std::size_t row = 0; row < part.rows; ++row) {
         std::memcpy(piece + row * part.width, from + row * row_pitch, part.width);
@@ -82,7 +82,7 @@ void unpack(std::byte* to, std::size_t row_pitch, const std::byte* piece, const 
     }
 }
 
-// One piece's way through the driver, and the event behind it: what the piece is free behind.
+// The driver's copy of one piece, and the event recorded behind it: once it has completed, the piece is free.
 class PieceCopy {
 public:
     PieceCopy(StreamState& stream, CopyBounce::Piece piece) : stream_(stream), device_(*stream.device), piece_(piece) {}
@@ -96,7 +96,7 @@ public:
         }
     }
 
-    // `bytes`: of the buffer.
+    // `bytes`: the bytes of the buffer that the copy touches.
     Result<void> issue(BufferState& buffer, ArgumentUse use, const rules::ByteRange& bytes, const DriverCopy& copy,
                        const rules::CopyShape& shape) {
         if (const platform::Status status = device_.take_event(event_); !status.ok()) {
@@ -111,7 +111,7 @@ public:
             unfenced_ = true;
             platform::Status status = give_to_driver(stream_, copy, shape);
             if (!status.ok()) {
-                unfenced_ = shape.rows > 1;  // some rows may be on their way; a single call that failed queued nothing
+                unfenced_ = shape.rows > 1;  // some rows may be queued; a single call that failed queued nothing
                 return status;
             }
             status = device_.execution.record_event(event_->handle, stream_.handle);
@@ -127,7 +127,7 @@ public:
         position_ = *issued;
         return {};
     }
-    // The device has done its part; the piece is the host's.
+    // Waits for the device's copy. The piece then belongs to the host.
     Result<void> wait() {
         if (Result<void> waited = stream_.wait_for(event_->handle, position_, Wait{}); !waited) return waited;
         device_.drop_event(event_);
@@ -145,7 +145,7 @@ private:
     std::uint64_t position_ = 0;
 };
 
-// A capture would write the piece, or read it, again at every replay.
+// A captured copy would write the piece, or read it, again at every replay.
 Result<void> refuse_in_capture(const DeviceState& device) {
     if (!device.books->captures.here()) return {};
     return make_error<errors::pageable_copy_in_capture>();
@@ -183,7 +183,7 @@ platform::Status give_to_driver(StreamState& stream, const DriverCopy& copy, con
 
 Result<void> copy_on_host(const CopyJob& job) {
     HostSides sides;
-    if (job.to.buffer && job.to.buffer == job.from.buffer) {  // one scope: two would refuse each other
+    if (job.to.buffer && job.to.buffer == job.from.buffer) {  // one view: two would conflict
         if (Result<void> opened = open_side(job.to, ArgumentUse::read_write, {}, sides.to, sides.destination);
             !opened) {
             return opened;
@@ -245,7 +245,7 @@ Result<void> bounce_up(StreamState& stream, const CopyJob& job) {
 
 namespace {
 
-// What comes down in pieces: a few are on their way while the host unpacks the oldest.
+// Copies from the device in pieces: several are in flight while the host unpacks the oldest.
 class Descent {
 public:
     Descent(StreamState& stream, const CopyJob& job, std::byte* destination)
@@ -270,7 +270,7 @@ private:
         rules::CopyPiece part;
     };
 
-    // False: no piece is free, and one of ours is on its way. Who holds a piece does not wait for another.
+    // false: no piece is free, and this copy has pieces in flight. A holder of a piece must not wait for another one.
     Result<bool> start() {
         CopyBounce& bounce = stream_.device->copies.bounce;
         const std::size_t bytes = next_.width * next_.rows;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream::fill: patterns of 1, 2 and 4 bytes by the driver, of 8 and 16 by columns and doubling, all else by the host.
+// Stream::fill: on the device, the driver fills patterns of 1, 2 and 4 bytes, and columns and doubling fill those of 8
+// and 16; the host fills any pattern.
 #include "buffer_state.hpp"
 #include "copy.hpp"
 #include "copy_checks.hpp"
@@ -21,7 +22,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// So many elements are written column by column before whole blocks are copied.
+// The number of elements that are written column by column before whole blocks are copied.
 constexpr std::size_t first_block = 1024;
 
 struct Fill {
@@ -57,7 +58,8 @@ platform::Status plain(StreamState& stream, std::uint64_t first, const Fill& fil
     return status;
 }
 
-// A column of words is a rectangle one word wide; what is filled is then copied behind itself.
+// Fills each column of words as a rectangle one word wide, then copies the filled part behind itself until all is
+// filled.
 platform::Status long_pattern(StreamState& stream, std::uint64_t first, const Fill& fill) {
     platform::Transfers* const transfers = stream.device->driver->transfers();
     if (transfers == nullptr) return {Code::unsupported, 0, "fill_shaped"};
@@ -103,7 +105,7 @@ Result<void> on_host(const Fill& fill) {
     return {};
 }
 
-// Where the memory's handles meet, if the driver does not fill over that.
+// The bytes where the memory's handles meet, if the driver does not fill across them.
 std::vector<std::size_t> seams_of(BufferState& buffer) {
     const std::lock_guard lock(buffer.views);
     return buffer.memory->seams;
@@ -118,7 +120,8 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
         if (!one_row) return make_error<errors::no_fill_pattern_with_gaps>(fill.element_bytes);
         if (!in_words) return make_error<errors::no_fill_pattern>(fill.element_bytes);
     }
-    // Of host memory, too, the device's own address; of the CPU device that is the host's, whoever owns the memory.
+    // The device's own address, also for host memory. For the CPU device that is the host address, also if another
+    // device owns the memory.
     const std::uint64_t first = (stream.device->synchronous ? reinterpret_cast<std::uintptr_t>(buffer.memory->host)
                                                             : buffer.memory->device_address) +
                                 shape.to.offset;
@@ -130,7 +133,7 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
     };
     const std::vector<std::size_t> seams = seams_of(buffer);
     Result<std::uint64_t> issued = operation.issue([&] {
-        if (seams.empty()) return carry_out(first, fill);  // as of most memory, and then nothing is allocated
+        if (seams.empty()) return carry_out(first, fill);  // the usual case: no list of pieces is allocated
         platform::Status status;
         for (const rules::CopyShape& piece : rules::pieces_between(shape, seams)) {
             Fill part = fill;
@@ -160,13 +163,13 @@ Result<void> Stream::fill_request(const detail::FillRequest& request) {
     const bool by_host = request.to->memory->host != nullptr && (stream.device->synchronous || owner.synchronous ||
                                                                  (rules::is_host_memory(side) && !side.reached));
     if (!by_host && stream.device == request.to->device) return detail::by_driver(stream, fill);
-    // The CPU device keeps it, and each launch of the graph opens the buffer as a host view does.
+    // A capture on the CPU device records the fill, and each launch of the graph opens the buffer as a host view.
     if (by_host && stream.device->synchronous && stream.recording_id() != 0) return detail::by_driver(stream, fill);
     const Result<detail::UncapturedScope> uncaptured =
         detail::UncapturedScope::enter(stream, "a fill by the host or another device was asked for");
     if (!uncaptured) return uncaptured.error();
     if (by_host) return detail::on_host(fill);
-    // Another GPU's memory: filled by its own device, in the order of this stream.
+    // Another GPU's memory is filled by its own device, in the order of this stream.
     const std::shared_ptr<StreamState> own = detail::carrier_stream(owner);
     for (const detail::BufferState::Use& use : request.to->conflicting(ArgumentUse::write)) {
         if (use.stream == own) continue;

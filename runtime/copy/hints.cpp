@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream::prefetch and Device::advise: what the rule decided is carried out, counted and explained.
+// Stream::prefetch and Device::advise: carry out, count and explain what the hint rules decide.
 #include "hints.hpp"
 
 #include "buffer_state.hpp"
@@ -20,7 +20,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// A hint that a driver does not take is no error; a driver that is in trouble is.
+// true: the driver does not take the hint, which is no error. Other codes are errors.
 bool nobody_listens(Code code) {
     return code == Code::unsupported || code == Code::wrong_device || code == Code::invalid_argument ||
            code == Code::not_permitted;
@@ -39,7 +39,8 @@ Result<void> check_node(const DeviceState& device, const HintPlace& place) {
     return make_error<errors::hinted_numa_node_missing>(place.node);
 }
 
-// The stream that has the buffer gives it back behind what it was given so far; nobody waits.
+// The stream to which the buffer is attached returns it to the host, behind the work given to the stream so far. The
+// host does not wait for that work.
 Result<void> detach(BufferState& buffer) {
     std::shared_ptr<StreamState> holder;
     {
@@ -55,7 +56,8 @@ Result<void> detach(BufferState& buffer) {
 
 constexpr HintReport driver_took_none{HintOutcome::unsupported, "the driver does not take this hint"};
 
-// Claimed like a use: what the host has open for writing is not moved, and views wait for what is under way.
+// Claims the buffer like a use: a buffer that the host has open for writing is not moved, and views wait for the
+// prefetch.
 Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::HintPlan& plan, const HintPlace& place) {
     DeviceState& device = *stream.device;
     platform::Transfers* const transfers = device.driver->transfers();
@@ -64,7 +66,7 @@ Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::H
     bool told = true;
     Operation operation(stream, "a prefetch", nullptr);
     operation.uses(buffer, plan.action == rules::HintAction::attach ? ArgumentUse::read_write : ArgumentUse::read, 0);
-    operation.only({.width = 0});  // a hint changes no byte: it needs no order
+    operation.only({.width = 0});  // a hint changes no byte and needs no order
     Result<std::uint64_t> issued = operation.issue([&]() -> platform::Status {
         if (plan.action != rules::HintAction::tell) return {};
         const platform::Status status =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// read_back: waiting for what writes a buffer, and bringing its content to the host.
+// read_back: waits for the work that writes a buffer, and copies its content to the host.
 #include <isthmus/read_back.hpp>
 
 #include "buffer_state.hpp"
@@ -25,8 +25,8 @@ Result<void> view_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
     return {};
 }
 
-// On the device's own stream for such copies, so that it comes behind nobody's later work; through pinned pieces even
-// where the device would reach the vector: should a wait run out, nothing writes into memory that is gone.
+// Copies on the device's own download stream, so that the copy waits for no unrelated later work. Uses pinned pieces
+// even if the device can reach the vector: if a wait times out, nothing writes into memory that was freed.
 Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
     DeviceState& device = *buffer->device;
     if (device.bars(rules::PublicCall::read_back)) return device.refusal(rules::PublicCall::read_back);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// read_back: the content of a buffer as a vector, for every memory kind. A convenience; it waits.
+// read_back: returns the content of a buffer of any memory kind as a vector. A convenience; it waits.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -21,11 +21,11 @@ ISTHMUS_API Result<void> read_back_bytes(const std::shared_ptr<BufferState>& buf
 
 // Waits for the work that this runtime gave to any stream and that writes the buffer, and for nothing else; the
 // driver's synchronising default stream is not used. Then reads through a host view, or copies from device memory;
-// `wait` does not bound the copy itself. For final results and for tests: programs that run on should copy on a stream
-// (Stream::copy_to_host) or open a view of shared memory (read_on_host).
+// `wait` does not bound the copy itself. Intended for final results and for tests; programs that continue should copy
+// on a stream (Stream::copy_to_host) or open a view of shared memory (read_on_host).
 //
-// Errors: capture_error (a capture is open on this thread: within it, copy to another buffer, which is allowed, and
-// read that one back after the graph has run), invalid_handle (an empty buffer), in_use (a host view writes it),
+// Errors: capture_error (a capture is open on this thread: copy to another buffer within it, which is allowed, and read
+// that buffer back after the graph has run), invalid_handle (an empty buffer), in_use (a host view writes it),
 // timed_out, not_ready (Wait::never(), and the call would have to wait or to copy), device_lost.
 template <class T>
 Result<std::vector<T>> read_back(const TypedBuffer<T>& buffer, Wait wait = {}) {
