@@ -23,8 +23,8 @@ Result<Capture> Stream::begin_capture() {
     if (device.bars(rules::PublicCall::begin_capture)) return device.refusal(rules::PublicCall::begin_capture);
     platform::Captures* captures = device.driver->captures();
     if (captures == nullptr) return make_error<errors::device_without_captures>();
-    // This thread cannot create a pool during the capture (K13). If it fails here, allocating in the capture reports
-    // that.
+    // This thread cannot create a pool during the capture (K13). If creating it fails here, an allocation in the
+    // capture reports that.
     if (device.capabilities.has(Feature::pools)) (void)device.pools.own(device, MemoryKind::pool);
     const std::lock_guard lock(stream.mutex);
     if (Result<void> opened = stream.open_handle(); !opened) return std::move(opened).error();

@@ -26,7 +26,8 @@ inline namespace v0 {
 namespace detail {
 
 namespace {
-// Destruction calls the driver, which refuses that in a host function: deferred, as for streams and buffers (S20).
+// Destruction calls the driver, which refuses calls in a host function: there it is deferred, as for streams and
+// buffers (S20).
 template <class T>
 void end_of(T* ended) {
     if (process::in_host_function && !ended->device->config->forked()) {
@@ -223,9 +224,9 @@ Result<void> open_all(const detail::GraphUses& uses, std::vector<detail::ViewSco
     return {};
 }
 
-// Fast path of most replays, like launch_at_once() for kernels: one device; the stream that launched the instance last
-// and owes no fence; buffers that the host can never access and this stream has used before. false: nothing was done.
-// Requires the instance's lock.
+// Fast path of most replays, like launch_at_once() for kernels. Conditions: one device; the stream launched the
+// instance last and owes no fence; the buffers are device-only, and this stream has used them before. false: nothing
+// was done. Requires the instance's lock.
 bool replay_at_once(detail::StreamState& stream, detail::InstanceState& launched, platform::Status& status) {
     detail::InstanceState::Made& made = launched.made;
     if (made.launches.size() != 1 || made.launches.front().stream.get() != &stream || !launched.replaced.empty() ||

@@ -28,7 +28,7 @@ struct DotOperation {
     std::vector<std::uint32_t> after;  // indices of its direct predecessors
 };
 
-// Text in the DOT language: one box per operation, kernels drawn unlike copies and fills; edges lead to successors.
+// Text in the DOT language: one box per operation, with rounded corners for copies and fills; edges lead to successors.
 // Equal operations give equal text.
 std::string graph_dot(std::string_view title, const std::vector<DotOperation>& operations);
 

@@ -45,7 +45,7 @@ Result<void> refuse_in_graphs(const InstanceState& instance, const KernelInfo& k
     return {};
 }
 
-// Does the graph hold the buffer of this argument?
+// true: the graph holds the buffer of this argument.
 bool is_use(const LaunchArgument& argument) noexcept {
     if (!argument.is_view || argument.buffer == nullptr) return false;
     const BufferState& buffer = **argument.buffer;
@@ -112,7 +112,8 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     if (!lawful) return lawful;
     platform::Captures& captures = *device.driver->captures();
     if (operation.function == platform::FunctionHandle::none) {
-        // Node functions are loaded apart from those of launches, on the first change of a kernel of their image.
+        // Functions for nodes are loaded separately from those for launches, on the first change of a kernel of their
+        // image.
         constexpr rules::DriverUse use = rules::DriverUse::load_code;
         std::optional<detail::CallInFlight> loading;
         if (!captures.is_resolved_for_nodes(kernel)) {

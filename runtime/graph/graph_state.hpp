@@ -22,8 +22,8 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// The driver's graph. Instances keep it alive, because it names their nodes. The buffers of its operations are held by
-// GraphState and by each instance for itself.
+// The driver's graph. Instances keep it alive, because it names their nodes. GraphState and each instance hold the
+// buffers of the operations, each for itself.
 struct DriverGraph {
     // If the last reference is dropped in a host function, destruction is deferred.
     static std::shared_ptr<DriverGraph> make(std::shared_ptr<DeviceState> owner, platform::GraphHandle recorded,
@@ -44,7 +44,8 @@ struct DriverGraph {
     std::mutex mutex;  // the driver allows one thread at a time per graph; also guards `instances`
     int instances = 0;
 
-    // Has a participating device reported a fault? usable() refuses then and checks nothing else.
+    // true: a participating device reported a fault. usable() refuses in that case, and where a participating device
+    // bars the use of graphs.
     bool is_lost() const noexcept;
     Result<void> usable(const char* what) const;
     const std::shared_ptr<DeviceState>& device_at(std::size_t index) const noexcept;
@@ -57,7 +58,7 @@ struct DriverGraph {
 struct GraphState {
     explicit GraphState(std::shared_ptr<DriverGraph> recorded) noexcept : driver(std::move(recorded)) {}
     const std::shared_ptr<DriverGraph> driver;
-    std::vector<RecordedOperation> operations;  // they hold their buffers
+    std::vector<RecordedOperation> operations;  // each holds its buffers
 };
 
 // One operation of an instance and its current uses.
@@ -73,17 +74,17 @@ struct InstanceOperation {
     std::size_t device = 0;
     platform::NodeHandle node = platform::NodeHandle::none;  // node of the graph InstanceState::made.from
     std::vector<std::uint32_t> after;
-    std::vector<Use> uses;                                               // by argument
+    std::vector<Use> uses;                                               // in the order of the arguments
     platform::FunctionHandle function = platform::FunctionHandle::none;  // function for nodes; none: not resolved yet
 };
 std::vector<InstanceOperation> instance_operations(const std::vector<RecordedOperation>& recorded);
 
-// How two recordings differ in what the driver matches nodes by: number, edges, kernel or not. Empty: operation i of
-// one corresponds to operation i of the other. Pure.
+// How two recordings differ in the properties by which the driver matches nodes: their number, their edges, kernel or
+// not. Empty: operation i of one corresponds to operation i of the other. Pure.
 std::string shape_difference(const std::vector<InstanceOperation>& ours, const std::vector<RecordedOperation>& theirs);
 
-// Lock order: `mutex` before a stream's. It is held during the driver calls that launch or change the instance, which a
-// driver allows to one thread at a time.
+// Lock order: `mutex` before a stream's. It is held during the driver calls that launch or change the instance, because
+// the driver allows one thread at a time to make them.
 struct InstanceState {
     // The driver's instance, and everything that must live as long.
     struct Made {
@@ -95,8 +96,8 @@ struct InstanceState {
         std::vector<std::shared_ptr<DriverGraph>> closures_of;
 
         void launched(const std::shared_ptr<StreamState>& stream, std::uint64_t position);
-        bool idle() const;  // have all launches ended, as known so far?
-        // same, after querying the driver; false on a lost device, where the end of a launch cannot be seen
+        bool idle() const;  // true: all launches are known to have ended, or a device is lost
+        // the same, after querying the driver; false on a lost device, where the end of a launch cannot be seen
         bool poll_idle() const;
         Result<void> wait_for();  // waits for all launches
         void destroy();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GraphInstance::update: makes an instance do another graph's work, in place if the driver can, else by a new instance.
+// GraphInstance::update: makes an instance do another graph's work, in place if the driver can, otherwise by a new
+// instance.
 #include <isthmus/graph.hpp>
 
 #include "composed.hpp"
@@ -58,7 +59,8 @@ Result<std::string> try_in_place(InstanceState& instance, const GraphState& grap
     if (instance.made.from->conditional || graph.driver->conditional) {
         return std::string("a graph with loops or branches cannot be updated in place");
     }
-    // The driver matches nodes in its own order. If the recordings agree, it is the recorded one, and nodes keep names.
+    // The driver matches nodes in its own order. If the recordings agree, that is the recorded order, and nodes keep
+    // their names.
     std::string differs = detail::shape_difference(instance.operations, graph.operations);
     return differs.empty() ? update_in_place(instance, graph) : Result<std::string>(std::move(differs));
 }
@@ -85,7 +87,7 @@ Result<GraphUpdate> GraphInstance::update(const Graph& graph) {
     Result<std::string> why = try_in_place(instance, wanted);
     if (!why) return std::move(why).error();
     if (why->empty()) {
-        // Nodes keep the names of the first graph, by which the driver knows this instance's nodes.
+        // Nodes keep their names from the first graph, by which the driver identifies this instance's nodes.
         std::vector<detail::InstanceOperation> named = std::move(instance.operations);
         before = std::move(instance.made.uses);
         // Host functions of earlier graphs are no longer called once all launches have ended. Dropping them bounds what

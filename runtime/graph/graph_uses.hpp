@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GraphUses: the buffers that a graph instance uses now, counted by argument, so that single uses can be removed.
+// GraphUses: the buffers that a graph instance currently uses, counted by argument, so that single uses can be removed.
 #pragma once
 
 #include "recording.hpp"
