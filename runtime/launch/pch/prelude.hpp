@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for the sources of this room, which nearly all include it anyway. Sources name what they use all the
-// same; -Db_pch=false builds them without.
+// Precompiled header: the headers that nearly all sources of this room include. Each source still includes what it
+// uses, so that -Db_pch=false builds it without this header.
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "operation.hpp"

@@ -26,7 +26,8 @@ public:
     // Appends the tags of operations that finished since the last call, stream by stream, in the order of positions,
     // and returns their number. Never waits. Per stream: no driver call if every operation is known to have finished,
     // otherwise one poll (Stream::poll), whatever the number of operations. Errors, after the other streams were
-    // polled: those of poll(); the operations of that stream stay outstanding.
+    // polled: those of poll(). Tags found until then are appended; operations not known to have finished stay
+    // outstanding.
     Result<std::size_t> collect(std::vector<std::uint64_t>& finished);
     // Drops a stream, for example one whose device was lost, and appends the tags of its unfinished operations.
     void abandon(const Stream& stream, std::vector<std::uint64_t>& unfinished);

@@ -20,8 +20,10 @@ struct CurrentScope;
 // The current device and stream are per thread (S4). They apply to Runtime::current_device(), Device::current_stream()
 // and to calls without a stream (Device::launch, copy, fill and record; isthmus::copy). An explicit stream takes
 // precedence over the current device (S8). A thread starts with the runtime's default device and each device's first
-// stream.  Scopes nest; the innermost applies. A scope ends with its object, on every exit path and in any order, and
-// may outlive the Runtime. It applies to the thread that began it, even if another thread ends it.
+// stream.
+//
+// Scopes nest; the innermost applies. A scope ends with its object, on every exit path and in any order, and may
+// outlive the Runtime. It applies to the thread that began it, even if another thread ends it.
 
 // Makes the device the current one of its runtime for its lifetime. Does not wait and makes no driver call.
 class [[nodiscard]] ISTHMUS_API ScopedDevice {
