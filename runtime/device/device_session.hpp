@@ -72,8 +72,8 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     // The bar itself, for a call that reports captures or services by its own error. No lock may be held for a call
     // that depends on services.
     [[gnu::always_inline]] rules::Bar bar(rules::PublicCall call) const { return rules::bar_of(call, Now{*this}); }
-    // Why the call is barred: a fork, a host function, a fault, or a capture of this thread. `what` names the call more
-    // exactly than its rule does: "launching kernel 'scale'".
+    // The error for a barred call, after a fork, in a host function, after a fault, or during a capture of this thread.
+    // `what` names the call more exactly than its rule does: "launching kernel 'scale'".
     [[gnu::cold]] Error refusal(rules::PublicCall call, std::string_view what = {}) const;
     // The typed error for a Status; a sticky one latches the device as lost.
     Error failure(const platform::Status& status, std::string_view what);
@@ -81,7 +81,7 @@ struct DeviceSession : std::enable_shared_from_this<DeviceSession> {
     // failure() explains. Locks may be held.
     platform::Status resolve(const KernelInfo& kernel, platform::FunctionHandle& out);
 
-    // Is the context's memory gone, with the context or after a fault? One cheap driver call while the device is
+    // true: the context's memory is gone, with the context or after a fault. One cheap driver call while the device is
     // healthy (K11).
     bool context_gone() { return is_lost() || driver->context_died(); }
 
@@ -110,7 +110,7 @@ private:
         bool on_cpu() const noexcept { return device.synchronous; }
         bool captured_here() const { return device.captures.here(); }
         bool captured() const noexcept { return device.captures.any(); }
-        // For calls that wait for the whole device.
+        // for calls that wait for the whole device
         bool serving() const { return device.services.hinders(rules::DriverUse::synchronize_device); }
     };
 

@@ -21,12 +21,12 @@ struct DeviceSession;
 // Thread-safe. Slabs stay until trim(), or until the device and all pieces cut out of them are gone.
 class DeviceSlabs {
 public:
-    // Does memory of this placement use slabs? Binding, touching and locating pages costs system calls, which a slab
+    // true: memory of this placement uses slabs. Binding, touching and locating pages costs system calls, which a slab
     // pays once (H6). Memory without a placement is mapped piece by piece, and is zero.
     static bool serve(const HostPlacement& placement) noexcept { return placement.locality != Locality::anywhere; }
 
     std::shared_ptr<HostSlabs> of(const DeviceSession& device, const HostPlacement& placement);
-    std::size_t trim() const;  // frees slabs without pieces; answers the bytes freed
+    std::size_t trim() const;  // frees slabs without pieces; returns the number of bytes freed
 
 private:
     mutable std::mutex mutex_;

@@ -72,7 +72,7 @@ public:
     Result<std::uint64_t> begin(const std::string& name, const Deadline& deadline, WaitPolicy policy);
     // If it was the last service, does the deferred work. No lock may be held.
     void end(std::uint64_t id);
-    // The service counts until end(), or until `ended` answers true. `ended` holds neither device nor stream.
+    // The service counts until end(), or until `ended` returns true. `ended` holds neither device nor stream.
     void watch(std::uint64_t id, HasEnded ended);
     // Defers `work` until no service runs; false: none runs, and nothing was deferred.
     bool put_off(rules::DriverUse use, std::function<void()> work);

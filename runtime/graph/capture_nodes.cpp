@@ -53,7 +53,7 @@ Result<void> refuse_part(const detail::StreamState& stream, const detail::Driver
     if (Result<void> well = driver.usable("appending a graph to a capture"); !well) return well;
     if (driver.device != stream.device) return make_error<errors::appended_graph_of_another_device>();
     if (driver.allocates) return make_error<errors::appended_graph_allocates>();
-    // the driver answers 801 (observed)
+    // the driver returns 801 (observed)
     if (driver.conditional) return make_error<errors::appended_graph_is_conditional>();
     return {};
 }

@@ -77,9 +77,9 @@ const std::shared_ptr<DeviceState>& DriverGraph::device_at(std::size_t index) co
 Result<platform::GraphInstanceHandle> DriverGraph::instantiate() {
     if (Result<void> well = usable("instantiating a graph"); !well) return std::move(well).error();
     const std::lock_guard lock(mutex);
-    // The driver answers 801: a graph's own memory has the graph's addresses, not the instance's.
+    // The driver returns 801: a graph's own memory has the graph's addresses, not the instance's.
     if (allocates && instances > 0) return make_error<errors::graph_allocates_and_has_instance>();
-    if (conditional && instances > 0) {  // the driver answers 801 (observed)
+    if (conditional && instances > 0) {  // the driver returns 801 (observed)
         return make_error<errors::graph_is_conditional_and_has_instance>();
     }
     platform::GraphInstanceHandle instance = platform::GraphInstanceHandle::none;
@@ -330,7 +330,7 @@ Result<void> Stream::launch(const GraphInstance& instance) {
         }
     }
     Result<std::uint64_t> issued = operation.issue([&] {
-        // Another thread has begun a capture meanwhile: the driver would answer 900 and drop the capture.
+        // Another thread has begun a capture meanwhile: the driver would return 900 and drop the capture.
         if (stream.recording != nullptr) return platform::Status{Code::capture_error, 0, "cuGraphLaunch"};
         return stream.device->driver->captures()->launch(launched.made.handle, stream.handle);
     });

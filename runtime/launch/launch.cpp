@@ -77,7 +77,7 @@ Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const 
     return launch_on_stream(stream, kernel, extent, pack, arguments, count, report, node);
 }
 
-// LaunchMode::verify: waits for the kernel, so that its own launch reports a fault, and not a later call (L11).
+// LaunchMode::verify: waits for the kernel, so that this launch reports a fault, and not a later call (L11).
 Result<void> verify(StreamState& stream, const KernelInfo& kernel, std::uint64_t position) {
     Result<void> waited = stream.wait_until(position, Wait{});
     if (waited) return waited;

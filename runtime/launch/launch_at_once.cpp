@@ -28,7 +28,7 @@ struct Viewed {
     std::uint64_t count;
 };
 
-// Element sizes are mostly powers of two; a division takes longer than everything else here.
+// Element sizes are mostly powers of two; a division takes longer than everything else on this path.
 std::uint64_t elements(std::uint64_t bytes, std::uint32_t element_bytes) noexcept {
     const bool power_of_two = (element_bytes & (element_bytes - 1)) == 0;  // has_single_bit() may be a function call
     return power_of_two ? bytes >> std::countr_zero(element_bytes) : bytes / element_bytes;

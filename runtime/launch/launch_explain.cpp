@@ -193,9 +193,8 @@ int Explainer::calls_for_buffers() {
         const bool elsewhere =
             buffer.sides.brought_elsewhere(stream_) && !buffer.sides.brought_by()->reached(buffer.sides.brought_at());
         if (device_.synchronous) {
-            calls += buffer.memory->path == LaunchPath::stage && buffer.sides.device_newer() && reads
-                         ? 2
-                         : 0;  // a copy and its event
+            // 2: a copy and its event
+            calls += buffer.memory->path == LaunchPath::stage && buffer.sides.device_newer() && reads ? 2 : 0;
         } else if (!used.staged && buffer.memory->path == LaunchPath::stage) {
             calls += buffer.sides.host_newer() && reads ? 1 : 0;
             calls += elsewhere ? 1 : 0;

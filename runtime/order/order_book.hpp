@@ -35,7 +35,7 @@ struct OrderUse {
 constexpr bool conflict_without_order(const OrderUse& one, const OrderUse& other) noexcept {
     return (one.writes || other.writes) && !(one.concurrent && other.concurrent);
 }
-// Does every use that conflicts with `inner` also conflict with `outer`?
+// true: every use that conflicts with `inner` also conflicts with `outer`.
 constexpr bool conflicts_as_much(const OrderUse& outer, const OrderUse& inner) noexcept {
     return (outer.writes || !inner.writes) && (!outer.concurrent || inner.concurrent);
 }
@@ -72,8 +72,8 @@ public:
     // The host saw these complete.
     void seen_ended(std::size_t device, const OrderClock& ended);
 
-    // Is the next operation of `stream` ordered after this operation? `besides`: what the stream will wait for before
-    // it.
+    // true: the next operation of `stream` is ordered after this operation. `besides`: what the stream will wait for
+    // before it.
     bool ordered(std::uint64_t stream, std::uint64_t earlier, std::uint64_t position,
                  const OrderClock& besides) const noexcept;
     // Everything that comes before an operation of this stream, including that operation.

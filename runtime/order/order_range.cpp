@@ -7,7 +7,7 @@
 namespace isthmus::rules {
 namespace {
 
-// Does [begin, end) overlap a row of the slice of `shape` that begins at `offset`?
+// true: [begin, end) overlaps a row of the slice of `shape` that begins at `offset`.
 bool meets_rows(std::size_t begin, std::size_t end, std::size_t offset, const ByteRange& shape) noexcept {
     if (end <= offset) return false;
     if (shape.rows == 1 || shape.row_pitch == 0) {

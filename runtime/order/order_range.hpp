@@ -33,7 +33,7 @@ struct ByteRange {
 bool share_a_byte(const ByteRange& one, const ByteRange& other) noexcept;
 inline constexpr std::size_t max_runs = 4096;
 
-// Does `outer` certainly contain every byte of `inner`?
+// true: `outer` certainly contains every byte of `inner`.
 bool contains(const ByteRange& outer, const ByteRange& inner) noexcept;
 
 }  // namespace isthmus::rules

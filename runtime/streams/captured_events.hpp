@@ -18,7 +18,7 @@ struct Recording;
 struct StreamState;
 
 // The last record of an event that was recorded in a capture. Such an event marks no point in time: nothing has run.
-// Observed on driver 580: a query of it ends the capture (907); after the capture, queries and waits answer 1 until the
+// Observed on driver 580: a query of it ends the capture (907); after the capture, queries and waits return 1 until the
 // event is recorded again.
 struct CapturedRecord {
     std::weak_ptr<Recording> recording;

@@ -159,7 +159,7 @@ Result<bool> Event::finished() const {
     if (state_->complete.load(std::memory_order_acquire)) return true;
     detail::DeviceState& device = *state_->device;
     if (device.bars(rules::PublicCall::ask_known_event))
-        return device.refusal(rules::PublicCall::ask_known_event);  // without a lock: R3
+        return device.refusal(rules::PublicCall::ask_known_event);  // takes no lock (R3)
     Wait wait = Wait::never();
     std::unique_lock<std::mutex> lock = detail::lock_event(*state_, wait);
     if (!lock.owns_lock()) return false;  // another thread is recording it

@@ -35,8 +35,8 @@ public:
         if (stream_->wrappers.load(std::memory_order_acquire) > 0) return;  // wrapped again meanwhile
         if (stream_->device->usable()) {
             (void)stream_->capture();  // ends an abandoned capture
-            for (int tries = 0; tries < 3 && !stream_->fence();
-                 ++tries) {  // usually recorded already by fence_external()
+            // fence_external() has usually recorded the fence already.
+            for (int tries = 0; tries < 3 && !stream_->fence(); ++tries) {
             }
         }
         stream_->handle = platform::StreamHandle::none;
@@ -61,8 +61,8 @@ std::shared_ptr<StreamState> own_stream_of(DeviceState& device, const void* nati
         const std::lock_guard lock(stream->mutex);
         if (stream->handle != platform::StreamHandle::none &&
             device.execution.native_stream(stream->handle) == native) {
-            stream->handed_out.store(
-                true, std::memory_order_release);  // the caller got the handle from other code, which may use it
+            // Other code that has the handle may give the stream work.
+            stream->handed_out.store(true, std::memory_order_release);
             return stream;
         }
     }

@@ -12,7 +12,8 @@ inline namespace v0 {
 
 enum class Severity : unsigned char { info, warning, error };
 
-// May be called from any thread, and from several at once. Must not throw and must not call the runtime.
+// May be called from any thread, and from several at once. Must not throw and must not call the runtime. `line` is
+// valid only during the call.
 using LogCallback = std::function<void(Severity, std::string_view line)>;
 
 }  // namespace v0
