@@ -76,8 +76,8 @@ Result<void> refuse_captured_users(StreamState& stream, BufferState& buffer) {
     return {};
 }
 
-// Memory of another GPU: makes the stream wait for its users. Staged or attached memory is first claimed by its own
-// device, on a stream of that device. `bytes`: the bytes of the buffer that the copy touches.
+// Memory of another GPU: orders the stream after its users. The owner first claims staged or attached memory, on a
+// stream of its own. `bytes`: those of the buffer that the copy touches.
 Result<void> order_before(StreamState& stream, BufferState& buffer, bool writes, const rules::ByteRange& bytes) {
     if (!foreign(stream, buffer)) return {};
     if (buffer.staged() || buffer.memory->path == LaunchPath::attach) {

@@ -118,8 +118,8 @@ Result<CopyJob> check_fill(StreamState& stream, const FillRequest& request) {
     return job;
 }
 
-// The runtime's own memory is in the address map. The driver knows pinned memory of other code; it is asked once,
-// because the answer is inserted into the map. Pageable memory is not inserted, and is asked about each time.
+// The address map holds the runtime's own memory. The driver is asked about other memory: once if it is pinned, because
+// the answer enters the map; each time if it is pageable.
 MemoryKind kind_of_span(DeviceState& device, std::uintptr_t address, std::size_t bytes) {
     const auto pinned = [](MemoryKind kind) {
         return kind == MemoryKind::pinned || kind == MemoryKind::registered || kind == MemoryKind::write_combined;

@@ -82,7 +82,7 @@ void unpack(std::byte* to, std::size_t row_pitch, const std::byte* piece, const 
     }
 }
 
-// The driver's copy of one piece, and the event recorded behind it: once it has completed, the piece is free.
+// The driver's copy of one piece, and the event behind it, whose completion frees the piece.
 class PieceCopy {
 public:
     PieceCopy(StreamState& stream, CopyBounce::Piece piece) : stream_(stream), device_(*stream.device), piece_(piece) {}
@@ -96,7 +96,7 @@ public:
         }
     }
 
-    // `bytes`: the bytes of the buffer that the copy touches.
+    // `bytes`: those of the buffer that the copy touches.
     Result<void> issue(BufferState& buffer, ArgumentUse use, const rules::ByteRange& bytes, const DriverCopy& copy,
                        const rules::CopyShape& shape) {
         if (const platform::Status status = device_.take_event(event_); !status.ok()) {

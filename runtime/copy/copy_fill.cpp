@@ -22,7 +22,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// The number of elements that are written column by column before whole blocks are copied.
+// Elements written column by column before whole blocks are copied.
 constexpr std::size_t first_block = 1024;
 
 struct Fill {
@@ -58,8 +58,7 @@ platform::Status plain(StreamState& stream, std::uint64_t first, const Fill& fil
     return status;
 }
 
-// Fills each column of words as a rectangle one word wide, then copies the filled part behind itself until all is
-// filled.
+// Fills each column of words as a rectangle one word wide, then doubles the filled part by copies.
 platform::Status long_pattern(StreamState& stream, std::uint64_t first, const Fill& fill) {
     platform::Transfers* const transfers = stream.device->driver->transfers();
     if (transfers == nullptr) return {Code::unsupported, 0, "fill_shaped"};
@@ -120,8 +119,7 @@ Result<void> by_driver(StreamState& stream, const Fill& fill) {
         if (!one_row) return make_error<errors::no_fill_pattern_with_gaps>(fill.element_bytes);
         if (!in_words) return make_error<errors::no_fill_pattern>(fill.element_bytes);
     }
-    // The device's own address, also for host memory. For the CPU device that is the host address, also if another
-    // device owns the memory.
+    // The device's own address, also of host memory; on the CPU device the host address, also of other devices' memory.
     const std::uint64_t first = (stream.device->synchronous ? reinterpret_cast<std::uintptr_t>(buffer.memory->host)
                                                             : buffer.memory->device_address) +
                                 shape.to.offset;

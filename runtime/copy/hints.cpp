@@ -39,8 +39,7 @@ Result<void> check_node(const DeviceState& device, const HintPlace& place) {
     return make_error<errors::hinted_numa_node_missing>(place.node);
 }
 
-// The stream to which the buffer is attached returns it to the host, behind the work given to the stream so far. The
-// host does not wait for that work.
+// Fences the stream to which the buffer is attached, which returns it to the host. Waits for no work.
 Result<void> detach(BufferState& buffer) {
     std::shared_ptr<StreamState> holder;
     {
@@ -56,8 +55,7 @@ Result<void> detach(BufferState& buffer) {
 
 constexpr HintReport driver_took_none{HintOutcome::unsupported, "the driver does not take this hint"};
 
-// Claims the buffer like a use: a buffer that the host has open for writing is not moved, and views wait for the
-// prefetch.
+// Claims the buffer like a use: memory open for writing on the host is not moved, and views wait for the prefetch.
 Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::HintPlan& plan, const HintPlace& place) {
     DeviceState& device = *stream.device;
     platform::Transfers* const transfers = device.driver->transfers();

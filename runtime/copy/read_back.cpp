@@ -25,8 +25,8 @@ Result<void> view_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wa
     return {};
 }
 
-// Copies on the device's own download stream, so that the copy waits for no unrelated later work. Uses pinned pieces
-// even if the device can reach the vector: if a wait times out, nothing writes into memory that was freed.
+// Copies on the device's download stream, behind no unrelated later work. Uses pinned pieces even if the device can
+// reach the vector: after a timeout, nothing writes into freed memory.
 Result<void> copy_bytes(const std::shared_ptr<BufferState>& buffer, void* to, Wait wait) {
     DeviceState& device = *buffer->device;
     if (device.bars(rules::PublicCall::read_back)) return device.refusal(rules::PublicCall::read_back);

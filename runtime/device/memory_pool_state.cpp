@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PoolState and DevicePools: pools are created at the first use, live as long as their memory, and are trimmed when
-// memory runs short.
+// PoolState and DevicePools: creation at the first use, access, usage and trimming of pools.
 #include "memory_pool_state.hpp"
 
 #include "device_errors.hpp"
@@ -19,8 +18,8 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// The release threshold of own pools. A pool that returns reserved memory at every synchronisation has to map it again
-// right after: all of it is kept until trim().
+// No release threshold: memory returned at a synchronisation would have to be mapped again right after. trim() frees
+// it.
 constexpr std::uint64_t keep_everything = std::numeric_limits<std::uint64_t>::max();
 
 std::size_t own_index(MemoryKind kind) noexcept {

@@ -34,8 +34,8 @@ Error RunningServices::refusal(rules::DriverUse use, std::string_view what) {
     return make_error<errors::would_wait_for_service>(what, service, answer.reason, answer.remedy);
 }
 
-// A call increments its count, then reads the number of services; begin() increments the number of services, then reads
-// the counts of calls. All four accesses are sequentially consistent, so that at least one side sees the other.
+// A call counts itself, then reads the number of services; begin() counts its service, then reads the counts of calls.
+// All four accesses are sequentially consistent, so that at least one side sees the other.
 std::optional<CallInFlight> RunningServices::try_enter(rules::DriverUse use) {
     if (!rules::while_serving(use).waits) return CallInFlight();
     std::atomic<int>& count = in_flight_[static_cast<std::size_t>(use)];

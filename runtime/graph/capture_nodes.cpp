@@ -23,8 +23,7 @@ namespace isthmus {
 inline namespace v0 {
 namespace {
 
-// Checked before any lock is taken: a host function must not wait for a lock, and in a forked child it may never be
-// released.
+// Checked before any lock: host functions must not wait for one, and in a forked child it may never be released.
 Result<void> usable(const detail::Recording* recording, const char* what) {
     if (recording == nullptr) return make_error<errors::recording_into_ended_capture>();
     if (recording->device->bars(rules::PublicCall::append_to_capture))
@@ -123,7 +122,7 @@ Result<void> Capture::append_conditional(const std::shared_ptr<detail::BufferSta
     operation.uses(*word, ArgumentUse::read, 0);
     std::vector<detail::RecordedUse> uses = detail::merged_uses(graph.state()->operations);
     for (const detail::RecordedUse& use : uses) {
-        // The body may not run: a write-only use then has to keep the earlier content, as read_write does.
+        // The body may not run: write-only uses then keep the earlier content, as read_write does.
         operation.uses(*use.buffer, use.use == ArgumentUse::write ? ArgumentUse::read_write : use.use, 0);
     }
     const std::lock_guard lock(body.mutex);

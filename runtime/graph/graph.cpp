@@ -26,8 +26,8 @@ inline namespace v0 {
 namespace detail {
 
 namespace {
-// Destruction calls the driver, which refuses calls in a host function: there it is deferred, as for streams and
-// buffers (S20).
+// Destruction calls the driver, which refuses calls from host functions: deferred there, as for streams and buffers
+// (S20).
 template <class T>
 void end_of(T* ended) {
     if (process::in_host_function && !ended->device->config->forked()) {

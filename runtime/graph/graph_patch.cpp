@@ -112,8 +112,7 @@ Result<void> GraphInstance::set_packed(const detail::NodeName& node, const Exten
     if (!lawful) return lawful;
     platform::Captures& captures = *device.driver->captures();
     if (operation.function == platform::FunctionHandle::none) {
-        // Functions for nodes are loaded separately from those for launches, on the first change of a kernel of their
-        // image.
+        // Functions for nodes are loaded apart from those for launches, at the first change of a kernel of their image.
         constexpr rules::DriverUse use = rules::DriverUse::load_code;
         std::optional<detail::CallInFlight> loading;
         if (!captures.is_resolved_for_nodes(kernel)) {

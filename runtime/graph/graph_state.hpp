@@ -44,8 +44,7 @@ struct DriverGraph {
     std::mutex mutex;  // the driver allows one thread at a time per graph; also guards `instances`
     int instances = 0;
 
-    // true: a participating device reported a fault. usable() refuses in that case, and where a participating device
-    // bars the use of graphs.
+    // true: a participating device reported a fault. usable() refuses then, and if anything else bars graphs on one.
     bool is_lost() const noexcept;
     Result<void> usable(const char* what) const;
     const std::shared_ptr<DeviceState>& device_at(std::size_t index) const noexcept;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GraphInstance::update: makes an instance do another graph's work, in place if the driver can, otherwise by a new
-// instance.
+// GraphInstance::update: replaces an instance's work by another graph's, in place if the driver can.
 #include <isthmus/graph.hpp>
 
 #include "composed.hpp"
@@ -59,8 +58,8 @@ Result<std::string> try_in_place(InstanceState& instance, const GraphState& grap
     if (instance.made.from->conditional || graph.driver->conditional) {
         return std::string("a graph with loops or branches cannot be updated in place");
     }
-    // The driver matches nodes in its own order. If the recordings agree, that is the recorded order, and nodes keep
-    // their names.
+    // The driver matches nodes in its own order: the recorded order if the recordings agree. Nodes then keep their
+    // names.
     std::string differs = detail::shape_difference(instance.operations, graph.operations);
     return differs.empty() ? update_in_place(instance, graph) : Result<std::string>(std::move(differs));
 }

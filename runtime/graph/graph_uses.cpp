@@ -12,8 +12,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// Readers and writers may run in any order, so together they read and write. The use is concurrent only if there is no
-// other use.
+// Readers and writers may run in any order: read_write. Concurrent only without any other use.
 ArgumentUse use_of(const GraphUses::Entry& entry) noexcept {
     if (entry.concurrents > 0) {
         return entry.readers + entry.writers == 0 ? ArgumentUse::concurrent : ArgumentUse::read_write;

@@ -64,7 +64,7 @@ std::string in_words(const AtomicWish& wish, int operation, const std::string& m
     return composed("{} on{} of {} bytes in {}", what, words, wish.width_bytes, memory);
 }
 
-// The error code for the condition that is not met: the word's alignment, the access of a side, or the rule.
+// The error code: misaligned word, a side without access, or the rule.
 Code code_of(const Capabilities& device, const AtomicQuestion& question, const AccessAnswer& answer) {
     if (answer.verdict == Verdict::not_verified) return Code::unverified;
     if (question.address % static_cast<std::uint64_t>(question.width_bytes) != 0) return Code::invalid_argument;
@@ -72,8 +72,7 @@ Code code_of(const Capabilities& device, const AtomicQuestion& question, const A
     return both ? Code::unsupported : Code::not_accessible;
 }
 
-// The remedy on this machine (G2): a kind of memory in which these updates are atomic, otherwise a method that needs no
-// atomics.
+// The remedy on this machine (G2): a memory kind in which these updates are atomic, otherwise a way without atomics.
 std::string what_works(const Capabilities& device, const AtomicQuestion& question, AtomicSet operations) {
     for (const MemoryKind kind : {MemoryKind::managed, MemoryKind::pinned, MemoryKind::host}) {
         AtomicQuestion other = question;

@@ -51,9 +51,9 @@ Result<void> launch_on_stream(StreamState& stream, const KernelInfo& kernel, con
     return {};
 }
 
-// On the CPU device every buffer is opened as a host view would be, for the duration of the launch: a GPU's work on it
-// is waited for, its host side is brought up to date, and views on other threads see the conflict. On a captured stream
-// the launch is recorded instead, and each launch of the graph opens the buffers in this way.
+// Opens every buffer like a host view for the duration of the launch: a GPU's work on it is waited for, its host side
+// is brought up to date, and views on other threads see the conflict. A captured launch is recorded, and each launch of
+// the graph opens the buffers.
 Result<void> launch_on_cpu(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
                            const LaunchArgument* arguments, std::size_t count, LaunchReport& report,
                            std::uint32_t* node) {
@@ -90,8 +90,8 @@ LaunchMode mode_of(const StreamState& stream, const LaunchOptions& options) noex
     return options.mode.value_or(stream.mode.load(std::memory_order_relaxed));
 }
 
-// Every launch that launch_at_once() does not handle. `node`: if not nullptr, receives the index of the recorded
-// operation, and the driver is asked for its graph node.
+// Launches that launch_at_once() does not handle. `node`: if not nullptr, receives the index of the recorded operation,
+// and the driver is asked for its graph node.
 Result<LaunchReport> launch_with_care(StreamState& stream, LaunchMode mode, const KernelInfo& kernel,
                                       const Extent& extent, void* pack, const LaunchArgument* arguments,
                                       std::size_t count, std::uint32_t* node) {

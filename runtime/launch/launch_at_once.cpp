@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fast path of launches: in-place buffers, nothing to fence. It is short because a driver call fills the caches with
-// the driver: the cost that a launch adds to cuLaunchKernel is less in its instructions than in the lines of code and
-// data that it touches.
+// Fast path of launches: in-place buffers, nothing to fence. Kept short because a driver call fills the caches: a
+// launch adds cost to cuLaunchKernel by the lines of code and data that it touches, more than by its instructions.
 #include "launch_at_once.hpp"
 
 #include "atomic_guard.hpp"
@@ -89,8 +88,8 @@ bool stays(const StreamState& stream, const Claim* claims, std::size_t count) no
     for (std::size_t at = 0; at < count; ++at) {
         const std::lock_guard lock(claims[at].buffer->views);
         if (claims[at].buffer->views.released() || claims[at].buffer->views.open_against(claims[at].use)) {
-            // Another thread opened or released the buffer meanwhile. As for a refused operation, the claimed position
-            // is used up: the next operation has a position of its own.
+            // Another thread opened or released the buffer. A position that buffers already name is used up, as by a
+            // refused operation.
             if (at > 0) stream.advance("a refused operation");
             return AtOnce::not_so_simple;
         }

@@ -61,7 +61,7 @@ std::string sentence_of(const DeviceState& device, MemoryKind kind, LaunchPath p
     return text;
 }
 
-// Builds one explanation: first the arguments, then the driver calls of the whole launch.
+// Builds one explanation: the arguments, then the driver calls of the launch.
 class Explainer {
 public:
     Explainer(StreamState& stream, LaunchMode mode, const KernelInfo& kernel)
@@ -170,12 +170,11 @@ private:
     std::uint64_t parts_key_ = 0;
 };
 
-// The driver calls for claiming the buffers. Also finds claims that would be refused. Each buffer counts once, because
-// a claim changes its state.
+// The driver calls for claiming the buffers, each once, because a claim changes it. Also finds refused claims.
 int Explainer::calls_for_buffers() {
     int calls = 0;
     std::vector<const BufferState*> prepared;
-    // For buffers whose parts are prefetched separately: the bytes that are still at the host.
+    // The bytes still at the host, of buffers whose parts are prefetched separately.
     std::vector<std::pair<const BufferState*, rules::SpanSet>> at_host;
     for (const Used& used : buffers_) {
         BufferState& buffer = *used.buffer;
@@ -217,7 +216,7 @@ int Explainer::calls_for_buffers() {
     return calls;
 }
 
-// The driver calls for the departure fence, and for attached buffers that return to the host with it.
+// The departure fence, and the attached buffers that return to the host with it.
 int Explainer::calls_for_departure() const {
     const auto stays = [&](const BufferState* known) {
         return std::any_of(buffers_.begin(), buffers_.end(),
@@ -240,7 +239,7 @@ int Explainer::calls_for_staging() const {
     const auto of_host = [](const rules::StagedCopy& copy) { return copy.ordinal < 0; };
     const bool host_in = std::any_of(plan.in.begin(), plan.in.end(), of_host);
     const bool host_out = std::any_of(plan.out.begin(), plan.out.end(), of_host);
-    // One event behind the kernel and one behind the copies; or one behind the upload.
+    // Events: behind the kernel and behind the copies; or behind the upload.
     const int waits = host_out ? 2 : host_in ? 1 : 0;
     return 2 + static_cast<int>(plan.in.size() + plan.out.size()) + waits;  // 2: the temporary, and its release
 }

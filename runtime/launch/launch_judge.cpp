@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judges arguments: the runtime's own memory by recorded facts, other memory by asking the driver once, with a warning
-// where it stays unverified.
+// if it stays unverified.
 #include "launch_judge.hpp"
 
 #include "atomic_guard.hpp"
@@ -49,8 +49,7 @@ JudgedArgument refused_as_lost() {
 
 JudgedArgument on_the_cpu(const DeviceState& device, const BufferState& buffer) {
     if (buffer.memory->host != nullptr) {
-        // Also for memory that host and device use by turns: the launch opens the buffer as a host view does, and so
-        // may use it.
+        // The launch opens the buffer as a host view does, even if host and device use it by turns.
         return passed(buffer_address(device, buffer), {Verdict::yes, "the launch opens it as a host view does", {}});
     }
     AccessAnswer answer = buffer_access(device, buffer);
@@ -110,13 +109,12 @@ JudgedArgument judge_known_raw(const DeviceState& device, const LaunchArgument& 
         }
     }
     if (answer.verdict == Verdict::no) return refused(Code::not_accessible, answer);
-    // The driver's query failed. This is a check that did not happen, not foreign memory that only needs a warning.
+    // The driver's query failed. The check did not happen: unlike for foreign memory, a warning is not enough.
     if (memory.kind == MemoryKind::unknown) return refused(Code::unverified, answer);
     return passed(address, answer);
 }
 
-// true: the address alone shows that it is memory of this device, reachable from it, with the same address on both
-// sides.
+// true: by its address alone, it is this device's own reachable memory, with one address for both sides.
 bool plainly_own(const DeviceState& device, const LaunchArgument& argument, std::uint64_t bytes) {
     if (argument.is_span && !device.synchronous) return false;
     const auto address = reinterpret_cast<std::uintptr_t>(argument.raw);
@@ -256,7 +254,7 @@ Result<void> judge_one(const DeviceState& device, LaunchMode mode, const KernelI
         bytes = raw_bytes(argument, parameter);
         judged = judge_raw(device, argument, bytes, parameter.use, mode);
         if (judged.doing == Doing::refuse) return refusal_of_raw(kernel, at, device, judged);
-        // The host is kept from a buffer during the launch. For other memory, concurrent users are not known.
+        // The launch keeps the host from a buffer. Concurrent users of other memory are not known.
         if (judged.doing == Doing::stage && parameter.use == ArgumentUse::concurrent) {
             return make_error<errors::concurrent_argument_needs_copies>(argument_text(kernel, at), named(device),
                                                                         judged.answer.reason);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges a launch's arguments under a launch mode: gives the address of each, or the reason why the launch is refused.
+// Judges a launch's arguments in a launch mode: the address of each, or the reason of a refusal.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -59,8 +59,8 @@ Error refusal_of_buffer(const KernelInfo& kernel, std::uint32_t argument, const 
 Error refusal_of_raw(const KernelInfo& kernel, std::uint32_t argument, const DeviceState& device,
                      const JudgedArgument& judged);
 
-// Judges all arguments, completes the pack and warns of unverified arguments; changes nothing else. Apart from atomics,
-// LaunchMode::relaxed examines only what is needed to find an address.
+// Judges all arguments, completes the pack and warns; changes nothing else. LaunchMode::relaxed examines only atomics
+// and what is needed to find an address.
 Result<void> judge_arguments(const DeviceState& device, LaunchMode mode, const KernelInfo& kernel,
                              const LaunchArgument* arguments, std::size_t count, void* pack, Judgement& out);
 

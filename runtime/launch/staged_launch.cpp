@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staged launches. Work that needs no wait stays on the stream; the host waits only for host memory that the launch
-// reads or writes.
+// Staged launches: ordered on the stream; the host waits only for host memory that is read or written.
 #include "staged_launch.hpp"
 
 #include "buffer_state.hpp"
@@ -26,8 +25,7 @@ namespace {
 using rules::StagedCopy;
 using rules::StagingPlan;
 
-// How the launch uses the bytes of this argument, and those that have to be opened together with them: several
-// arguments may refer to the same buffer.
+// The launch's use of this argument's bytes, and of those opened together with them: arguments may share a buffer.
 rules::SpanUse combined_use(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count,
                             std::uint32_t which) {
     const std::shared_ptr<BufferState>& buffer = *arguments[which].buffer;
@@ -115,7 +113,7 @@ platform::Status StagedLaunch::copy_in() {
         bytes_in_ += copy.bytes;
     }
     if (!from_host || has_host_output()) return {};
-    // The driver does not promise that it has read pageable memory when its call returns: an event tells when it has.
+    // The driver does not promise to have read pageable memory when its call returns: an event shows when it has.
     if (const platform::Status status = device_.take_event(uploaded_); !status.ok()) {
         uploaded_ = nullptr;
         return status;
@@ -153,8 +151,8 @@ void StagedLaunch::release_on_stream() {
     }
 }
 
-// Once the stream no longer uses the temporary, frees it after running services, or keeps it if the driver does not
-// take it back. If a kernel hangs, the memory is given up (R5).
+// Frees memory that the stream no longer uses: after services, or later if the driver does not take it back. Gives it
+// up if a kernel hangs (R5).
 void StagedLaunch::give_back() {
     Result<void> waited;
     if (pooled_) {
@@ -194,7 +192,7 @@ void write_address(const KernelInfo& kernel, std::uint32_t argument, void* pack,
     std::memcpy(static_cast<unsigned char*>(pack) + kernel.parameter[argument].offset_bytes, &address, sizeof address);
 }
 
-// Copies results to host memory. The kernel's end was waited for, so the host waits only for these copies.
+// Copies results to host memory. The kernel has ended, so the host waits for the copies only.
 Result<void> bring_home(StreamState& stream, StagedLaunch& launch) {
     std::uint64_t position = 0;
     platform::Status status;

@@ -27,8 +27,7 @@ void claim_argument(Operation& operation, const LaunchArgument& argument, const 
 // Opens buffers of a launch as host views are opened, for its own lifetime. Use from one thread.
 class LaunchScopes {
 public:
-    // `in_place`: the kernel itself uses the buffers, and may use them concurrently. Otherwise copies use them, which
-    // is never concurrent.
+    // `in_place`: the kernel itself uses the buffers, and may use them concurrently; a copy may not.
     LaunchScopes(const KernelInfo& kernel, const LaunchArgument* arguments, std::size_t count, bool in_place);
     // Opens the buffer of argument `at` for every use that the launch makes of it, in other arguments too. Does nothing
     // if it is open already or empty.
@@ -45,16 +44,13 @@ private:
     std::vector<ViewScope> scopes_;
 };
 
-// `staged` must not be empty; the pack holds the addresses of the other arguments. Issued on the stream: one temporary
-// (from a pool if the device has pools), copies in, the kernel, copies out. When the call returns depends on the memory
-// of the staged arguments.
-// Results in host memory: returns after they have arrived. Pageable memory cannot be written asynchronously, because
-// the caller could not know when.
-// Host memory that is only read: returns after it was read. The caller may change it afterwards.
-// Another GPU's memory: returns at once.
-// After a failure the temporary is released, or given up if the stream's work does not end in time. Memory outside then
-// has the state that a kernel which failed midway would leave. Errors as Stream::launch; capture_error while a capture
-// is open; timed_out.
+// Gives the stream one temporary (from a pool if the device has pools), copies in, the kernel, and copies out. `staged`
+// must not be empty; the pack holds the addresses of the other arguments. With results in host memory, returns after
+// they have arrived: pageable memory cannot be written asynchronously, because the caller could not know when. If host
+// memory is only read, returns after it was read; the caller may then change it. With another GPU's memory only,
+// returns at once. After a failure the temporary is released, or given up if the stream does not end in time, and
+// memory outside has the state that a kernel which failed midway would leave. Errors as Stream::launch; capture_error
+// while a capture is open; timed_out.
 Result<void> launch_staged(StreamState& stream, const KernelInfo& kernel, const Extent& extent, void* pack,
                            const LaunchArgument* arguments, std::size_t count,
                            const std::vector<StagedArgument>& staged, LaunchReport& report);

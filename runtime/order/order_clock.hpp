@@ -12,8 +12,8 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// Streams are identified by their ids, operations by their positions within the stream, from 1. A clock has entries
-// only for streams that were added to it, because streams come and go. A value type; thread safety as for std::vector.
+// Streams are identified by their ids, operations by their positions within the stream, from 1. Only streams that were
+// added have entries, because streams come and go. A value type; thread safety as for std::vector.
 class OrderClock {
 public:
     // Operations of the stream up to the returned position are known to be ordered before; 0: none.
@@ -36,10 +36,9 @@ private:
     std::vector<Entry> entries_;  // ascending by stream
 };
 
-// The clocks of one stream's operations: operations from position `from` on are ordered after `clock`. A step begins
-// where the stream waits for other streams. Steps are kept because the host, and other streams through an event, learn
-// what the stream waited for up to a position, and not its later waits. No clock has an entry for the stream itself:
-// its own operations are ordered anyway.
+// One stream's clocks: operations from position `from` on are ordered after `clock`. A step begins at each wait for
+// other streams. Steps are kept because the host, and other streams through an event, learn of the stream's past and
+// not of its later waits. No clock has an entry for the stream itself, whose operations are ordered anyway.
 class OrderLine {
 public:
     // Beyond this number, steps are merged, oldest first, as if the stream had waited earlier than it did.

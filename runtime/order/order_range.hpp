@@ -28,8 +28,8 @@ struct ByteRange {
     bool one_run() const noexcept { return rows == 1 && slices == 1; }
 };
 
-// Exact if the range with fewer runs has at most `max_runs` runs and the other has at most `max_runs` slices. Otherwise
-// false where that is not certain: only certain conflicts are reported.
+// Exact if the range with fewer runs has at most `max_runs` runs, and the other at most `max_runs` slices. Otherwise
+// false unless certain.
 bool share_a_byte(const ByteRange& one, const ByteRange& other) noexcept;
 inline constexpr std::size_t max_runs = 4096;
 

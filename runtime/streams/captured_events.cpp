@@ -50,12 +50,11 @@ Result<void> may_join(const StreamState& stream, const Recording& recording) {
     return refuse_in_parts(stream);
 }
 
-// Joins the event's capture. Fences the stream's earlier work first, because no fence can be recorded while the stream
-// is captured.
+// Joins the event's capture. Fences earlier work first: no fence can be recorded while the stream is captured.
 Result<bool> join(StreamState& stream, const HeldRecord& last, const std::shared_ptr<Recording>& recording) {
     if (Result<void> allowed = may_join(stream, *recording); !allowed) return std::move(allowed).error();
     if (Result<void> opened = stream.open_handle(); !opened) return std::move(opened).error();
-    // As in begin_capture(): the pool has to exist before, because it cannot be created on the capture's thread (K13).
+    // As in begin_capture(): the capture's thread cannot create the pool later (K13).
     DeviceState& device = *stream.device;
     if (device.capabilities.has(Feature::pools)) (void)device.pools.own(device, MemoryKind::pool);
     if (Result<void> fenced = stream.fence(); !fenced) return std::move(fenced).error();

@@ -26,10 +26,10 @@ struct CapturedRecord {
     std::vector<std::uint32_t> behind;  // operations of the recording
 };
 
-// Both expect the stream's mutex to be held. false: no capture is involved, and nothing was done. Cases refused before
-// the driver is called, with the driver's error code: in a capture, waiting for an event outside it (905; 900 for an
-// interprocess event) or of another capture (902: both are lost), and recording an interprocess event (900); anywhere,
-// waiting for an event of a capture that is over (1).
+// Both expect the stream's mutex to be held. false: no capture is involved, and nothing was done. Refused before the
+// driver is called (its error code): in a capture, waiting for an event outside it (905; 900 for an interprocess event)
+// or of another capture (902: both are lost), and recording an interprocess event (900); anywhere, waiting for an event
+// of a capture that is over (1).
 Result<bool> record_in_capture(StreamState& stream, EventState& event);
 // A stream that is not captured joins the event's capture. Expects a record.
 Result<bool> wait_in_capture(StreamState& stream, const HeldRecord& last);

@@ -27,7 +27,7 @@ Error being_recorded(const Wait& wait, const char* what) {
     return make_error_as<errors::event_is_being_recorded>(wait.refuse ? Code::not_ready : Code::timed_out, what);
 }
 
-// For an event of several processes: neither the process that recorded it nor whether that process still runs is known.
+// The recording process, and whether it still runs, are unknown.
 Result<void> wait_for_whoever_recorded(DeviceState& device, platform::EventHandle event, const Wait& wait) {
     const std::chrono::nanoseconds timeout =
         wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(device.config->wait_timeout);

@@ -71,9 +71,8 @@ public:
     // Never recorded; unknown for a shared event.
     bool none() const noexcept { return stream == nullptr && captured == nullptr && !shared; }
     platform::EventHandle handle() const noexcept;
-    // The record is known to be complete, without a driver call. Never true for timing events: the end of the work does
-    // not mean that the driver has taken the time. Never true if other code may give the stream work, because such work
-    // has no position.
+    // Known complete without a driver call. Never true for timing events (the driver may not have taken the time yet),
+    // nor if other code may give the stream work, because such work has no position.
     bool reached() const noexcept;
     // Notes that the record was seen complete. If it serves as a fence, the stream has reached its position. The event
     // is complete unless it has a newer record.

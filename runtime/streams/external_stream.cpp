@@ -18,8 +18,8 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// Shared by the copies of a wrapped Stream. The state stays while buffers and events refer to it. Once the last wrapper
-// is gone, the stream's owner may destroy the stream, and the runtime no longer uses it.
+// Shared by the copies of a wrapped Stream. The state stays while buffers and events refer to it. After the last
+// wrapper the stream's owner may destroy the stream, and the runtime does not use it.
 class StreamWrapper {
 public:
     explicit StreamWrapper(std::shared_ptr<StreamState> wrapped) noexcept : stream_(std::move(wrapped)) {}
@@ -28,14 +28,13 @@ public:
     ~StreamWrapper() {
         if (stream_->device->config->forked()) return;
         stream_->device->execution.forget_foreign_stream();
-        // Takes no lock while other wrappers exist: a thread that uses one of them may be blocked in the driver with
-        // the lock held.
+        // No lock while other wrappers exist: a thread that uses one may hold it, blocked in the driver.
         if (stream_->wrappers.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
         const std::lock_guard lock(stream_->mutex);
         if (stream_->wrappers.load(std::memory_order_acquire) > 0) return;  // wrapped again meanwhile
         if (stream_->device->usable()) {
             (void)stream_->capture();  // ends an abandoned capture
-            // fence_external() has usually recorded the fence already.
+            // Usually recorded already, by fence_external().
             for (int tries = 0; tries < 3 && !stream_->fence(); ++tries) {
             }
         }

@@ -16,8 +16,7 @@ namespace isthmus {
 inline namespace v0 {
 namespace {
 
-// The CPU device has no outstanding work, so the function runs at once. The stream's lock is not held, because the
-// function may wait for another thread.
+// The CPU device has no outstanding work. No lock is held, because the function may wait for another thread.
 Result<void> call_at_once(detail::StreamState& stream, detail::HostFunction& function) {
     detail::run_once(&function);
     const std::lock_guard lock(stream.mutex);
@@ -39,8 +38,7 @@ Result<void> Stream::call_erased(std::shared_ptr<detail::HostFunction> function)
     if (!device.config->forked()) device.end_host_functions(stream.host_calls);
     if (device.bars(rules::PublicCall::call_on_host)) return device.refusal(rules::PublicCall::call_on_host);
     if (device.synchronous && !is_recorded(stream)) return call_at_once(stream, *function);
-    // The runtime does not learn when a graph of other code is destroyed, so it could not tell when to destroy the
-    // closure.
+    // The runtime does not learn when other code destroys its graph and the closure could be destroyed.
     if (Result<void> refused = stream.refuse_captured_elsewhere("a host function was to be called"); !refused) {
         return refused;
     }

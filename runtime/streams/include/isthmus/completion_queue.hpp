@@ -13,21 +13,19 @@
 namespace isthmus {
 inline namespace v0 {
 
-// For programs with many operations in flight (camera buffers, server requests) that check from time to time which of
-// them have finished, without an event for each. An operation is identified by its stream and its position there: the
-// result of Stream::mark(), or LaunchReport::position with a later mark. Holds a stream while an operation of it is
-// outstanding. Use from one thread at a time; other threads may use the streams meanwhile, and other CompletionQueues
-// are independent.
+// Finds finished operations among many in flight (camera buffers, server requests), without an event for each. An
+// operation is identified by its stream and its position there: the result of Stream::mark(), or LaunchReport::position
+// with a later mark. Holds a stream while an operation of it is outstanding. Use from one thread at a time; other
+// threads may use the streams meanwhile, and other CompletionQueues are independent.
 class ISTHMUS_API CompletionQueue {
 public:
     // `tag` identifies the operation in collect(), for example an index or an address. Positions may come in any order;
     // ascending order is the cheapest.
     void add(const Stream& stream, std::uint64_t position, std::uint64_t tag);
     // Appends the tags of operations that finished since the last call, stream by stream, in the order of positions,
-    // and returns their number. Never waits. Per stream: no driver call if every operation is known to have finished,
-    // otherwise one poll (Stream::poll), whatever the number of operations. Errors, after the other streams were
-    // polled: those of poll(). Tags found until then are appended; operations not known to have finished stay
-    // outstanding.
+    // and returns their number. Never waits. Per stream: no driver call if all operations are known to have finished,
+    // otherwise one Stream::poll(), whatever the number of operations. Errors, after the other streams were polled:
+    // those of poll(). Tags found until then are appended; operations not known to have finished stay outstanding.
     Result<std::size_t> collect(std::vector<std::uint64_t>& finished);
     // Drops a stream, for example one whose device was lost, and appends the tags of its unfinished operations.
     void abandon(const Stream& stream, std::vector<std::uint64_t>& unfinished);
