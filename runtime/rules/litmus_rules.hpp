@@ -11,7 +11,7 @@
 
 namespace isthmus::rules {
 
-// Was the finding made on this very device, by this driver, and not in a simulation of another machine? A no states the
+// Was the finding made on this device, by this driver, and not in a simulation of another machine? A no states the
 // reason.
 AccessAnswer finding_applies(const LitmusFinding& finding, const MachineFacts& machine, const DeviceFacts& device);
 // The same for any trial: made on device `on`, with this driver, simulated or not.
