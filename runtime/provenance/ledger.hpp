@@ -28,7 +28,7 @@ namespace detail {
 
 struct PoolState;
 
-// Identities are unique in the process, so blocks of another runtime and stale blocks are recognised.
+// Identities are unique in the process, so blocks of another runtime and stale blocks are recognized.
 std::uint64_t reserve_ids(std::uint64_t count) noexcept;  // answers the first of them
 
 // Memory from the system: separate pages, or cut out of slabs.
@@ -47,7 +47,7 @@ public:
     AdoptedPart(void* memory, std::size_t length, Release release, isthmus_adopt_callbacks c_release);
     AdoptedPart(const AdoptedPart&) = delete;
     AdoptedPart& operator=(const AdoptedPart&) = delete;
-    ~AdoptedPart();                           // calls the release, except in a forked child: the parent still has it
+    ~AdoptedPart();                           // calls the release; not in a forked child: the parent still uses it
     void forget() noexcept { told_ = true; }  // adoption failed: do not call the owner's release
 
     void* const pointer;
