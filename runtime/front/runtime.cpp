@@ -39,7 +39,7 @@ struct RuntimeState {
 
 namespace {
 
-// A finding that counts for no device was meant for some: whoever gave it learns why, once.
+// Logs, once for each finding that applies to no device, the reason.
 template <class Finding>
 void say_unused(const detail::RuntimeState& state, std::string_view what, const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
@@ -91,7 +91,8 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     for (std::unique_ptr<platform::Driver>& driver : opened.drivers) {
         const std::size_t index = state->devices.size();
         auto device = std::make_shared<detail::DeviceState>(config, books, std::move(driver), index);
-        if (!opened.found[index].ok()) (void)device->failure(opened.found[index], "opening a device");  // latches it
+        // Latches a fault.
+        if (!opened.found[index].ok()) (void)device->failure(opened.found[index], "opening a device");
         state->devices.push_back(std::make_unique<Device>(std::move(device)));
     }
     say_unused(*state, "a litmus finding for ", config->litmus_findings);
@@ -101,8 +102,8 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
 
 namespace {
 
-// For calls that return a reference: there is nothing that it could refer to. They are noexcept: raise() ends the
-// program in std::terminate, which prints the error.
+// For calls that return a reference: a Runtime that was moved from has nothing to refer to. These calls are noexcept,
+// so raise() ends the program in std::terminate, which prints the error.
 detail::RuntimeState& state_of(const std::shared_ptr<detail::RuntimeState>& state, const char* call) noexcept {
     if (!state) detail::raise(make_error<errors::runtime_moved_from>(call));
     return *state;
@@ -142,7 +143,7 @@ Result<Device*> Runtime::device(std::size_t index) noexcept {
 
 Result<Device*> Runtime::device(const Uuid& uuid) {
     if (!state_) return make_error<errors::runtime_moved_from>("Runtime::device");
-    if (uuid) {  // the CPU device has none
+    if (uuid) {  // the CPU device has no UUID
         for (const std::unique_ptr<Device>& device : state_->devices) {
             if (device->state()->driver->facts().uuid == uuid) return device.get();
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for the sources of this room, which nearly all include it anyway. Sources name what they use all the
-// same; -Db_pch=false builds them without.
+// Precompiled for the sources of this room, most of which include it anyway. Each source still includes what it uses;
+// -Db_pch=false builds without this header.
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "operation.hpp"
