@@ -51,7 +51,7 @@ Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, Stream* st
     Ledger& ledger = buffer.device()->books->ledger;
     Ledger::Origin origin = ledger.origin(made->id);
     if (Result<void> fine = check_block(*made, buffer, origin); !fine) {
-        (void)allocator.release(*made, stream);  // ordered after its allocation
+        (void)allocator.release(*made, stream);  // in the order of its allocation
         return fine;
     }
     const MemoryBlock& block = *made;
@@ -69,7 +69,7 @@ Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, Stream* st
     return {};
 }
 
-// Pool memory is usable after its allocation on the stream.
+// Makes other streams wait for the allocation of pool memory before their first use.
 void order_on(BufferState& buffer, const Stream& stream) {
     StreamState& order = *stream.state();
     std::uint64_t position = 0;

@@ -51,7 +51,6 @@ Result<bool> captured_elsewhere(const AllocationRequest& request) {
 
 }  // namespace
 
-// The feature that a kind needs on a GPU (K7).
 Result<void> offers(const DeviceState& device, MemoryKind kind) {
     const auto needs = [&](Feature feature) -> Result<void> {
         const Capability& capability = device.capabilities.feature(feature);

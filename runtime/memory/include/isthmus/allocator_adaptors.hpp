@@ -124,7 +124,8 @@ public:
     struct Outstanding {
         MemoryBlock block;
         std::uint64_t number =
-            0;  // from 1, in the order of allocation: the same in every run of a deterministic program
+            // From 1, in the order of allocation: the same in every run of a deterministic program.
+            0;
     };
     explicit TrackingAllocator(Allocator upstream);
     TrackingAllocator(const TrackingAllocator&) = default;
