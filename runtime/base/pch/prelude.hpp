@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for the sources of this room, most of which include it anyway. Each source still includes what it uses;
-// -Db_pch=false builds without this header.
+// Compiled once for the sources of this room, nearly all of which include it anyway. Sources still name what they use;
+// -Db_pch=false builds them without it.
 #include <atomic>
 #include <cstdint>
 #include <functional>
