@@ -55,7 +55,7 @@ Result<void> StreamState::refuse_captured_elsewhere(const char* what) {
 bool StreamState::captured_elsewhere() {
     if (!external) return false;
     const Result<std::uint64_t> capture = foreign_capture();
-    return !capture || *capture != 0;  // also true for a lost capture, which is an error here
+    return !capture || *capture != 0;  // a lost capture is an error, and counts as captured
 }
 
 }  // namespace detail

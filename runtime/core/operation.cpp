@@ -366,8 +366,7 @@ Result<bool> Operation::claim_staged(BufferState& buffer, std::unique_lock<OpenV
     const auto known = [&](const Sides& side) { return side.buffer == &buffer; };
     if (std::any_of(sides_.begin(), sides_.end(), known)) return true;
     const ArgumentUse use = use_of_all(buffer);
-    // Also before a further upload: an upload that a refused operation left on another stream must not complete after
-    // the new one.
+    // Also before a further upload: one that a refused operation left elsewhere must not land behind ours.
     if (buffer.sides.brought_elsewhere(stream_)) {
         Result<bool> waited = wait_for_upload(buffer);
         if (!waited || !*waited) return waited;

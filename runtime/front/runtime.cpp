@@ -91,8 +91,7 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
     for (std::unique_ptr<platform::Driver>& driver : opened.drivers) {
         const std::size_t index = state->devices.size();
         auto device = std::make_shared<detail::DeviceState>(config, books, std::move(driver), index);
-        // Latches a fault.
-        if (!opened.found[index].ok()) (void)device->failure(opened.found[index], "opening a device");
+        if (!opened.found[index].ok()) (void)device->failure(opened.found[index], "opening a device");  // latches it
         state->devices.push_back(std::make_unique<Device>(std::move(device)));
     }
     say_unused(*state, "a litmus finding for ", config->litmus_findings);
