@@ -26,8 +26,8 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// What an adoption has obtained so far. Unless it is kept, the destructor undoes it without a call of the owner's
-// release.
+// The resources that an adoption has obtained so far. Unless they are kept, the destructor releases them without a call
+// of the owner's release.
 struct Taking {
     Taking(DeviceState& owner, void* pointer, std::size_t bytes, AdoptOptions& options) : device(owner) {
         piece.adopted = std::make_unique<AdoptedPart>(pointer, bytes, std::move(options.release), options.c_release);

@@ -21,7 +21,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t max_alignment = 256;               // what cuMemAlloc guarantees; pages are coarser
+constexpr std::size_t max_alignment = 256;               // guaranteed by cuMemAlloc; pages are aligned to more
 constexpr std::size_t max_bytes = std::size_t{1} << 46;  // more than any machine has
 // StorageFacts::recorded_in if another thread has ended the capture meanwhile: matches no capture.
 constexpr std::uint64_t over_already = std::numeric_limits<std::uint64_t>::max();

@@ -25,7 +25,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t max_alignment = 256;  // what cuMemAlloc guarantees; pages are coarser
+constexpr std::size_t max_alignment = 256;  // guaranteed by cuMemAlloc; pages are aligned to more
 // More than any machine has: the driver would search for long before it answers "out of memory".
 constexpr std::size_t max_bytes = std::size_t{1} << 46;
 

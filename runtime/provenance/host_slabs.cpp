@@ -62,7 +62,7 @@ struct Out {
 };
 
 struct Amount {
-    std::size_t bytes = 0;      // whole granules
+    std::size_t bytes = 0;      // a multiple of the granule
     std::size_t alignment = 0;  // at least a granule
     // A free range of this size holds the piece wherever the range begins.
     std::size_t surely() const { return bytes + alignment - granule; }

@@ -38,8 +38,8 @@ struct RuntimeOptions {
     OrderCheck order_check = OrderCheck::off;  // debugging: finds memory used before it is ordered (S7)
     std::chrono::nanoseconds wait_timeout = std::chrono::seconds(60);  // for waits without a timeout
     WaitPolicy wait_policy = WaitPolicy::adaptive;                     // for every wait for device work
-    // What allocations leave free of the host's memory, on machines where CPU and GPU share one DRAM: the larger of the
-    // two values (K20). Bytes not set: 64 MiB, or an eighth of the memory (of the cgroup's limit) where that is less.
+    // Host memory that allocations leave free, on machines where CPU and GPU share one DRAM: the larger of the two
+    // values (K20). Bytes not set: 64 MiB, or an eighth of the memory (of the cgroup's limit) where that is less.
     std::optional<std::uint64_t> host_reserve_bytes;
     std::uint32_t host_reserve_permille = 20;
     // Allow managed memory beyond the device's free memory: pages then move back and forth. Refused by default.
