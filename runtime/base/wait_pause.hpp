@@ -12,8 +12,8 @@ inline namespace v0 {
 namespace detail {
 
 // How long a wait that has lasted `waited` pauses before its next query; 0: not at all. A query costs about 0.1 µs.
-// Adaptive: spins for short kernels. For long kernels each pause is a tenth of the time waited, and the core is free
-// for other threads.
+// Adaptive: spins for short kernels. For long kernels each pause is a tenth of the time waited (20 to 500 µs), and the
+// core is free for other threads.
 constexpr std::chrono::nanoseconds pause_after(WaitPolicy policy, std::chrono::nanoseconds waited) noexcept {
     constexpr std::chrono::nanoseconds least = std::chrono::microseconds(20);
     constexpr std::chrono::nanoseconds most = std::chrono::microseconds(500);

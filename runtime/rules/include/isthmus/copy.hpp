@@ -20,7 +20,7 @@ struct CopyLayout {
     std::size_t row_pitch = 0;    // from one row to the next, at least the width
     std::size_t slice_pitch = 0;  // from one slice to the next; slices may not overlap
 };
-// Size of the box to copy or fill, in elements. A width, height or depth of 0: nothing is copied.
+// Size of the box to copy or fill, in elements. A width, height or depth of 0: the box is empty.
 struct CopyBox {
     std::size_t width = 0;
     std::size_t height = 1;
