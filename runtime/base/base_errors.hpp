@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors of what every room stands on, as data.
+// The errors that calls of every room may return, as data.
 #pragma once
 
 #include "error_entry.hpp"

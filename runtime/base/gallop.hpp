@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// leading_done: how many of a row are done, where those that are stand in front, asking few of them.
+// leading_done(): the number of done elements at the front of a sequence, found with few queries.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,13 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// ask(at) → bool. One question where none is done; at most 2 log2(n) + 2 where n are, however long the row is.
+// ask(index) → bool: is this element done? All done elements precede the others. One query if none is done; at most 2
+// log2(n) + 2 queries if n are done, whatever the length of the sequence.
 template <class Ask>
 std::size_t leading_done(std::size_t count, Ask ask) {
-    std::size_t done = 0, step = 1;  // all before `done` are done
-    std::size_t not_done = count;    // whoever stands here is not, or the row ends here
-    while (done < not_done) {        // steps that double, from what is known
+    std::size_t done = 0, step = 1;  // all elements before `done` are done
+    std::size_t not_done = count;    // this element is not done, or it is the end
+    while (done < not_done) {        // doubling steps from the known part
         const std::size_t at = done + step - 1;
         if (at >= not_done) break;
         if (!ask(at)) {
@@ -23,7 +24,7 @@ std::size_t leading_done(std::size_t count, Ask ask) {
         done = at + 1;
         step *= 2;
     }
-    while (done < not_done) {  // then halves
+    while (done < not_done) {  // bisection
         const std::size_t middle = done + (not_done - done) / 2;
         if (ask(middle)) {
             done = middle + 1;

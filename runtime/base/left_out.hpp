@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// left_out(): what the calls of a room answer in a build without that room (-Dcomponents=).
+// left_out(): the error that a room's calls return in a build without that room (-Dcomponents=).
 #pragma once
 
 #include <isthmus/result.hpp>
@@ -12,7 +12,7 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// `needs`: what -Dcomponents= has to name for these calls to work, the component itself included.
+// `needs`: the components that -Dcomponents= has to name for these calls to work, including `component`.
 inline Error left_out(std::string_view component, std::string_view needs) {
     return make_error<errors::component_left_out>(component, needs);
 }

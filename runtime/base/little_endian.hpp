@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as bytes, the lowest first: the form of every descriptor that leaves the process.
+// Numbers as bytes, the least significant byte first: the format of every descriptor that leaves the process.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace isthmus::rules {
 
-// Neither of them knows an end: the caller's layout does.
+// Writer and reader check no bounds; the caller's layout guarantees the space.
 class LittleEndianWriter {
 public:
     explicit LittleEndianWriter(std::byte* at) : at_(at) {}

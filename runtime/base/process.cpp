@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which process this is.
+// Counts forks, and keeps objects until the process ends.
 #include "process.hpp"
 
 #include <pthread.h>
@@ -17,8 +17,8 @@ namespace {
 void in_child() {
     forks.fetch_add(1, std::memory_order_relaxed);
 }
-// pthread_atfork: drivers answer 3 in a forked child and touching managed memory there faults, so the child is
-// recognised before any call is made.
+// In a forked child drivers answer 3, and an access to managed memory faults. The counter lets the runtime recognize a
+// child before it makes any call.
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, in_child);
 }  // namespace
 

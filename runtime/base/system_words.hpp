@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of the C library for an errno.
+// The C library's text for an errno.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking a lock whose owner may stand in the driver: only for as long as the caller has.
+// Locks a mutex whose owner may be blocked in the driver, for no longer than the caller may wait.
 #pragma once
 
 #include <isthmus/wait.hpp>
@@ -15,14 +15,14 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// A driver call that gives work to a stream blocks while the stream's queue is full, for ever behind a kernel that
-// hangs, and whoever made it holds the locks that order it with other work. Who has a deadline asks for those here; who
-// gives work itself may wait as the driver would let it wait.
-constexpr std::chrono::nanoseconds lock_grace = std::chrono::milliseconds(1);  // other calls return within it
+// A driver call that submits work to a stream blocks while the stream's queue is full, for ever if a kernel hangs
+// there. Its thread holds the locks that order the work with other work. Calls with a deadline take these locks with
+// lock_within(). Calls that submit work may block, as the driver's own calls do.
+constexpr std::chrono::nanoseconds lock_grace = std::chrono::milliseconds(1);  // ordinary calls return within it
 
-// Asks again and again, as waits for events do, rather than by a timed lock: no function of newer C libraries, and
-// ThreadSanitizer sees it. Not owned: `wait` ran out, but after lock_grace at the earliest, so that a call of another
-// thread that is just being made does not pass for one that stands. What was waited is taken off `wait`.
+// Polls, as waits for events do, instead of using a timed lock: that needs no function of newer C libraries, and
+// ThreadSanitizer sees it. The result does not own the lock if `wait` ran out, but lock_grace is waited at least, so
+// that another thread's ordinary call is not taken for a blocked one. The time waited is subtracted from `wait`.
 inline std::unique_lock<std::mutex> lock_within(std::mutex& mutex, Wait& wait, std::chrono::nanoseconds otherwise,
                                                 WaitPolicy policy) {
     std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);

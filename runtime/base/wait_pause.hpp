@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a wait for device work spends its time, and what is left of it.
+// The pauses of a wait for device work, and its remaining time.
 #pragma once
 
 #include <isthmus/wait.hpp>
@@ -11,8 +11,9 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// How long a wait that has lasted `waited` pauses before it asks again; 0: not at all. Asking costs about 0.1 µs.
-// Adaptive: short kernels are met by spinning, long ones leave the core to others, at a tenth of what they take.
+// How long a wait that has lasted `waited` pauses before its next query; 0: not at all. A query costs about 0.1 µs.
+// Adaptive: spins for short kernels. For long kernels each pause is a tenth of the time waited (20 to 500 µs), and the
+// core is free for other threads.
 constexpr std::chrono::nanoseconds pause_after(WaitPolicy policy, std::chrono::nanoseconds waited) noexcept {
     constexpr std::chrono::nanoseconds least = std::chrono::microseconds(20);
     constexpr std::chrono::nanoseconds most = std::chrono::microseconds(500);

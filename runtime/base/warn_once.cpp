@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarnOnce as an open table of hashes.
+// WarnOnce as an open-addressing table of hashes.
 #include "warn_once.hpp"
 
 namespace isthmus {
@@ -14,7 +14,7 @@ std::uint64_t mixed(std::uint64_t value) noexcept {
     return value ^ (value >> 31);
 }
 
-// Two keys with one hash would silence one of two warnings: with 512 of them, once in about 10^14 tables.
+// If two keys had one hash, one of two warnings would be lost: with 512 warnings, once in about 10^14 tables.
 std::uint64_t hash_of(const WarningKey& key) noexcept {
     std::uint64_t hash = mixed(reinterpret_cast<std::uintptr_t>(key.kernel));
     hash = mixed(hash + key.argument + 1);
@@ -32,7 +32,7 @@ WarnOnce::Answer WarnOnce::ask(const WarningKey& key) noexcept {
         std::uint64_t there = place.load(std::memory_order_relaxed);
         if (there == hash) return Answer::known;
         if (there != 0) continue;
-        // Taken before the place is, so that threads together fill no more than there may be.
+        // Counted before the place is taken, so that concurrent threads do not exceed the limit.
         if (used_.fetch_add(1, std::memory_order_relaxed) >= max_warnings) {
             used_.fetch_sub(1, std::memory_order_relaxed);
             return told_full_.exchange(true, std::memory_order_relaxed) ? Answer::full : Answer::first_full;

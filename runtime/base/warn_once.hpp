@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarnOnce: which warnings were given already, in a bounded table that is read without a lock.
+// WarnOnce: the warnings that were given already, in a bounded table that is read without a lock.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace isthmus {
 inline namespace v0 {
 namespace detail {
 
-// What a warning is about. Kernels have static storage, sources are identities or addresses.
+// The subject of a warning. Kernels have static storage; sources are identities or addresses.
 struct WarningKey {
     const void* kernel = nullptr;
     std::uint32_t argument = 0;
@@ -19,16 +19,16 @@ struct WarningKey {
     std::size_t device = 0;  // Device::index() of the launch device
 };
 
-// Thread-safe. Nothing is ever forgotten, so that a warning is given at most once; what comes when there is no room
-// left is not warned about any more.
+// Thread-safe. No entry is ever removed, so each warning is given at most once. Warnings that find no room are not
+// given.
 class WarnOnce {
 public:
     static constexpr std::size_t max_warnings = 512;
     enum class Answer : std::uint8_t {
-        first,  // give it
+        first,  // new: give the warning
         known,
-        full,        // no room for it
-        first_full,  // … for the first time: say so
+        full,        // no room: do not give it
+        first_full,  // no room, for the first time: log that
     };
     Answer ask(const WarningKey& key) noexcept;
     std::size_t size() const noexcept { return used_.load(std::memory_order_relaxed); }

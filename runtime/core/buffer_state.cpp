@@ -89,7 +89,7 @@ std::shared_ptr<BufferState> NewBuffer::make() {
 }
 
 std::vector<std::shared_ptr<StreamState>> BufferState::end() {
-    const bool released = !held.any();  // before, and perhaps behind work that still runs
+    const bool released = !held.any();  // released before, perhaps behind work that still runs
     // A failure that may pass (no event available, an interrupted call) is tried again here, because no caller can; a
     // timeout is not. A lost device runs nothing any more.
     constexpr int tries = 3;
@@ -105,8 +105,8 @@ std::vector<std::shared_ptr<StreamState>> BufferState::end() {
     }
     if (released) return standing;
     if (!after) {
-        // The device may still write: memory that is given back could be handed out again (R5). The books keep it until
-        // the device closes.
+        // The device may still write to the memory, which would be handed out again if it were released (R5). The
+        // ledger keeps it until the device closes.
         device->config->say(Severity::error, composed("memory was given up: {}", after.error().text()));
     } else if (Result<void> freed = give_back(*after); !freed) {
         device->config->say(Severity::warning, composed("releasing a buffer: {}", freed.error().text()));
@@ -126,8 +126,8 @@ Result<std::shared_ptr<StreamState>> BufferState::part_with_uses(Wait wait) {
     return std::shared_ptr<StreamState>();
 }
 
-// A stream of this device behind which nothing uses the memory: one that still uses it, made to wait for the others.
-// nullptr: none.
+// Finds a stream of this device that still uses the memory, and makes it wait for all other uses. nullptr: no such
+// stream.
 Result<std::shared_ptr<StreamState>> BufferState::gather_uses(const Deadline& deadline) {
     const std::vector<Use> running = conflicting(ArgumentUse::write);
     std::shared_ptr<StreamState> last;
@@ -150,7 +150,7 @@ Result<std::shared_ptr<StreamState>> BufferState::gather_uses(const Deadline& de
         if (!ordered) return std::move(ordered).error();
     }
     if (!last) return last;
-    // The release will be given to this stream: not while another thread is blocked in the driver with it.
+    // The release will be submitted to this stream, but not while another thread is blocked in the driver with it.
     Wait wait = deadline.left();
     const Result<std::unique_lock<std::mutex>> lock = last->lock_within(wait, "releasing a buffer");
     return lock ? Result<std::shared_ptr<StreamState>>(last) : lock.error();
@@ -213,7 +213,7 @@ void BufferState::touch(StreamState& stream, std::uint64_t position, ArgumentUse
         use = &uses.add(stream);
     }
     use->raise(position, how);
-    // Streams in the book of parts are also in `uses`, and so are alive.
+    // Streams in the PartBook are also in `uses`, and so are alive.
     views.touch(&stream, position, how, span,
                 [](const void* one, std::uint64_t end) { return static_cast<const StreamState*>(one)->reached(end); });
 }
@@ -352,7 +352,7 @@ Result<void> BufferState::download(Wait whole) {
         {
             const std::lock_guard lock(views);
             if (!sides.device_newer()) return {};
-            // If its wait runs out, later views and the release wait for it.
+            // If the wait for this copy runs out, later views and the release wait for the copy.
             touch(*stream, stream->issued + 1, ArgumentUse::write);
         }
         const auto host_address = reinterpret_cast<std::uintptr_t>(copied_side());
@@ -373,8 +373,8 @@ Result<void> BufferState::download(Wait whole) {
 
 Result<void> BufferState::give_back(const std::shared_ptr<StreamState>& after) {
     if (device->bars(rules::PublicCall::end_buffer)) return device->refusal(rules::PublicCall::end_buffer);
-    // The process ends, and nothing tells what still runs: a kernel might access host memory that is unmapped here
-    // (R4).
+    // The process is ending, and nothing reports what still runs: a kernel might access host memory that is unmapped
+    // here (R4).
     if (driver_ended(*device)) return {};
     std::optional<Stream> behind;
     if (after) behind.emplace(after);

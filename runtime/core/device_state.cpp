@@ -53,14 +53,14 @@ DeviceState::~DeviceState() {
         }
         return;
     }
-    orphaned_calls_.drop_all();  // those without a fence behind them; all others have run
+    orphaned_calls_.drop_all();  // calls without a fence behind them; all other calls have run
     copies.bounce.close(*this);
     free_leftovers();
     events.close(execution);
 }
 
-// What users never gave back, what was given up while a kernel hung that has ended since, and what the driver has not
-// taken back so far.
+// Frees memory that users never released, memory that was given up because of a hung kernel that has ended since, and
+// memory that the driver has not released so far.
 void DeviceState::free_leftovers() {
     for (Piece& piece : books->ledger.take_all(index)) free_at_end(*this, std::move(piece));
     while (std::optional<Piece> piece = unreturned.next()) free_at_end(*this, *std::move(piece));
@@ -162,7 +162,7 @@ bool DeviceState::external_capture_open() {
         if (!stream->external) continue;
         Wait wait = Wait::never();
         const Result<std::unique_lock<std::mutex>> lock = stream->lock_within(wait, "asking for captures");
-        if (!lock) return true;  // perhaps: another thread is blocked in the driver with it
+        if (!lock) return true;  // possibly: another thread is blocked in the driver with this stream
         if (stream->handle == platform::StreamHandle::none) continue;
         if (const Result<std::uint64_t> capture = stream->foreign_capture(); !capture || *capture != 0) return true;
     }

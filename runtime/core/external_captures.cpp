@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StreamState: what other code does on an external stream: its captures, and work that has no fence behind it.
+// StreamState, for external streams: captures of other code, and operations that have no fence behind them.
 #include "core_errors.hpp"
 #include "device_state.hpp"
 #include "recording.hpp"
@@ -30,7 +30,7 @@ Result<std::uint64_t> StreamState::foreign_capture() {
     return state == platform::CaptureState::open ? capture | not_ours : 0;
 }
 
-// A failure is not reported: the next operation tries again, and so does a wait, as long as there is a wrapper.
+// A failure is not reported: the next operation tries again, and so does a wait while a wrapper exists.
 void StreamState::fence_external() noexcept {
     if (!external || recording != nullptr || reached(issued)) return;
     if (!return_attached()) return;
@@ -55,7 +55,7 @@ Result<void> StreamState::refuse_captured_elsewhere(const char* what) {
 bool StreamState::captured_elsewhere() {
     if (!external) return false;
     const Result<std::uint64_t> capture = foreign_capture();
-    return !capture || *capture != 0;  // a lost one counts, too
+    return !capture || *capture != 0;  // a lost capture is an error, and counts as captured
 }
 
 }  // namespace detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HeldBlocks: giving the blocks back.
+// HeldBlocks: releases the blocks.
 #include "held_blocks.hpp"
 
 #include "composed.hpp"
@@ -13,8 +13,8 @@ inline namespace v0 {
 namespace detail {
 
 Result<void> HeldBlocks::give_back(DeviceState& device, Stream* behind) {
-    // Only the release of adopted memory, of a user allocator's block and of memory behind work that hangs can fail:
-    // these come first.
+    // Only three releases can fail: of adopted memory, of a user allocator's block, and of memory behind work that
+    // hangs. They come first.
     const bool staged_for_others = static_cast<bool>(blocks_.adopted_block);
     if (Result<void> freed = blocks_.allocator.release(blocks_.adopted_block, nullptr); !freed) return freed;
     blocks_.adopted_block = {};

@@ -74,7 +74,7 @@ Result<void> refuse_gone(const BufferState& buffer) {
     return make_error<errors::memory_gone_with_context>();
 }
 
-// `running` receives what the view has to wait for.
+// `running` receives the uses that the view has to wait for.
 Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, std::vector<BufferState::Use>& running) {
     const std::lock_guard lock(buffer.views);
     running = buffer.conflicting_locked(wanted.use, wanted.span);
@@ -87,7 +87,7 @@ Result<ViewScope> begin_view(BufferState& buffer, const OpenUse& wanted, std::ve
 
 void* open_at_once(BufferState& buffer, bool writes) noexcept {
     const DeviceState& device = *buffer.device;
-    if (!device.usable()) return nullptr;  // open_with_care() reports what was lost with it
+    if (!device.usable()) return nullptr;  // open_with_care() reports what was lost with the device
     return buffer.views.open_at_once(writes) ? buffer.memory->host : nullptr;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Provenance and access of buffers and ranges. The books answer for memory of the runtime; the driver is asked about
-// the rest.
+// Provenance and access of buffers and ranges. The runtime's records answer for its own memory; the driver is asked
+// about all other memory.
 #include "launch_access.hpp"
 
 #include "access_rules.hpp"
@@ -38,7 +38,7 @@ Provenance from_record(const DeviceState& device, const provenance::Record& reco
     return known;
 }
 
-// The CPU device has no driver that knows GPU memory; that of any GPU does.
+// The CPU device's driver knows no GPU memory; the driver of any GPU does.
 std::shared_ptr<DeviceState> somebody_to_ask(const DeviceState& device) {
     return device.books->launches.devices.first([&](const DeviceState& other) {
         return !other.synchronous && other.usable() && (device.synchronous || &other == &device);
@@ -76,7 +76,7 @@ Provenance ask_driver(const DeviceState& device, std::uint64_t address) {
     const provenance::Record record{facts.base, facts.bytes, known.id,
                                     owner,      facts.kind,  provenance::record_flags::foreign};
     if (!device.books->addresses.insert(record)) {
-        // A record of freed memory is in the way, or another thread asked, too, and its answer is as good.
+        // A record of freed memory is in the way, or another thread has asked, too, and has inserted the same answer.
         forget_foreign(*device.books, facts.base, facts.bytes);
         (void)device.books->addresses.insert(record);
     }
@@ -151,7 +151,8 @@ AccessAnswer range_access(const DeviceState& device, std::uint64_t address, std:
     Provenance memory = provenance_of(device, address);
     AccessAnswer answer = judge_range(device, memory, address, bytes);
     if (answer.verdict == Verdict::no && memory.remembered) {
-        // Before a kept answer refuses anything: the memory may have been freed, and something else may lie there now.
+        // Before a remembered answer refuses anything: the memory may have been freed, and other memory may be there
+        // now.
         forget_foreign(*device.books, memory.base, memory.bytes);
         memory = provenance_of(device, address);
         answer = judge_range(device, memory, address, bytes);
@@ -188,7 +189,7 @@ AccessAnswer buffer_access(const DeviceState& device, const BufferState& buffer)
     }
     if (device.synchronous) return rules::host_access(owner.capabilities, buffer.memory->kind);
     if (&owner == &device || owner.synchronous) return rules::device_access(device.capabilities, buffer.memory->kind);
-    // Another runtime records its own peer access: these books say nothing about its memory.
+    // Another runtime records its own peer access: the table of this runtime does not cover its memory.
     if (owner.books != device.books && !is_host(buffer.memory->kind)) {
         return rules::foreign_access(device.capabilities, owner.capabilities, buffer.memory->kind, false, {});
     }

@@ -92,12 +92,12 @@ Result<std::uint64_t> Operation::issue_erased(Action action, void* erased) {
         }
         if (*issued) return position_;
         restore_sides();
-        // Another thread queued an upload of one of our buffers on another stream: order it and try again.
+        // Another thread queued an upload of one of the buffers on another stream: order that upload and try again.
     }
 }
 
-// For staged buffers that another stream uploads, and attached ones that it returns: that stream's lock is taken alone,
-// before ours.
+// For staged buffers that another stream uploads, and attached ones that it returns: the lock of that stream is taken
+// alone, before the lock of this operation's stream.
 Result<void> Operation::order_uploads() {
     for (std::size_t at = 0; at < count_; ++at) {
         BufferState& buffer = *entries()[at].buffer;
@@ -117,7 +117,7 @@ Result<void> Operation::order_uploads() {
     return {};
 }
 
-// For memory that another stream allocated in its order: that stream's lock is taken alone, too.
+// For memory that another stream allocated in its order: the lock of that stream is taken alone, too.
 Result<void> Operation::order_first_use(BufferState& buffer) {
     Result<BufferState::Making> making = buffer.making_before_use(stream_);
     if (!making) return std::move(making).error();
@@ -125,7 +125,7 @@ Result<void> Operation::order_first_use(BufferState& buffer) {
     return {};
 }
 
-// What the claim will make the stream wait for counts as waited for.
+// Positions that the claim will make the stream wait for count as waited for.
 OrderChecker::Attempt Operation::order_attempt() {
     OrderChecker& order = *device_.books->order;
     OrderChecker::Attempt attempt{stream_, name_, kernel_};
@@ -140,7 +140,7 @@ OrderChecker::Attempt Operation::order_attempt() {
     return attempt;
 }
 
-// false: try again. Expects the stream's lock.
+// Answers false: try again. Expects the stream's lock.
 Result<bool> Operation::attempt(Action action, void* erased) {
     if (Result<void> opened = stream_.open_handle(); !opened) return std::move(opened).error();
     if (stream_.recording != nullptr) {
@@ -153,7 +153,7 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (!capture) return std::move(capture).error();
         if (*capture != 0) return record_elsewhere(action, erased, *capture);
     }
-    // On the CPU device an operation has buffers only to be recorded: what runs there runs in host scopes.
+    // On the CPU device an operation has buffers only when it is recorded: work that runs there uses host scopes.
     if (device_.synchronous && count_ != 0) return make_error<errors::capture_ended_during_recording>();
     OrderedAttempt order;
     if (OrderChecker* checker = device_.books->order.get(); checker != nullptr) {
@@ -161,7 +161,8 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     }
     BufferState* const* viewable = many_viewable_.empty() ? few_viewable_.data() : many_viewable_.data();
     if (!stream_.tail.empty()) {
-        // The same buffers, but other parts of them: a view of those parts must not wait for these.
+        // Operations on other parts of the same buffers are separated by a fence: a view of the earlier parts must not
+        // wait for this operation.
         Result<void> left =
             stream_.tail_parts == parts_key_ ? stream_.depart(viewable, viewable_count_) : stream_.fence();
         if (!left) return std::move(left).error();
@@ -177,7 +178,8 @@ Result<bool> Operation::attempt(Action action, void* erased) {
         if (device_.books->order != nullptr) device_.books->order->waits(stream_, *maker.stream, maker.position);
     }
     Result<bool> claimed = claim();
-    // Otherwise the next operation, unrelated to these buffers, would get the position.
+    // The buffers are marked with this position already. Otherwise the next operation, which may not use them, would
+    // get it.
     if (!claimed && touched_) stream_.advance("a refused operation");
     if (!claimed || !*claimed) return claimed;
     stream_.gives(name_);
@@ -195,8 +197,8 @@ Result<bool> Operation::attempt(Action action, void* erased) {
     return true;
 }
 
-// The runtime does not see when a graph that other code captures is launched: nothing can be done around a launch, and
-// nothing is claimed.
+// The runtime does not see the launches of a graph that other code captures: it can do nothing around a launch, and
+// claims nothing.
 Result<bool> Operation::record_elsewhere(Action action, void* erased, std::uint64_t capture) {
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
@@ -248,15 +250,16 @@ Result<bool> Operation::record(Recording& recording, Action action, void* erased
     operation.kernel = kernel_;
     for (std::size_t at = 0; at < count_; ++at) {
         const Entry& entry = entries()[at];
-        if (entry.buffer->memory->recorded_in != 0) continue;  // memory of the graph: nothing outside has to be claimed
+        // Memory of the graph needs no claim outside the graph.
+        if (entry.buffer->memory->recorded_in != 0) continue;
         operation.uses.emplace_back(entry.buffer->weak_from_this().lock(), rules::recorded_use(entry.use, span_of(at)),
                                     entry.argument);
         operation.uses.back().range = range_of(at);
     }
     operation.closure = std::move(closure_);
     if (const platform::Status status = action(erased); !status.ok()) {
-        // Some of the driver calls may have become nodes, and nothing can be removed from an open capture: what they
-        // use is held. The operation has no place in the order.
+        // Some of the driver calls may have become nodes, and nothing can be removed from an open capture: the memory
+        // that they use is kept. The operation has no place in the order.
         operation.failed = true;
         operation.stream_id = stream_.id;
         operation.device = device_.index;
@@ -402,7 +405,7 @@ Result<bool> Operation::wait_for_upload(const BufferState& buffer) {
 }
 
 // Phase-guarded managed memory (89=0) belongs to one stream at a time (cuStreamAttachMemAsync, SINGLE). The previous
-// stream has only queued its return: executed later, that would take the memory away from our work.
+// stream has only queued its return: executed later, it would take the memory away from this operation.
 Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<OpenViews>& held) {
     if (buffer.sides.attached_to() != nullptr) {
         return make_error<errors::managed_memory_of_another_stream>();
@@ -411,7 +414,8 @@ Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<Ope
         Result<bool> waited = wait_for_upload(buffer);
         if (!waited || !*waited) return waited;
     }
-    // An operation of its own: even if ours is refused, the next fence returns the memory, and views wait for that.
+    // An operation of its own: even if this operation is refused, the next fence returns the memory, and views wait for
+    // that.
     buffer.sides.attach(stream_);
     touched_ = true;
     buffer.touch(stream_, stream_.issued + 1, ArgumentUse::write);
@@ -429,8 +433,8 @@ Result<bool> Operation::claim_attached(BufferState& buffer, std::unique_lock<Ope
     return true;
 }
 
-// Managed pages may have migrated to the host: one prefetch replaces a fault for each (H200: 51 GB/s against 7.8). A
-// hint: if it fails, the kernel fetches what it touches.
+// Managed pages may have migrated to the host: one prefetch replaces a fault for each page (H200: 51 GB/s against 7.8).
+// It is a hint: if it fails, the kernel fetches the pages that it touches.
 void Operation::prefetch(BufferState& buffer, ArgumentUse use, const rules::ByteSpan& span,
                          std::unique_lock<OpenViews>& held) {
     platform::Transfers* transfers = device_.driver->transfers();
@@ -448,13 +452,13 @@ void Operation::prefetch(BufferState& buffer, ArgumentUse use, const rules::Byte
         (void)device_.failure(status, "prefetching managed memory");  // latches a sticky error
         return;
     }
-    // An operation of its own: a release waits for it even if ours is refused.
+    // An operation of its own: a release waits for it even if this operation is refused.
     const std::uint64_t position = stream_.advance("a prefetch of managed memory");
     held.lock();
     buffer.touch(stream_, position, ArgumentUse::write, span);
 }
 
-// An operation that did not happen changed neither side; what was uploaded for it is uploaded again next time.
+// An operation that did not happen changed neither side; a side that was uploaded for it is uploaded again next time.
 void Operation::restore_sides() {
     for (const Sides& side : sides_) {  // one per buffer
         const std::lock_guard lock(side.buffer->views);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OrderChecker: feeds the order book with streams and buffers, and puts its findings into words.
+// OrderChecker: records streams and buffers in the order book, and composes the texts of its findings.
 #include "order_check.hpp"
 
 #include "buffer_state.hpp"
@@ -41,7 +41,7 @@ OrderUse OrderChecker::entered(const Attempt& attempt, const Use& use, std::uint
 
 Result<void> OrderChecker::begin(Attempt& attempt) {
     StreamState& stream = attempt.stream;
-    // Ordering by CUDA calls of other code on its own stream cannot be seen: uses there are not judged.
+    // CUDA calls of other code may order its own stream, which the runtime cannot see: uses there are not judged.
     if (stream.external) attempt.uses.clear();
     std::optional<Error> refused;
     const std::lock_guard lock(mutex_);
@@ -140,7 +140,7 @@ Result<void> OrderChecker::judge_recorded(Recording& recording, Attempt& attempt
     return *std::move(refused);
 }
 
-// In refuse, the first finding is the error; in report, each pair is put into words once.
+// OrderCheck::refuse: the first finding is the error. OrderCheck::report: each pair is reported once.
 void OrderChecker::found(Attempt& attempt, const OrderUse& earlier, const OrderUse& later,
                          std::optional<Error>& refused) {
     if (mode_ == OrderCheck::refuse) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Giving memory back: behind its uses, beside services, after captures, and again after driver errors (ADR 78).
+// Releasing memory: behind its uses, beside services, after captures, and again after driver errors (ADR 78).
 #include "piece_release.hpp"
 
 #include "access_rules.hpp"
@@ -20,8 +20,8 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// The pool's own stream, ordered behind the work of `after` so far; if that order cannot be made, the host waits. An
-// error: that work still runs.
+// Answers the pool's own stream, ordered behind the work of `after` so far; if that order cannot be made, the host
+// waits. An error: that work still runs.
 Result<platform::StreamHandle> own_order(DeviceState& device, PoolState& pool, StreamState* after) {
     const Result<platform::StreamHandle> own = pool.own_stream(device);
     const platform::StreamHandle order = own ? *own : platform::StreamHandle::none;
@@ -39,8 +39,8 @@ Result<platform::StreamHandle> own_order(DeviceState& device, PoolState& pool, S
     return order;
 }
 
-// Frees in the order of `after`; if that is another device's or does not take the free, in the pool's own order behind
-// it. An error: the work of `after` still runs. Otherwise the piece may be freed at any time from then on.
+// Frees in the order of `after`. If that stream is another device's or does not take the free, frees in the pool's own
+// order behind it. An error: the work of `after` still runs. Otherwise the piece may be freed at any time from then on.
 Result<platform::Status> release_pooled(DeviceState& device, const Piece& piece, StreamState* after) {
     platform::Memory& memory = device.driver->memory();
     if (after != nullptr && after->device.get() == &device) {
@@ -75,7 +75,8 @@ rules::DriverUse free_use(const Piece& piece) {
 void keep(DeviceState& device, Piece piece, const Error& why, std::string_view when) {
     device.config->say(Severity::warning, composed("releasing memory {}: {}", when, why.text()));
     if (piece.pool) {
-        // Work still runs that it cannot be freed behind: the books keep it until the device closes (R5).
+        // Work that the free cannot be ordered behind still runs: the ledger keeps the piece until the device closes
+        // (R5).
         if (piece.block.id != 0) return device.books->ledger.put_back(device.index, piece);
         return process::keep_until_exit(std::make_shared<Piece>(std::move(piece)));
     }
@@ -105,8 +106,8 @@ Result<void> free_beside_services(DeviceState& device, Piece& piece, const std::
     return free_now(device, piece, after.get(), std::move(call));
 }
 
-// One attempt, which leaves the piece as it is. A destroyed context took its memory with it, and after a fault every
-// call fails: then only the books are updated (K11). Pool memory survives its context.
+// One attempt, which leaves the piece unchanged. A destroyed context took its memory with it, and after a fault every
+// call fails: then only the records are updated (K11). Pool memory survives its context.
 Result<platform::Status> give_to_driver(DeviceState& device, const Piece& piece, StreamState* after) {
     platform::Memory& memory = device.driver->memory();
     if (piece.pool || rules::is_pooled(piece.allocation.kind)) {
@@ -146,7 +147,7 @@ Result<void> finish(DeviceState& device, Piece& piece) {
 }
 
 // After a call that failed with a fault, the driver releases nothing any more. Addresses that the runtime mapped must
-// not be reused; memory of others belongs to its owner again, because a lost device uses nothing.
+// not be reused. Memory of other owners belongs to them again, because a lost device uses nothing.
 void keep_mappings(Piece& piece) {
     if (piece.host_part && piece.host_part->registered) {
         process::keep_until_exit(std::shared_ptr<HostPart>(std::move(piece.host_part)));

@@ -154,7 +154,7 @@ Result<void> Recording::end_given_up(std::vector<CaptureBranch>& left) {
     platform::GraphHandle graph = platform::GraphHandle::none;
     Result<void> ended = end(graph, left);
     if (graph != platform::GraphHandle::none) (void)device->driver->captures()->destroy(graph);
-    return state == State::ended ? Result<void>() : ended;  // how it ended is of no interest any more
+    return state == State::ended ? Result<void>() : ended;  // once the capture has ended, its error does not matter
 }
 
 Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
@@ -181,7 +181,7 @@ Result<void> end_recording(Recording& recording, platform::GraphHandle& out,
         over = recording.state == Recording::State::ended;
         if (!over) {
             nothing.swap(recording.operations);
-            for (CaptureBranch& branch : recording.branches) branch.tail.clear();  // they named those operations
+            for (CaptureBranch& branch : recording.branches) branch.tail.clear();  // tails refer to those operations
         }
         further.swap(recording.further);
     }
@@ -223,7 +223,7 @@ void leave_recording(StreamState& stream) {
     // If its owner has destroyed an external stream, that has ended the capture.
     const bool there = stream.handle != platform::StreamHandle::none;
     if (there && !recording->device->is_lost()) (void)recording->end_given_up(left);
-    // If it could not be ended, the destruction of its origin ends it; the other streams find that out.
+    // If the capture could not be ended, the destruction of its origin ends it; the other streams find that out.
     recording->state = Recording::State::ended;
     for (CaptureBranch& branch : recording->branches) left.push_back(std::move(branch));
     recording->branches.clear();

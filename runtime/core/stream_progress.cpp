@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a stream has come: its fences, what they have shown, and queries of the driver.
+// StreamState, progress: fences, the positions that they have shown to be reached, and queries of the driver.
 #include "stream_state.hpp"
 
 #include "buffer_state.hpp"
@@ -88,9 +88,9 @@ void StreamState::thin_fences() {
     if (ended != 0) note_reached(ended);
 }
 
-// A user's event is also a fence, without a further call: views of what the stream used so far wait for it, and a later
-// operation owes none. Not if managed memory is attached to the stream (returning it would cost two more driver calls),
-// nor for an interprocess event, which is recorded again in place.
+// A user's event is also a fence, without a further call: views of the buffers used so far wait for it, and a later
+// operation needs no fence. Exceptions: managed memory is attached to the stream (returning it would cost two more
+// driver calls), or the event is an interprocess event, which is recorded again in place.
 Result<bool> StreamState::record_user_event(FenceEvent& event) {
     const bool attached = std::any_of(
         tail.begin(), tail.end(), [](const BufferState* buffer) { return buffer->memory->path == LaunchPath::attach; });

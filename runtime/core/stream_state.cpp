@@ -147,7 +147,7 @@ Result<void> StreamState::return_attached() {
         if (buffer->memory->path != LaunchPath::attach) continue;
         std::unique_lock lock(buffer->views);
         if (buffer->sides.attached_to() != this) continue;
-        lock.unlock();  // only this stream gives it back
+        lock.unlock();  // only this stream returns the memory
         gives("the return of managed memory to the host");
         const platform::Status status =
             device->driver->memory().attach(buffer->whole(), platform::Attachment::host, handle);
@@ -284,8 +284,9 @@ Result<void> StreamState::wait_for_fence(const Fence& fence, std::uint64_t posit
     return {};
 }
 
-// Expects `mutex`. If other code gives the stream work, a fence behind our last operation may come before it: one more
-// is recorded. In a capture, or without a wrapper, none can be: then only our own operations are covered.
+// Expects `mutex`. If other code submits work to the stream, a fence behind the runtime's last operation may precede
+// that work: one more fence is recorded. During a capture, or without a wrapper, that is impossible: then only the
+// runtime's own operations are covered.
 Result<StreamState::Fence> StreamState::covering_all() {
     bool records = others() && handle != platform::StreamHandle::none;
     if (records) {

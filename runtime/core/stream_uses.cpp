@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StreamUses: entering streams, forgetting them, and the order of an allocation.
+// StreamUses: adds and removes streams, and keeps the order of an allocation.
 #include "stream_uses.hpp"
 
 #include "stream_state.hpp"

@@ -39,7 +39,7 @@ struct RuntimeState {
 
 namespace {
 
-// A finding that counts for no device was meant for some: whoever gave it learns why, once.
+// Logs, once for each finding that applies to no device, the reason.
 template <class Finding>
 void say_unused(const detail::RuntimeState& state, std::string_view what, const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
@@ -101,8 +101,8 @@ Result<Runtime> Runtime::open(const RuntimeOptions& options) {
 
 namespace {
 
-// For calls that return a reference: there is nothing that it could refer to. They are noexcept: raise() ends the
-// program in std::terminate, which prints the error.
+// For calls that return a reference: a Runtime that was moved from has nothing to refer to. These calls are noexcept,
+// so raise() ends the program in std::terminate, which prints the error.
 detail::RuntimeState& state_of(const std::shared_ptr<detail::RuntimeState>& state, const char* call) noexcept {
     if (!state) detail::raise(make_error<errors::runtime_moved_from>(call));
     return *state;
@@ -142,7 +142,7 @@ Result<Device*> Runtime::device(std::size_t index) noexcept {
 
 Result<Device*> Runtime::device(const Uuid& uuid) {
     if (!state_) return make_error<errors::runtime_moved_from>("Runtime::device");
-    if (uuid) {  // the CPU device has none
+    if (uuid) {  // the CPU device has no UUID
         for (const std::unique_ptr<Device>& device : state_->devices) {
             if (device->state()->driver->facts().uuid == uuid) return device.get();
         }

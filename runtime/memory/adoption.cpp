@@ -26,7 +26,8 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-// What an adoption has taken so far. Unless kept, the destructor undoes it without calling the owner's release.
+// The resources that an adoption has obtained so far. Unless they are kept, the destructor releases them without a call
+// of the owner's release.
 struct Taking {
     Taking(DeviceState& owner, void* pointer, std::size_t bytes, AdoptOptions& options) : device(owner) {
         piece.adopted = std::make_unique<AdoptedPart>(pointer, bytes, std::move(options.release), options.c_release);
@@ -57,7 +58,7 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
     rules::ForeignMemory memory;
     const platform::Status asked = device.driver->memory().pointer_facts(address, known);
     if (!asked.ok()) return device.failure(asked, "asking what the adopted memory is");
-    // A lost device left this registration behind: the address may hold other memory by now.
+    // A lost device left this registration behind: the address may now hold other memory.
     if (device.books->ledger.left_registered(address, bytes)) known = {};
     memory.kind = known.kind;
     memory.own_device = known.ordinal == device.driver->facts().ordinal;
@@ -91,7 +92,7 @@ Result<rules::ForeignMemory> facts_of(DeviceState& device, std::uintptr_t addres
     return memory;
 }
 
-// False: the driver call failed, or a running service would make it wait.
+// false: the driver call failed, or it would wait for a running service.
 bool unregister_beside_services(DeviceState& device, void* pointer) {
     const std::optional<CallInFlight> call = device.services.try_enter(rules::DriverUse::unregister_host);
     return call && device.driver->memory().unregister_host(pointer).ok();
@@ -122,7 +123,7 @@ Result<rules::AdoptedAs> settle(Taking& taking, const rules::AdoptionPlan& plan)
     return plan.otherwise;
 }
 
-// The device's copy of staged memory; plus a pinned bounce buffer if the driver cannot use the host's memory.
+// Allocates the device's copy of staged memory, and a pinned bounce buffer if the driver cannot use the host's memory.
 Result<void> make_sides(NewBuffer& buffer) {
     AllocationRequest request;
     request.bytes = buffer.facts.bytes;
@@ -146,7 +147,7 @@ struct Fence {
 // The wait runs on a separate stream; the buffer counts as used there.
 Result<Fence> make_fence(const std::shared_ptr<DeviceState>& device, AdoptOptions& options, bool at_once) {
     if (!options.after_event && !options.after_function) return Fence{};
-    if (at_once) {  // the CPU reads first
+    if (at_once) {  // the CPU is the first to read the memory
         if (options.after_event) {
             if (Result<void> waited = options.after_event->synchronize(); !waited) return std::move(waited).error();
         }

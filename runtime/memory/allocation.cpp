@@ -21,7 +21,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t max_alignment = 256;               // what cuMemAlloc guarantees; pages are coarser
+constexpr std::size_t max_alignment = 256;               // guaranteed by cuMemAlloc; pages are aligned to more
 constexpr std::size_t max_bytes = std::size_t{1} << 46;  // more than any machine has
 // StorageFacts::recorded_in if another thread has ended the capture meanwhile: matches no capture.
 constexpr std::uint64_t over_already = std::numeric_limits<std::uint64_t>::max();
@@ -51,7 +51,7 @@ Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, Stream* st
     Ledger& ledger = buffer.device()->books->ledger;
     Ledger::Origin origin = ledger.origin(made->id);
     if (Result<void> fine = check_block(*made, buffer, origin); !fine) {
-        (void)allocator.release(*made, stream);  // ordered after its allocation
+        (void)allocator.release(*made, stream);  // in the order of its allocation
         return fine;
     }
     const MemoryBlock& block = *made;
@@ -69,7 +69,7 @@ Result<void> fill_from(NewBuffer& buffer, const Allocator& allocator, Stream* st
     return {};
 }
 
-// Pool memory is usable after its allocation on the stream.
+// Makes other streams wait for the allocation of pool memory before their first use.
 void order_on(BufferState& buffer, const Stream& stream) {
     StreamState& order = *stream.state();
     std::uint64_t position = 0;

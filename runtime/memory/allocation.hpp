@@ -37,7 +37,8 @@ struct Amount {
 Result<std::size_t> bytes_of(const Amount& amount);
 
 // With `stream`, pool memory is usable at once on that stream; other streams wait for it before their first use.
-// Without `stream` it is usable everywhere at return. `reason` has static storage. `shared`: it has a descriptor.
+// Without `stream` it is usable everywhere at return. `reason` has static storage. `shared`: the buffer has a
+// descriptor.
 Untyped allocate_from(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount,
                       std::string_view reason, Stream* stream = nullptr, bool shared = false);
 Untyped allocate_kind(const std::shared_ptr<DeviceState>& device, const Allocator& allocator, Amount amount);

@@ -34,7 +34,7 @@ Result<MemoryBlock> StatisticsAllocator::allocate(const AllocationRequest& reque
     now.total_bytes += made->bytes;
     now.current_blocks += 1;
     now.total_blocks += 1;
-    // After more releases than allocations a scope is below zero: not a peak.
+    // A scope with more releases than allocations is below zero, which is no peak.
     now.peak_bytes = std::max<std::uint64_t>(now.peak_bytes,
                                              std::max<std::int64_t>(0, static_cast<std::int64_t>(now.current_bytes)));
     now.peak_blocks = std::max<std::uint64_t>(now.peak_blocks,

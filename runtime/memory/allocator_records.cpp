@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logging and tracking: calls that passed an allocator, and blocks not yet released.
+// Logging and tracking: a record of every call of an allocator, and the blocks that are not yet released.
 #include <isthmus/allocator_adaptors.hpp>
 #include <isthmus/stream.hpp>
 

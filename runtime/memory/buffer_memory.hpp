@@ -15,7 +15,7 @@ namespace detail {
 
 class NewBuffer;
 
-// Owns the memory; its end releases everything.
+// Owns the memory; its destructor releases everything.
 class BufferMemory {
 public:
     virtual ~BufferMemory() = default;

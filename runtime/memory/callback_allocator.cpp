@@ -75,7 +75,7 @@ public:
         const int code = user.release(user.context, &given, after ? after->id() : 0);
         if (code == 0) return {};
         const std::lock_guard lock(callbacks_->mutex);
-        callbacks_->tags.emplace(address_of(block), given.tag);  // not released: may be retried
+        callbacks_->tags.emplace(address_of(block), given.tag);  // not released: the caller may retry
         return answered("release", code);
     }
 

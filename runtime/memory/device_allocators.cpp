@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocators of a device and its streams: per kind, per thread, and allocation through them.
+// Allocators of a device: one per kind, the current one of each thread, and allocation through
+// them.
 #include "device_allocators.hpp"
 
 #include "allocation.hpp"
@@ -24,7 +25,7 @@ struct AllocatorScope {
     const detail::DeviceState* device;
     Allocator allocator;
 };
-// Destructors of static objects may run after the thread's own objects are destroyed: the list is gone then.
+// Destructors of static objects may run after the thread's own objects, such as this list, are destroyed.
 constinit thread_local bool gone = false;
 
 struct OpenScopes {
@@ -84,7 +85,7 @@ ScopedAllocator::ScopedAllocator(const Device& device, Allocator allocator) {
 ScopedAllocator::~ScopedAllocator() {
     std::vector<AllocatorScope>* const open = scopes();
     if (open == nullptr || open->empty()) return;
-    // destroyed last: an allocator's destructor may run user code
+    // Destroyed last: an allocator's destructor may run user code.
     const AllocatorScope ended = std::move(open->back());
     open->pop_back();
 }

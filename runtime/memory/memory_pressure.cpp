@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The retry ladder and the memory budget.
+// The retries after a shortage of memory, and the memory budget.
 #include "memory_pressure.hpp"
 
 #include <platform/os.hpp>
@@ -26,7 +26,7 @@ void wait_for_pending_frees(DeviceState& device) {
     }
 }
 
-// `asked`: the driver's status, if it was asked.
+// `asked`: the driver's status, if the driver was asked.
 rules::MemoryNow memory_now(DeviceState& device, bool ask_driver, platform::Status& asked) {
     rules::MemoryNow now;
     const platform::os::HostMemory host = platform::os::host_memory();

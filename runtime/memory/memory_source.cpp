@@ -25,7 +25,7 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr std::size_t max_alignment = 256;  // what cuMemAlloc guarantees; pages are coarser
+constexpr std::size_t max_alignment = 256;  // guaranteed by cuMemAlloc; pages are aligned to more
 // More than any machine has: the driver would search for long before it answers "out of memory".
 constexpr std::size_t max_bytes = std::size_t{1} << 46;
 
@@ -51,7 +51,6 @@ Result<bool> captured_elsewhere(const AllocationRequest& request) {
 
 }  // namespace
 
-// The feature that a kind needs on a GPU (K7).
 Result<void> offers(const DeviceState& device, MemoryKind kind) {
     const auto needs = [&](Feature feature) -> Result<void> {
         const Capability& capability = device.capabilities.feature(feature);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The address map: slots with their allocations, the tree that leads to them, and one writer at a time.
+// AddressMap: slots that hold the allocations, the tree that leads to them, and a lock that admits one writer at a
+// time.
 #include "address_map.hpp"
 
 #include "address_tree.hpp"

@@ -29,7 +29,7 @@ struct Record {
 };
 
 namespace record_flags {
-inline constexpr std::uint8_t foreign = 1;  // memory of other code: the driver was asked once, and this is its answer
+inline constexpr std::uint8_t foreign = 1;         // memory of other code: its kind is the driver's answer, asked once
 inline constexpr std::uint8_t device_address = 2;  // a second range of a host allocation: its device address (K23)
 }  // namespace record_flags
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots that are written while readers look, and pools of blocks that outlive their use.
+// Slots, which are written while readers read them, and pools of blocks, which outlive their use.
 #include "address_nodes.hpp"
 
 #include <algorithm>
@@ -29,7 +29,8 @@ void release(Budget& budget, void* memory, std::size_t bytes) {
 }  // namespace
 
 void Slot::fill(const Record& record) {
-    // Each store is a release: who reads one of them has the version before it behind him, and sees that it went on.
+    // Each store is a release. A reader that sees one of these values also sees the change of the version that came
+    // before, and detects it when it loads the version for the second time.
     base.store(record.base, std::memory_order_release);
     bytes.store(record.bytes, std::memory_order_release);
     id.store(record.id, std::memory_order_release);
@@ -58,7 +59,7 @@ bool BlockPool::make_places(std::size_t blocks) {
     return true;
 }
 
-// Doubles what is there, within limits: a small map stays small, a large one asks rarely.
+// Doubles the number of blocks, within limits: a small map stays small, and a large map rarely asks the system.
 bool BlockPool::grow() {
     const std::size_t most = std::max<std::size_t>(1, max_chunk_bytes / block_bytes_);
     const std::size_t least = std::max<std::size_t>(1, first_chunk_bytes / block_bytes_);
@@ -68,7 +69,7 @@ bool BlockPool::grow() {
     if (memory == nullptr) return false;
     chunks_ = new (memory) Chunk{chunks_, blocks};
     blocks_ += blocks;
-    for (std::size_t i = blocks; i-- > 0;) {  // the first is taken first
+    for (std::size_t i = blocks; i-- > 0;) {  // in this order, so that the first block is taken first
         std::byte* block = chunks_->block(i, block_bytes_);
         construct_(block, block_bytes_);
         give(block);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing the tree while others read it.
+// The writer's functions of the tree. Readers may follow the tree at the same time.
 #include "address_tree.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 Range range_of(const Slot& slot) {
     return {slot.first(), slot.last()};
 }
-// The part of `range` that lies in the same 2^bits addresses as `inside`.
+// The part of `range` within the 2^bits addresses that contain `inside`.
 Range part(Range range, std::uint64_t inside, int bits) {
     const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
     return {std::max(range.first, inside & ~mask), std::min(range.last, inside | mask)};
@@ -20,7 +20,7 @@ Range part(Range range, std::uint64_t inside, int bits) {
 bool meet(Range a, Range b) {
     return a.first <= b.last && b.first <= a.last;
 }
-// Two ranges that do not meet: would no word of 2^shift addresses have to stand for both?
+// For two ranges that do not overlap: do they share no word for 2^shift addresses?
 bool apart(Range a, Range b, int shift) {
     return a.first < b.first ? a.last >> shift < b.first >> shift : b.last >> shift < a.first >> shift;
 }
@@ -32,7 +32,8 @@ Word& word_in(Ref node, int bits, std::uint64_t address) {
     return words_of(node)[(address & ((std::uint64_t{1} << bits) - 1)) >> shift_of(node)];
 }
 
-// The words of a node for 2^bits addresses that `range`, which lies in it, touches: each with the part of it.
+// Calls each(word, part) for every word that `range` touches in a node for 2^bits addresses; `part` is what the word
+// covers of the range. The node contains the range. Stops when `each` answers false, and then answers false.
 template <class Each>
 bool each_word(Ref node, int bits, Range range, Each each) {
     for (std::uint64_t at = range.first;;) {
@@ -43,7 +44,7 @@ bool each_word(Ref node, int bits, Range range, Each each) {
     }
 }
 
-// The same for the words of the root.
+// each_word() for the words of the root.
 template <class Root, class Each>
 bool each_root_word(Root& root, Range range, Each each) {
     for (std::uint64_t at = range.first;;) {
@@ -62,8 +63,8 @@ std::array<BlockPool, sizeof...(kind)> make_pools(Budget& budget, std::index_seq
     return {BlockPool(budget, node_kinds[kind].bytes(), construct_words)...};
 }
 
-// The coarsest node for 2^bits addresses in whose words `range` would not meet the two that are closest to it; where
-// there is none, the finest, whose words lead on.
+// The coarsest kind of node for 2^bits addresses in which `range` shares no word with its two closest neighbours. If no
+// kind fits: the finest kind, whose words lead to the next level.
 template <class Fits>
 NodeKind coarsest(int bits, Fits fits) {
     NodeKind chosen{};
@@ -124,7 +125,7 @@ void Tree::count(Ref node, int bits, int change) {
     if (bits != granule) put(count_of(node, bits), get(count_of(node, bits)) + static_cast<Ref>(change));
 }
 
-// The caller has taken away the word that led to it.
+// The caller has replaced the word that led to the node.
 void Tree::give_up(Ref node, int bits) {
     given_up_.store(given_up_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     pool_of({bits, shift_of(node)}).give(words_of(node));
@@ -143,8 +144,8 @@ const Slot* Tree::first_met(Ref ref, int bits, Range range) const {
     return met;
 }
 
-// Makes `word`, which stands for 2^bits addresses, and what is below it lead from `range` to `slot`. False: out of
-// memory, with part of it done.
+// Connects `range` to `slot` below `word`, which covers 2^bits addresses. false: out of memory, and a part of the range
+// may be connected.
 bool Tree::place(Word& word, int bits, Range range, const Slot& slot) {
     const Ref old = get(word);
     if (nothing(old)) {
@@ -152,7 +153,7 @@ bool Tree::place(Word& word, int bits, Range range, const Slot& slot) {
         return true;
     }
     if (is_slot(old) || shift_of(old) != finest_shift(bits)) {
-        // Who is there at both ends of the range: between them it is free.
+        // The words at both ends of the range may hold neighbours; between them the range is free.
         std::array<Ref, 2> close = {old, old};
         if (!is_slot(old)) close = {get(word_in(old, bits, range.first)), get(word_in(old, bits, range.last))};
         const auto fits = [&](int shift) {
@@ -169,7 +170,7 @@ bool Tree::place(Word& word, int bits, Range range, const Slot& slot) {
     });
 }
 
-// Puts a node in the place of what `word` says of the addresses around `inside`: the same, more finely.
+// Replaces the entry of `word` for the addresses around `inside` by a node of this kind that leads to the same slots.
 bool Tree::divide(Word& word, NodeKind kind, std::uint64_t inside) {
     const int bits = kind.bits;
     const Ref node = make_node(kind);
@@ -186,7 +187,7 @@ bool Tree::divide(Word& word, NodeKind kind, std::uint64_t inside) {
         put(word, node);
         return true;
     }
-    Ref entered = nobody_.ref();  // an allocation's words lie side by side
+    Ref entered = nobody_.ref();  // the words of one allocation are adjacent
     for (std::size_t i = 0; i < std::size_t{1} << (bits - shift_of(old)); ++i) {
         const Ref ref = get(words_of(old)[i]);
         if (!nothing(ref) && ref != entered) enter(ref);
@@ -197,7 +198,7 @@ bool Tree::divide(Word& word, NodeKind kind, std::uint64_t inside) {
     return true;
 }
 
-// Undoes place(), also where that was done in part. Needs no memory.
+// Undoes place(), even if it was done only in part. Needs no memory.
 void Tree::remove(Word& word, int bits, Range range, const Slot& slot) {
     const Ref ref = get(word);
     if (ref == slot.ref()) return put(word, nobody_.ref());
@@ -211,8 +212,9 @@ void Tree::remove(Word& word, int bits, Range range, const Slot& slot) {
     tidy(word, bits);
 }
 
-// Gives up the node behind `word` where it leads nowhere any more; a granule's also where it leads to one allocation
-// only. Others stay for that: what comes and goes beside a neighbour should not make and unmake them each time.
+// Gives up the node behind `word` when none of its words is in use; a granule's node also when it leads to only one
+// allocation. Other nodes stay in that case, so that allocations that come and go beside a neighbour do not create and
+// give up a node each time.
 void Tree::tidy(Word& word, int bits) {
     const Ref node = get(word);
     Ref only = nobody_.ref();

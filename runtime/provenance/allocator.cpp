@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocator: what is the same for every source of memory.
+// Allocator: the checks that precede the calls of every source of memory.
 #include <isthmus/allocator.hpp>
 
 #include "provenance_errors.hpp"

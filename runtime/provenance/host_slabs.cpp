@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slabs are mapped, bound, touched, verified and registered as a whole; pieces are cut out of them best fit first, and
-// neighbours that are free join again. Why not a memory_resource of the standard library: docs/adr/0030.
+// Slabs are mapped, bound, touched, verified and registered as a whole. Pieces are cut from them best fit first, and
+// adjacent free ranges merge. Why this is no memory_resource of the standard library: docs/adr/0030.
 #include "host_slabs.hpp"
 
 #include "process.hpp"
@@ -25,7 +25,8 @@ namespace {
 
 using platform::os::HostPages;
 
-// What cuMemAlloc guarantees too; and two lines of 128 bytes, so that CPU and GPU flags in two pieces share none.
+// The alignment that cuMemAlloc guarantees. It is also two lines of 128 bytes, so that flags of the CPU and of the GPU
+// in two pieces share no line.
 constexpr std::size_t granule = 256;
 constexpr std::size_t max_bytes = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
 constexpr int every_node = -1;
@@ -34,17 +35,17 @@ struct Slab {
     HostPages pages;
     std::uint64_t device_address = 0;
     bool registered = false;
-    bool single = false;     // made for one large piece, and given back with it
+    bool single = false;     // made for one large piece, and freed with it
     int group = every_node;  // pieces for one node come from slabs of that node
-    std::size_t pieces = 0;  // that are out
+    std::size_t pieces = 0;  // outstanding
     std::shared_ptr<const PlacementReport> report;
-    std::map<std::uintptr_t, std::size_t> free;  // where → bytes; no two are neighbours
+    std::map<std::uintptr_t, std::size_t> free;  // first address → bytes; no two ranges are adjacent
 
     std::uintptr_t begin() const { return reinterpret_cast<std::uintptr_t>(pages.data()); }
     bool contains(std::uintptr_t address) const { return address >= begin() && address - begin() < pages.bytes(); }
 };
 
-// Ordered so that the first one of a group that is large enough is the best fit.
+// Ordered by group, then size: the first range of a group that is large enough is the best fit.
 struct FreeRange {
     int group = every_node;
     std::size_t bytes = 0;
@@ -61,9 +62,9 @@ struct Out {
 };
 
 struct Amount {
-    std::size_t bytes = 0;      // whole granules
+    std::size_t bytes = 0;      // a multiple of the granule
     std::size_t alignment = 0;  // at least a granule
-    // A free range of this size holds the piece wherever it begins.
+    // A free range of this size holds the piece wherever the range begins.
     std::size_t surely() const { return bytes + alignment - granule; }
 };
 
@@ -94,7 +95,7 @@ struct HostSlabs::Books {
         options.slab_bytes = round_up(whole, page_bytes());
     }
 
-    // What HostPages rounds to: nothing of a slab shall be out of use.
+    // The unit to which HostPages rounds, so that no part of a slab is unused.
     std::size_t page_bytes() const {
         const bool huge = options.placement.page_size == PageSize::huge && options.machine.huge_page_bytes > 0;
         return huge ? options.machine.huge_page_bytes : options.calls->page_size_bytes();
@@ -114,8 +115,8 @@ struct HostSlabs::Books {
     Error refuse_release(std::uintptr_t address) const;
 
     SlabOptions options;
-    std::mutex growing;        // one thread grows, so that others find its slab; taken before `mutex`
-    mutable std::mutex mutex;  // of everything below; no system call and no callback under it
+    std::mutex growing;        // held to grow, so that waiting threads find the new slab; taken before `mutex`
+    mutable std::mutex mutex;  // guards everything below; no system call and no callback while it is held
     std::map<std::uintptr_t, std::unique_ptr<Slab>> slabs;
     std::set<FreeRange> by_size;  // of all slabs
     std::unordered_map<std::uintptr_t, Out> out;
@@ -123,7 +124,8 @@ struct HostSlabs::Books {
     std::size_t used_bytes = 0;
 };
 
-// Slabs outlive the thread that made them, so `local` is the node that it ran on then, by number.
+// Slabs outlive the thread that made them. Locality::local therefore becomes the number of the node on which the thread
+// runs now.
 int HostSlabs::Books::group_of_caller() const {
     const bool by_thread = options.placement.locality == Locality::local && options.machine.numa_nodes.size() > 1;
     return by_thread ? options.calls->current_node() : every_node;
@@ -139,7 +141,7 @@ Result<std::unique_ptr<Slab>> HostSlabs::Books::make(const Amount& amount, int g
     auto slab = std::make_unique<Slab>();
     slab->group = group;
     slab->single = amount.surely() > options.slab_bytes;
-    // Pages are aligned already.
+    // A slab begins at a page, so smaller alignments need no extra bytes.
     const std::size_t needed = amount.alignment <= options.calls->page_size_bytes() ? amount.bytes : amount.surely();
     const std::size_t bytes = slab->single ? needed : options.slab_bytes;
     Result<HostPages> pages = HostPages::allocate(round_up(bytes, page), placement, options.near_node, options.machine,
@@ -185,7 +187,7 @@ void HostSlabs::Books::add(std::unique_ptr<Slab> slab) {
     insert_free(added, added.begin(), added.pages.bytes());
 }
 
-// Only of a slab without pieces.
+// Only for a slab without pieces.
 std::unique_ptr<Slab> HostSlabs::Books::remove(Slab& slab) {
     reserved_bytes -= slab.pages.bytes();
     while (!slab.free.empty()) erase_free(slab, slab.free.begin());
@@ -208,7 +210,8 @@ SlabPiece HostSlabs::Books::cut(Slab& slab, std::map<std::uintptr_t, std::size_t
     return SlabPiece{reinterpret_cast<void*>(data), device_address, amount.bytes, slab.report};
 }
 
-// The smallest range that holds the piece as it lies, or one that holds it wherever it begins.
+// Tries the smallest range of at least the piece's size, whose beginning may not be aligned, and then a range that
+// holds the piece wherever the range begins.
 std::optional<SlabPiece> HostSlabs::Books::take(const Amount& amount, int group) {
     for (const std::size_t least : {amount.bytes, amount.surely()}) {
         const auto found = by_size.lower_bound({group, least, 0, nullptr});
@@ -238,7 +241,7 @@ void HostSlabs::Books::join(Slab& slab, std::uintptr_t begin, std::size_t bytes)
     insert_free(slab, begin, bytes);
 }
 
-// Off the path of every lawful release, so it may look at each piece.
+// No valid release reaches this function, so it may look at each piece.
 Error HostSlabs::Books::refuse_release(std::uintptr_t address) const {
     for (const auto& [begin, piece] : out) {
         if (address > begin && address - begin < piece.bytes) {
@@ -255,7 +258,7 @@ HostSlabs::HostSlabs(SlabOptions options) : books_(std::make_unique<Books>(std::
 
 HostSlabs::~HostSlabs() {
     for (auto& [begin, slab] : books_->slabs) {
-        // The device may still reach it: its place in the address space must not go to somebody else.
+        // The device may still access the slab, so its addresses must not be reused.
         if (!books_->give_back(*slab)) process::keep_until_exit(std::shared_ptr<Slab>(std::move(slab)));
     }
 }
@@ -270,7 +273,8 @@ Result<SlabPiece> HostSlabs::allocate(std::size_t bytes, std::size_t alignment) 
     };
     if (std::optional<SlabPiece> piece = take()) return *std::move(piece);
     const std::lock_guard growing(books_->growing);
-    if (std::optional<SlabPiece> piece = take()) return *std::move(piece);  // of what another thread made meanwhile
+    // Another thread may have made a slab meanwhile.
+    if (std::optional<SlabPiece> piece = take()) return *std::move(piece);
     Result<std::unique_ptr<Slab>> slab = books_->make(*amount, group);
     if (!slab) return std::move(slab).error();
     const std::lock_guard lock(books_->mutex);

@@ -32,7 +32,7 @@ struct SlabOptions {
     MachineFacts machine;
     std::size_t slab_bytes = std::size_t{8} << 20;  // rounded up to pages; a larger piece gets its own slab
     SlabRegistration registration;
-    platform::os::Workers touchers;  // touch large slabs together
+    platform::os::Workers touchers;  // workers that touch large slabs together
     const platform::os::SystemCalls* calls = &platform::os::SystemCalls::real();
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ledger: entering, taking out, and telling wrong releases apart.
+// Ledger: records pieces, removes them, and finds the error for a wrong release.
 #include "ledger.hpp"
 
 #include "process.hpp"
@@ -20,7 +20,7 @@ std::atomic<std::uint64_t> first_free_id{1};
 std::uint64_t address_of(const void* host) noexcept {
     return reinterpret_cast<std::uintptr_t>(host);
 }
-// Where the host finds it, or else the device.
+// The host address, otherwise the device address.
 std::uint64_t first_base(const MemoryBlock& block) noexcept {
     return block.host != nullptr ? address_of(block.host) : block.device;
 }
@@ -78,7 +78,7 @@ bool Ledger::handed_out(std::uint64_t id) const {
     return id <= range.last && (range.last != last_ || id < next_);
 }
 
-// Whatever stands where the driver has just put something new is stale: foreign memory that was freed behind our back,
+// A record at addresses that the driver has just handed out is stale: foreign memory that other code freed unnoticed,
 // or memory of a context that died.
 Result<void> Ledger::insert(const provenance::Record& record) {
     Result<void> inserted = addresses_.insert(record);
@@ -161,7 +161,7 @@ std::uint64_t Ledger::enter_users(const MemoryBlock& fresh, std::size_t device) 
     record.kind = block.kind;
     const provenance::Record known = addresses_.find(record.base);
     if (known && (known.flags & provenance::record_flags::foreign) != 0) (void)addresses_.erase(known.base, known.id);
-    (void)addresses_.insert(record);  // refused where it was cut out of memory that is known
+    (void)addresses_.insert(record);  // refused where the memory is a part of memory that is recorded already
     entries_.emplace(block.id, Entry{block, device, {}});
     return block.id;
 }
@@ -175,7 +175,7 @@ Result<void> Ledger::resize(std::uint64_t id, std::size_t bytes) {
     resized.bytes = bytes;
     unmap(block);
     if (Result<void> mapped = map(resized, found->second.device); !mapped) {
-        // As before: what the old record took is free still.
+        // Restores the old record; its addresses are still free.
         (void)map(block, found->second.device);
         return mapped;
     }
@@ -191,7 +191,7 @@ void Ledger::leave(std::uint64_t id) {
     entries_.erase(found);
 }
 
-// What is wrong with a block that is not in the books. Expects mutex_ to be held.
+// The error for a block that is not recorded. Expects mutex_ to be held.
 Error Ledger::refusal(const MemoryBlock& block) const {
     const std::string base = hex_base(block);
     if (handed_out(block.id)) return make_error<errors::block_released_before>(base, block.id);
@@ -228,7 +228,7 @@ Result<Piece> Ledger::take(const MemoryBlock& block, std::size_t device) {
 void Ledger::put_back(std::size_t device, Piece& piece) {
     const std::lock_guard lock(mutex_);
     const MemoryBlock block = piece.block;
-    (void)map(block, device);  // where the map cannot grow, the identity alone gives it back
+    (void)map(block, device);  // if the map cannot grow, the block can still be released by its identity
     entries_.emplace(block.id, Entry{block, device, std::move(piece)});
 }
 

@@ -28,7 +28,7 @@ namespace detail {
 
 struct PoolState;
 
-// Identities are unique in the process, so blocks of another runtime and stale blocks are recognised.
+// Identities are unique in the process, so blocks of another runtime and stale blocks are recognized.
 std::uint64_t reserve_ids(std::uint64_t count) noexcept;  // answers the first of them
 
 // Memory from the system: separate pages, or cut out of slabs.
@@ -47,7 +47,7 @@ public:
     AdoptedPart(void* memory, std::size_t length, Release release, isthmus_adopt_callbacks c_release);
     AdoptedPart(const AdoptedPart&) = delete;
     AdoptedPart& operator=(const AdoptedPart&) = delete;
-    ~AdoptedPart();                           // calls the release, except in a forked child: the parent still has it
+    ~AdoptedPart();                           // calls the release; not in a forked child: the parent still uses it
     void forget() noexcept { told_ = true; }  // adoption failed: do not call the owner's release
 
     void* const pointer;
@@ -62,7 +62,7 @@ private:
     bool told_ = false;
 };
 
-// What is needed to free memory. Movable; its destructor frees only the pages.
+// A piece of memory, with everything that is needed to free it. Movable; its destructor frees only the pages.
 struct Piece {
     platform::Allocation allocation;       // from the driver; bytes 0: none
     std::shared_ptr<PoolState> pool;       // the pool that the allocation came from
@@ -107,7 +107,7 @@ public:
     // Removes the driver's answer about this address from the map, because it is out of date.
     void forget_foreign(const void* address);
     // Records adopted memory that was returned to its owner although a lost device's driver keeps it registered for
-    // good: the drivers of other devices take whatever lies there next for pinned memory.
+    // good: the drivers of other devices take memory that is at these addresses later for pinned memory.
     void leave_registered(const void* address, std::size_t bytes);
     bool left_registered(std::uint64_t address, std::size_t bytes) const;  // does any of it overlap such memory?
     // Removes every piece of a device that is left when the device closes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The book of mapped ranges.
+// Runs of mapped ranges: adjacent ranges with equal facts are one run.
 #include "mapped_ranges.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void MappedRanges::cut(std::uint64_t address) {
     runs_[found->first].bytes = before;
 }
 
-// A range as a run of its own. Expects it to be there.
+// Makes the range a run of its own. Expects the range to be recorded.
 MappedRanges::Runs::iterator MappedRanges::alone(std::uint64_t base, std::uint64_t bytes) {
     cut(base);
     cut(base + bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may touch what: one answer per agent and kind, from capability bits and axes alone. Evidence: the attributes'
-// documentation, and for device memory what was seen (a CPU load from it faults on H200, Thor and GB10 alike).
+// Access verdicts: one answer per agent and memory kind, computed from capability bits and axes alone. Sources: the
+// documentation of the attributes and, for device memory, observation (a CPU load from it faults on H200, Thor and GB10
+// alike).
 #include "access_rules.hpp"
 
 namespace isthmus::rules {
@@ -32,7 +33,7 @@ AccessAnswer mapped_by_range() {
                    "ask the mapping, or grant access to the range first");
 }
 
-// Host memory that the system alone provided.
+// Ordinary host memory, which the system allocated without the driver.
 AccessAnswer device_to_pageable(const Capabilities& device) {
     switch (device.translation) {
         case Translation::host_page_tables:
@@ -107,7 +108,8 @@ AccessAnswer host_access(const Capabilities& owner, MemoryKind kind) {
         case MemoryKind::registered: return yes("it is host memory, locked in place for the GPU");
         case MemoryKind::write_combined:
             return yes("it is host memory for writing; reading it is lawful and very slow");
-        // The vendor's guide calls device memory CPU-readable where 100=1; on GB10 and Thor it faults all the same.
+        // The vendor's guide calls device memory CPU-readable where attribute 100 is 1. On GB10 and Thor an access
+        // faults nevertheless.
         case MemoryKind::device:
         case MemoryKind::pool:
         case MemoryKind::graph:
@@ -192,7 +194,7 @@ AccessAnswer by_address(const Capabilities& device, MemoryKind kind, AddressForm
     }
     if (form.device_address) return by_kind;
     if (kind != MemoryKind::write_combined) {
-        // A GPU that reaches pageable memory reaches the host's address in that way too.
+        // A GPU that reaches pageable memory can use the host's address of registered memory too.
         if (device.has(Feature::registered_same_pointer) || device.has(Feature::pageable_access)) return by_kind;
         if (form.foreign) {
             return unknown(

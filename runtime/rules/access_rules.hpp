@@ -11,7 +11,7 @@
 
 namespace isthmus::rules {
 
-// The path between two devices, as the runtime recorded it when it switched access; no other source knows it.
+// Access between two devices, as the runtime recorded it when it switched the access; no other source reports it.
 struct PeerState {
     bool peer_access = false;
     bool pool_access = false;
@@ -46,7 +46,8 @@ AccessAnswer combine(std::span<const AccessAnswer> parts);
 constexpr bool is_pooled(MemoryKind kind) noexcept {
     return kind == MemoryKind::pool || kind == MemoryKind::managed_pool;
 }
-// Has the memory an address for the CPU? Whether the CPU may access it at the moment depends on the machine.
+// Does memory of this kind have an address for the CPU? Whether the CPU may access it at the moment depends on the
+// machine.
 constexpr bool host_finds(MemoryKind kind) noexcept {
     return kind != MemoryKind::device && kind != MemoryKind::pool && kind != MemoryKind::imported;
 }

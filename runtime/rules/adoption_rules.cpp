@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of foreign memory. Registering is tried where it is needed or pays, because only the driver knows
-// whether it can pin those pages; what follows either answer is decided here.
+// How a device uses memory that was not allocated for it. Registering is tried where it is needed or pays, because only
+// the driver knows whether it can pin these pages. The plan states what follows success and what follows failure.
 #include "adoption_rules.hpp"
 
 #include "access_rules.hpp"
@@ -79,7 +79,7 @@ Result<void> may_be_used(const ForeignMemory& memory, const SharedUse& use) {
     return make_error<errors::adoption_for_host_writes>();
 }
 
-// What a GPU does with ordinary memory where nobody said otherwise.
+// How a GPU uses ordinary host memory when the caller asks for no kind.
 AdoptionPlan chosen(const Capabilities& device, const SharedUse& use, std::size_t bytes, bool can_register) {
     const platform::Row& row = platform::row_of(device);
     const bool reaches = static_cast<bool>(device_access(device, MemoryKind::host));
@@ -90,7 +90,8 @@ AdoptionPlan chosen(const Capabilities& device, const SharedUse& use, std::size_
         reaches ? AdoptedAs{MemoryKind::host, LaunchPath::pass, "the device reaches ordinary memory: used in place"}
                 : AdoptedAs{MemoryKind::device, LaunchPath::stage,
                             "the device does not reach it and it could not be registered: copied around each use"};
-    // Others' memory may be many frames that are used one by one: what is touched once stays in place at any size.
+    // The adopted memory may consist of many frames that are used one at a time. The size therefore decides only for
+    // memory that the device touches often; memory that is touched once stays in place at any size.
     if (touches_often(use.device) && copy_pays(device, use, bytes)) {
         plan.registers = can_register;
         plan.registered = {MemoryKind::device, LaunchPath::stage,

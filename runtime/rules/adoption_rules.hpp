@@ -12,7 +12,7 @@
 
 namespace isthmus::rules {
 
-// What the driver and the system report about the memory.
+// Facts about the memory, as the driver and the system report them.
 struct ForeignMemory {
     MemoryKind kind = MemoryKind::unknown;  // as the driver reports it; unknown: ordinary host memory
     bool own_device = true;                 // device memory: it belongs to this device

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory a shared buffer gets. The row says what is best there, the bits what is possible; every choice is a
-// sentence that a user may read.
+// Which memory a shared buffer gets. The row states what is best on the machine; the capability bits state what is
+// possible. Each choice has a reason, one sentence for the user.
 #include "allocation_policy.hpp"
 
 #include "access_rules.hpp"
@@ -35,7 +35,7 @@ AllocationPlan in_place(MemoryKind kind, Text reason) {
     plan.reason = reason;
     return plan;
 }
-// The copies go through pinned memory: pageable ones run at a fifth of its speed (H200: 9.6 of 51 GB/s).
+// Copies go through pinned memory: copies of pageable memory reach a fifth of its speed (H200: 9.6 of 51 GB/s).
 AllocationPlan staged(MemoryKind kind, Text reason) {
     AllocationPlan plan;
     plan.kind = kind;
@@ -45,8 +45,8 @@ AllocationPlan staged(MemoryKind kind, Text reason) {
     return plan;
 }
 
-// Where pinned memory lies the driver decides; who says where it shall lie gets pages that are bound there and then
-// registered.
+// The driver chooses where pinned memory is placed. A requested locality therefore gets pages that are bound to the
+// node and then registered.
 bool has_place(const Capabilities& device, const SharedUse& use) {
     return use.placement.locality != Locality::anywhere && device.has(Feature::host_register) &&
            device_access(device, MemoryKind::registered);
@@ -65,10 +65,11 @@ bool is_ordinary_host(MemoryKind kind) {
     return kind == MemoryKind::host || kind == MemoryKind::host_numa;
 }
 
-// Where the row gains by it and the caller said nothing else, host memory lies near the device.
+// Places host memory near the device where the row gains by it and the caller requested no locality.
 HostPlacement placement_for(const platform::Row& row, const SharedUse& use, MemoryKind kind) {
     HostPlacement placement = use.placement;
-    const bool ours = is_ordinary_host(kind) || kind == MemoryKind::registered;  // of a staged buffer: the host's side
+    // For a staged buffer `kind` is the memory of the host's side.
+    const bool ours = is_ordinary_host(kind) || kind == MemoryKind::registered;
     if (ours && placement.locality == Locality::anywhere && row.near_device.value) {
         placement.locality = Locality::near_device;
     }
@@ -89,7 +90,7 @@ Text in_place_reason(const Capabilities& device, MemoryKind kind) {
                : "the device uses pinned memory in place";
 }
 
-// Why the size decides, on both sides of the border.
+// Reasons for both sides of the size limit.
 struct SizeReasons {
     std::string from;
     std::string below;
@@ -137,7 +138,7 @@ AllReasons* make_reasons() {
     return made;
 }
 
-// Plans point to their reasons, so that these stay until the process ends.
+// Never freed: plans refer to these texts until the process ends.
 const SizeReasons& size_reasons(const platform::Row& row, Use use) {
     static const AllReasons* const made = make_reasons();
     return (*made)[static_cast<std::size_t>(row.model)][static_cast<std::size_t>(use)];
@@ -211,7 +212,7 @@ Result<AllocationPlan> asked_for(const Capabilities& device, const SharedUse& us
     return in_place(kind, "asked for by kind, and the device uses it in place");
 }
 
-// Do both sides touch it, and update it while the other one may?
+// Do host and device both access the memory, and may one update it while the other accesses it?
 bool is_updated(const SharedUse& use) {
     return use.updates != AtomicSet::load_store && use.host != Use::never && use.device != Use::never;
 }
@@ -236,7 +237,7 @@ Text updated_reason(const Capabilities& device, MemoryKind kind) {
     return "CPU and GPU update it at the same time, which is atomic here in host memory that both use in place";
 }
 
-// What the row prefers in place, and then whatever else makes these updates atomic.
+// Tries the kind that the row prefers in place, then every other kind in which these updates are atomic.
 Result<AllocationPlan> updated(const Capabilities& device, const platform::Row& row, const SharedUse& use,
                                const SharedWord& word) {
     const MemoryKind best = use.prefer == Prefer::latency ? row.shared_for_latency.value : row.shared_in_place.value;
@@ -255,7 +256,7 @@ Result<AllocationPlan> updated(const Capabilities& device, const platform::Row& 
     return make_error<errors::shared_updates_atomic_nowhere>(name(best), why.reason);
 }
 
-// A kind that was asked for is taken as it is, or refused.
+// The requested kind is used or refused; the policy tries no other kind.
 Result<AllocationPlan> updated_as_asked(const Capabilities& device, const platform::Row& row, const SharedUse& use,
                                         const SharedWord& word) {
     Result<AllocationPlan> plan = asked_for(device, use, *use.kind);

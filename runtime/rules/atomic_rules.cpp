@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a read-modify-write by CPU and GPU on one object is atomic: both must reach it, and one rule of the libcu++
-// memory model must hold for its kind. Each missing leg is its own answer.
+// Whether a read-modify-write by CPU and GPU on one object is atomic: both must reach the object, and one rule of the
+// libcu++ memory model must hold for its kind. Each condition that fails has an answer of its own.
 #include "atomic_rules.hpp"
 
 #include "access_rules.hpp"
@@ -37,7 +37,7 @@ bool is_misaligned(std::uint64_t address, int width_bytes) {
     return address % static_cast<std::uint64_t>(width_bytes) != 0;
 }
 
-// What holds for the word itself, wherever it lies.
+// Conditions on the word itself, for every kind of memory.
 AccessAnswer lawful_word(const AtomicQuestion& question) {
     const auto operation = static_cast<std::size_t>(question.operation);
     if (operation >= static_cast<std::size_t>(atomic_operation_count)) {
@@ -51,7 +51,7 @@ AccessAnswer lawful_word(const AtomicQuestion& question) {
     return yes("the word is lawful");
 }
 
-// The first of both legs that is missing, else yes.
+// The first side that cannot access the memory, otherwise yes.
 AccessAnswer both_sides(const Capabilities& device, MemoryKind kind) {
     if (kind == MemoryKind::write_combined) {
         return no("write-combined memory is for writing by the host only, in no particular order", "use pinned memory");

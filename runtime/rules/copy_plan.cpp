@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of copies, and the arithmetic of shapes. Nothing here asks a driver.
+// Paths of copies, and the arithmetic of shapes.
 #include "copy_plan.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr std::size_t max_pitch_bytes = 2147483647;
 
 enum class Site : std::uint8_t { pageable, pinned, gpu };
 
-// A staged buffer is its device's side here: claims bring that up to date, whichever is newer.
+// A staged buffer counts as device memory: claims bring the device's side up to date, whichever side is newer.
 Site site_of(const CopySideFacts& side) {
     if (side.path == LaunchPath::stage) return Site::gpu;
     switch (side.kind) {
@@ -32,7 +32,7 @@ bool is_managed(const CopySideFacts& side) {
     return side.kind == MemoryKind::managed || side.kind == MemoryKind::managed_pool;
 }
 
-// May the calling thread touch it, once what uses it was waited for?
+// May the calling thread access it, after a wait for the device work that uses it?
 bool host_visible(const CopySideFacts& side) {
     return site_of(side) != Site::gpu || side.path == LaunchPath::stage || is_managed(side);
 }
@@ -41,9 +41,9 @@ bool elsewhere(const CopySideFacts& side) {
     return site_of(side) == Site::gpu && side.owner == CopyOwner::other_gpu && !side.reached;
 }
 
-// Pageable memory is never left to the driver, also where the device reaches it: when a driver reads such a source, or
-// returns from writing it, differs (it may read before earlier work of the stream has written it), and no deadline
-// ends its wait.
+// Pageable memory is never given to the driver, even where the device reaches it. Drivers differ in when they read such
+// a source, and in when they return from writing such a destination (a driver may read before earlier work of the
+// stream has written), and no deadline ends their wait.
 bool in_place(const CopySideFacts& side) {
     switch (site_of(side)) {
         case Site::pageable: return false;
@@ -74,13 +74,13 @@ CopyCarrier copy_carrier(bool cpu_stream, const CopySideFacts& to, const CopySid
         if (!host_visible(to)) return CopyCarrier::owner_of_destination;
         return host_visible(from) ? CopyCarrier::stream : CopyCarrier::owner_of_source;
     }
-    // Between the host and a GPU, that GPU copies; between two that are both others, the one that receives.
+    // Between the host and another GPU, that GPU copies; between two other GPUs, the receiving one.
     const auto others = [](const CopySideFacts& side) {
         return site_of(side) == Site::gpu && side.owner == CopyOwner::other_gpu;
     };
     if (others(to) && (others(from) || is_host_memory(from))) return CopyCarrier::owner_of_destination;
     if (others(from) && is_host_memory(to)) return CopyCarrier::owner_of_source;
-    // What belongs to one stream at a time belongs to one of its own device.
+    // Attached memory belongs to one stream at a time, which must be a stream of its own device.
     if (elsewhere(to) && to.path == LaunchPath::attach) return CopyCarrier::owner_of_destination;
     if (elsewhere(from) && from.path == LaunchPath::attach) return CopyCarrier::owner_of_source;
     return CopyCarrier::stream;
@@ -277,7 +277,7 @@ CopyShape lines_of(CopyShape shape, std::size_t first, std::size_t count) {
     return simplest(shape);
 }
 
-// Of two parts that meet at the seam, or of parts that do not reach it.
+// Splits the shape where it extends across the seam.
 void split(const CopyShape& shape, std::size_t seam, std::vector<CopyShape>& out) {
     const std::size_t begin = shape.to.offset;
     if (seam <= begin || begin + reach(shape, shape.to) <= seam) return out.push_back(shape);
@@ -290,7 +290,7 @@ void split(const CopyShape& shape, std::size_t seam, std::vector<CopyShape>& out
         out.push_back(simplest(before));
         return out.push_back(simplest(behind));
     }
-    // Lines follow each other: the last one that begins in front of the seam is the only one that may reach over it.
+    // Lines do not overlap, so only the last line that begins before the seam may extend across it.
     const std::size_t lines = shape.slices > 1 ? shape.slices : shape.rows;
     const std::size_t stride = shape.slices > 1 ? shape.to.slice : shape.to.row;
     const std::size_t across = std::min((seam - begin - 1) / stride, lines - 1);

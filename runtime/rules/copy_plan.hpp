@@ -35,11 +35,11 @@ struct CopyPlan {
     std::string_view reason;                                                        // static storage
     std::string_view remedy;                                                        // refuse only
 };
-// Relative to the carrier.
+// The owners in `to` and `from` are relative to the carrier.
 CopyPlan plan_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts& from);
 
-// The same on a captured stream. In a graph the driver reads and writes when the copy is executed. Pageable buffers may
-// therefore take part where the device reaches them; the caller's own memory may be freed by then.
+// plan_copy() for a captured stream. In a graph the driver reads and writes when the copy is executed. Pageable buffers
+// may therefore take part where the device reaches them; the caller's own memory may be freed by then.
 CopyPlan plan_recorded_copy(bool cpu_stream, const CopySideFacts& to, const CopySideFacts& from);
 
 // For these sides the driver gets the host address, for the others the device address.
@@ -53,7 +53,7 @@ struct Fit {
 // Does the box lie inside `elements`? Replaces pitches of 0 by contiguous ones.
 Fit fit(CopyLayout& layout, const CopyBox& box, std::size_t elements);
 
-// All figures in bytes from here on. A row has `width` bytes; pitches may have any value that fit() accepts.
+// From here on all figures are bytes. A row has `width` bytes; pitches may have any value that fit() accepts.
 struct CopyStride {
     std::size_t offset = 0;
     std::size_t row = 0;
@@ -66,7 +66,7 @@ struct CopyShape {
     CopyStride to;
     CopyStride from;
 };
-// The same bytes in as few slices and rows as possible: a range without gaps becomes one row.
+// Describes the same bytes with as few slices and rows as possible: a range without gaps becomes one row.
 CopyShape simplest(CopyShape shape);
 // May two boxes in one memory share a byte? Exact where both sides have the same pitches; otherwise true if one begins
 // before the other ends.

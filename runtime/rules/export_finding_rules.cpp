@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings in words, and which of them count.
+// Texts for findings, and which findings apply.
 #include "export_finding_rules.hpp"
 
 #include "composed.hpp"

@@ -17,7 +17,7 @@ namespace isthmus::rules {
 std::optional<Feature> feature_of(ExportKinds kind) noexcept;
 // Does a failure with this code concern handles, rather than a temporary state (no memory, no device, no descriptor)?
 bool tells_of_exports(Code code) noexcept;
-// Was the finding made on this very device, by this driver, and not in a simulation of another machine?
+// Was the finding made on this device, by this driver, and not in a simulation of another machine?
 AccessAnswer finding_applies(const ExportFinding& finding, const MachineFacts& machine, const DeviceFacts& device);
 // For apply_probe(): a sentence that states what was tried and the result. `finding.kind` is a single kind.
 platform::Probe probe_of(const ExportFinding& finding);

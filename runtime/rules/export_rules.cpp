@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each refusal is its own: who reads it learns what to allocate instead.
+// Each refusal has its own text, which names what to allocate instead.
 #include "export_rules.hpp"
 
 namespace isthmus::rules {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The quotas of greetings.
+// Chooses the open greeting that a listener drops.
 #include "greeting_rules.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What prefetches and advice are good for on each machine.
+// What prefetches and advice achieve on each machine.
 #include "hint_rules.hpp"
 
 namespace isthmus::rules {
@@ -16,7 +16,7 @@ bool is_managed(MemoryKind kind) {
     return kind == MemoryKind::managed || kind == MemoryKind::managed_pool;
 }
 
-// What holds for prefetches and advice alike; tell: the driver may listen.
+// Checks for prefetches and advice alike. HintAction::tell: pass the hint to the driver.
 HintPlan common(const Capabilities& device, MemoryKind kind) {
     if (device.memory == MemoryModel::host) {
         return none(HintOutcome::not_needed, "the CPU device has host memory only: nothing moves");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch does with an argument of each kind: it passes, is attached, prefetched or staged, or cannot be used.
+// Whether a launch passes, attaches, prefetches, stages or refuses an argument of each kind.
 #include "launch_path.hpp"
 
 #include "access_rules.hpp"
@@ -27,7 +27,7 @@ PathAnswer launch_path(const Capabilities& device, MemoryKind kind) {
                 "managed memory belongs to one side at a time here: attached to the stream, then back to the host"};
     }
     const AccessAnswer answer = device_access(device, kind);
-    // Only managed memory proper: of managed pools nobody has seen what a prefetch does.
+    // Not for managed pools: the effect of a prefetch on them was never observed.
     if (kind == MemoryKind::managed && answer && platform::row_of(device).prefetch_pays.value) {
         return {LaunchPath::prefetch,
                 "used in place; pages that the host touched since are brought to the device by one prefetch"};
@@ -37,7 +37,8 @@ PathAnswer launch_path(const Capabilities& device, MemoryKind kind) {
         case Verdict::not_verified: return {LaunchPath::pass, "nothing is known against it; it is passed as it is"};
         case Verdict::no: break;
     }
-    // The host can always be read and written by a copy; what the device lacks altogether cannot exist.
+    // Host memory can be copied around the launch. Managed and imported memory is refused: a device without support for
+    // it cannot have any.
     if (is_managed(kind) || kind == MemoryKind::imported) return {LaunchPath::refuse, answer.reason};
     return {LaunchPath::stage, "the device cannot reach this host memory: it is copied around the launch"};
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What trials take away: the kinds in which an outcome was seen that the memory model rules out.
+// Applies trials to capabilities: removes kinds in which an outcome was observed that the memory model forbids.
 #include "litmus_rules.hpp"
 
 namespace isthmus::rules {
 namespace {
 
-// Whatever maps and moves memory of one kind does so for its sibling, which has no trials of its own.
+// Kinds that the same mechanism maps and moves share a result, because the sibling has no trials of its own.
 std::uint32_t with_siblings(MemoryKind kind) {
     const auto bit = [](MemoryKind each) { return 1u << static_cast<unsigned>(each); };
     switch (kind) {
@@ -50,7 +50,7 @@ Capabilities narrowed(Capabilities device, const LitmusFinding& finding) {
             case LitmusShape::tearing_to_device:
             case LitmusShape::tearing_to_host: device.torn_kinds |= with_siblings(result.kind); break;
             case LitmusShape::lost_updates: device.lossy_kinds |= with_siblings(result.kind); break;
-            default: device.disordered_kinds |= with_siblings(result.kind);  // an unknown shape, too: rather too much
+            default: device.disordered_kinds |= with_siblings(result.kind);  // also an unknown shape, out of caution
         }
     }
     return device;

@@ -11,10 +11,10 @@
 
 namespace isthmus::rules {
 
-// Was the finding made on this very device, by this driver, and not in a simulation of another machine? A no states the
+// Was the finding made on this device, by this driver, and not in a simulation of another machine? A no states the
 // reason.
 AccessAnswer finding_applies(const LitmusFinding& finding, const MachineFacts& machine, const DeviceFacts& device);
-// The same for any trial: made on device `on`, with this driver, simulated or not.
+// finding_applies() for a trial of any kind, which was made on device `on`, with this driver, simulated or not.
 AccessAnswer made_here(const Uuid& on, int driver_version, bool simulated, const MachineFacts& machine,
                        const DeviceFacts& device, std::string_view remedy);
 // The device's capabilities with the finding applied. Results without a forbidden outcome change nothing.

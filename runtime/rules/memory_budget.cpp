@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which number counts for which kind of memory, and what is said when it does not suffice.
+// Which figure decides for which kind of memory, and the text for each refusal.
 #include "memory_budget.hpp"
 
 #include <platform/capability_table.hpp>
@@ -13,7 +13,7 @@ using Text = std::string_view;
 
 enum class Taken : std::uint8_t { nothing, from_host, from_device, from_device_first };
 
-// What an allocation of this kind takes on a device with memory of its own.
+// The memory that an allocation of this kind takes on a device with memory of its own.
 Taken taken_by(MemoryKind kind) {
     switch (kind) {
         case MemoryKind::host:
@@ -30,7 +30,7 @@ Taken taken_by(MemoryKind kind) {
         case MemoryKind::unknown:
         case MemoryKind::imported: break;
     }
-    return Taken::nothing;  // somebody else allocated it
+    return Taken::nothing;  // already allocated by other code
 }
 
 struct Source {
@@ -48,7 +48,7 @@ Source host_source(const MemoryNow& now, const BudgetOptions& options, bool shar
     source.source = now.cgroup_decides ? BudgetSource::cgroup : BudgetSource::host;
     source.known = now.host_total > 0;
     source.free_bytes = now.host_available;
-    // Divided first: no product of the two overflows.
+    // The division comes first, so that the product cannot overflow.
     const std::uint64_t share = now.host_total / 1000 * std::min<std::uint64_t>(options.reserve_permille, 1000);
     source.reserve_bytes = std::max(options.reserve_bytes.value_or(default_reserve_bytes(now.host_total)), share);
     source.enough = now.cgroup_decides ? Text("what the memory cgroup leaves suffices")
@@ -80,7 +80,7 @@ Source device_source(const MemoryNow& now) {
     return source;
 }
 
-// Pages move between device and host on demand, so both together are the limit. The host keeps its reserve.
+// Pages move between device and host on demand, so the limit is the sum of both. The host keeps its reserve.
 Source device_and_host_source(const Source& device, const Source& host) {
     Source source;
     source.source = BudgetSource::device_and_host;
@@ -115,7 +115,7 @@ BudgetAnswer judged(const Source& source, std::uint64_t bytes) {
 BudgetAnswer judge_managed(const Capabilities& device, const MemoryNow& now, std::uint64_t bytes,
                            const BudgetOptions& options) {
     Source own = device_source(now);
-    // Without concurrent access there are no page faults to move pages by (CUDA programming guide: such devices
+    // Without concurrent access the device has no page faults that move pages (CUDA programming guide: such devices
     // cannot oversubscribe).
     const bool on_demand = device.has(Feature::concurrent_managed);
     own.too_little = on_demand ? Text("managed memory beyond the device's free memory is refused unless asked for")
@@ -144,7 +144,7 @@ BudgetAnswer memory_budget(const Capabilities& device, const MemoryNow& now, Mem
         answer.reason = "somebody else allocated it: nothing more is taken";
         return answer;
     }
-    // Where the driver's answer does not count, device and host memory are the same DRAM, counted once.
+    // Where the driver's figure does not count, device and host memory are the same DRAM, which is counted once.
     const bool own_memory = platform::row_of(device).memory_info_counts.value;
     const bool shared = device.memory == MemoryModel::shared_dram;
     if (!own_memory || taken == Taken::from_host) return judged(host_source(now, options, shared), bytes);

@@ -11,7 +11,7 @@
 
 namespace isthmus::rules {
 
-// What the system and the driver report now, in bytes; a total of 0: not reported.
+// Figures that the system and the driver report now, in bytes; a total of 0: not reported.
 struct MemoryNow {
     std::uint64_t host_total = 0;      // platform::os::HostMemory
     std::uint64_t host_available = 0;  // the smaller of MemAvailable and the cgroup's remainder

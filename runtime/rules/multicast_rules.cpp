@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every decision about multicast objects that needs no driver.
+// Decisions about multicast objects.
 #include "multicast_rules.hpp"
 
 #include <algorithm>

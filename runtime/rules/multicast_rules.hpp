@@ -46,7 +46,7 @@ struct BindWish {
     bool team_shared = false;   // the object can be exported
     bool memory_shared = true;  // the memory can be exported
 };
-// `bound`: what the device has bound already.
+// `bound`: the ranges that the device has bound already.
 MappingAnswer may_bind(const BindWish& wish, std::span<const MappedSpan> bound) noexcept;
 // The address has to be a multiple of the object's granularity.
 MappingAnswer may_map_team(std::uint64_t address, std::size_t granularity) noexcept;

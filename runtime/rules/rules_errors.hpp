@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The refusals of shared buffers and of adopted memory, as data. Other rules answer with a reason and a remedy.
+// The refusals of shared buffers and of adopted memory, as data. All other rules answer with a reason and a remedy.
 #pragma once
 
 #include "error_entry.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of driver calls beside a persistent kernel, and where such a kernel and its mailbox may be.
+// Which driver calls wait for a persistent kernel, and where such a kernel and its mailbox may be.
 #include "service_rules.hpp"
 
 #include <array>
@@ -14,7 +14,7 @@ using U = DriverUse;
 
 constexpr Text behind = "stop the service first; what only goes out of scope is freed when the service stops";
 
-// Seen: on an H200, driver 580.159.04 (bench_mailbox --blocking).
+// Evidence::seen: observed on an H200, driver 580.159.04 (bench_mailbox --blocking).
 constexpr std::array<ServingAnswer, driver_use_count> answers{{
     {U::free_device, "releasing device memory", true, E::seen,
      "cuMemFree waits until every kernel of the device has ended", behind},

@@ -12,7 +12,7 @@
 
 namespace isthmus::rules {
 
-// Driver uses of a runtime call that matter while a kernel runs until it is told to stop.
+// Driver calls, by purpose, that a call of the runtime may need while a kernel runs until it is told to stop.
 enum class DriverUse : std::uint8_t {
     free_device,
     free_managed,
@@ -54,7 +54,7 @@ struct ServingAnswer {
     std::string_view remedy;  // empty where it does not wait
 };
 
-// One for each DriverUse, in its order.
+// One answer for each DriverUse, in its order.
 std::span<const ServingAnswer> serving_answers();
 const ServingAnswer& while_serving(DriverUse use);
 DriverUse freeing(MemoryKind kind);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory wherever a CPU is among the users: it needs no driver, survives every death, and is sealed. Device memory
-// for GPUs alone, by the handle that outlives its exporter first.
+// Host memory wherever a CPU is among the users: it needs no driver, survives the death of any process, and is sealed.
+// For GPUs alone, device memory, preferably by a handle that outlives its exporter.
 #include "share_method.hpp"
 
 namespace isthmus {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concurrent views: what the rules for loads and stores by both sides say of a buffer's memory, and how uses are
-// called.
+// Applies the rules for loads and stores by both sides to a buffer's memory, and names uses in texts.
 #include "sharing_rules.hpp"
 
 #include "atomic_rules.hpp"
@@ -15,7 +14,8 @@ AccessAnswer concurrent_view(const Capabilities& owner, MemoryKind kind, LaunchP
                 "ask allocate_shared for pinned memory (.kind = MemoryKind::pinned), which both sides use in place"};
     }
     AccessAnswer answer = shared_load_store(owner, {.kind = kind, .width_bytes = 8, .io_memory = io_memory});
-    // A view between launches, which the rule for plain access recommends, is what was not asked for.
+    // The general remedy recommends a host view between launches. The caller asked for concurrent use, so pinned memory
+    // is named first.
     const bool managed = kind == MemoryKind::managed || kind == MemoryKind::managed_pool;
     if (managed && !answer) answer.remedy = "use pinned memory, or a plain host view between launches";
     return answer;
@@ -34,7 +34,7 @@ void join(std::vector<SpanUse>& uses) {
         grown.span = {std::min(grown.span.begin, other->span.begin), std::max(grown.span.end, other->span.end)};
         if (grown.use != other->use) grown.use = ArgumentUse::read_write;
         uses.erase(other);
-        at = 0;  // what did not meet it before may do so now
+        at = 0;  // the grown range may overlap entries that it did not overlap before
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Laying out a staged launch's temporary: overlapping ranges together, each byte copied at most once each way.
+// Lays out the temporary of a staged launch: overlapping ranges stay together, and each byte is copied at most once in
+// each direction.
 #include "staging_plan.hpp"
 
 #include "sharing_rules.hpp"
@@ -10,7 +11,7 @@
 namespace isthmus::rules {
 namespace {
 
-// Appends the piece to what is copied; pieces come by ascending address, and those that meet become one.
+// Adds a piece to the copies. Pieces come by ascending address; overlapping or adjacent pieces become one copy.
 void add_copy(std::vector<StagedCopy>& copies, const StagedRange& range, std::uint64_t offset) {
     if (!copies.empty()) {
         StagedCopy& last = copies.back();
@@ -35,7 +36,8 @@ StagingPlan plan_staging(const std::vector<StagedRange>& ranges) {
     });
     StagingPlan plan;
     plan.offsets.resize(ranges.size());
-    std::uint64_t first = 0;  // of the run of overlapping ranges: its first address, and where that lies
+    // The current run of overlapping ranges: its addresses, and its offset in the temporary.
+    std::uint64_t first = 0;
     std::uint64_t end = 0;
     std::uint64_t first_offset = 0;
     int ordinal = -1;

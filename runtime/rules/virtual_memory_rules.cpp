@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every decision about virtual memory that needs no driver.
+// Decisions about virtual memory.
 #include "virtual_memory_rules.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ bool is_cpu(const Capabilities& device) noexcept {
     return device.memory == MemoryModel::host;
 }
 
-// The capability's own sentence says which attribute refused it.
+// The reason of the capability names the attribute that forbids it.
 MappingAnswer lacks(const Capabilities& device, Feature feature, Text remedy) {
     return no(Code::unsupported, device.feature(feature).reason, remedy);
 }
@@ -183,7 +183,7 @@ GrowableAnswer growable_base(const Capabilities& device, const CreationFacts& fa
     if (created) {
         return {GrowableBase::mapped, "addresses are reserved, and memory is mapped there as the buffer grows", {}};
     }
-    // Ordinary host memory instead, where that is what the device would use anyway.
+    // Ordinary host memory is used instead where the device's memory is host memory, or host memory was requested.
     const bool uses_host = device.memory == MemoryModel::shared_dram || wish.where == Where::host;
     if (plain && wish.where != Where::host_node && uses_host && device.has(Feature::pageable_access)) {
         return {GrowableBase::reserved_host,

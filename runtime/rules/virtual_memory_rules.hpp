@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be created, mapped, granted and freed of virtual memory, and how a buffer grows in it. Pure.
+// Which virtual memory may be created, mapped, accessed and freed, and how a buffer grows in it. Pure.
 #pragma once
 
 #include <isthmus/access.hpp>
@@ -42,7 +42,7 @@ struct CreationWish {
 // V1, V4, V5: checked before the driver is called.
 MappingAnswer may_reserve(const Capabilities& device, const CreationFacts& facts);
 MappingAnswer may_create(const Capabilities& device, const CreationFacts& facts, const CreationWish& wish);
-// `fixed` at creation.
+// `fixed`: the kinds chosen at creation.
 AccessAnswer may_export(ExportKinds fixed, ExportKinds asked) noexcept;
 
 // [offset, offset + bytes) of a reservation.
@@ -64,7 +64,7 @@ struct Grantee {
 };
 MappingAnswer may_let_in(const Grantee& who, bool memory_on_host, RangeAccess access) noexcept;
 
-// What is known about a range for one device.
+// Facts about a range, for one device.
 struct RangeFacts {
     bool mapped = false;                     // all of it
     RangeAccess access = RangeAccess::none;  // the least access of its mappings

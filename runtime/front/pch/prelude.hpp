@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once for the sources of this room, which nearly all include it anyway. Sources name what they use all the
-// same; -Db_pch=false builds them without.
+// Compiled once for the sources of this room, nearly all of which include it anyway. Sources still name what they use;
+// -Db_pch=false builds them without it.
 #include "buffer_state.hpp"
 #include "device_state.hpp"
 #include "operation.hpp"

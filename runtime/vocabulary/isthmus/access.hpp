@@ -18,7 +18,7 @@ struct AccessAnswer {
     Verdict verdict = Verdict::not_verified;
     std::string_view reason;  // the fact that decided
     std::string_view remedy;  // what works instead; empty for yes
-    int part = -1;            // of several things asked about at once, the one that decided, from 0; −1: none
+    int part = -1;            // index, from 0, of the part that decided, if several were asked about; −1: none
     explicit operator bool() const noexcept { return verdict == Verdict::yes; }
 };
 

@@ -37,7 +37,7 @@ constexpr bool contains(AtomicSet set, AtomicSet wanted) noexcept {
 inline constexpr AtomicSet order_free_updates =
     AtomicSet::add | AtomicSet::min | AtomicSet::max | AtomicSet::bit_and | AtomicSet::bit_or | AtomicSet::bit_xor;
 
-// The operations of a set that integers (`is_float` false) or floating-point numbers have.
+// The operations of `set` that exist for integers (`is_float` false) or for floating-point numbers.
 constexpr AtomicSet of_words(AtomicSet set, bool is_float) noexcept {
     const auto floats = static_cast<std::uint32_t>(AtomicSet::float_add);
     return static_cast<AtomicSet>(static_cast<std::uint32_t>(set) & (is_float ? floats : ~floats));

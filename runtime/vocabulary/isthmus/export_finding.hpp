@@ -25,14 +25,14 @@ enum class ExportStep : std::uint8_t {
 inline constexpr int export_step_count = 5;
 ISTHMUS_API std::string_view name(ExportStep step) noexcept;
 
-// Valid for one device, driver, user and environment. A channel file that appears or disappears, another container or a
-// daemon that ends makes it stale, without any sign. Make it again in each process, or when the process starts.
+// Valid for one device, driver, user and environment. A channel file that appears or disappears, another container, or
+// a daemon that ends makes it stale, without any sign. Make it again in each process, or when the process starts.
 struct ExportFinding {
     Uuid device;
     int driver_version = 0;                // MachineFacts::driver_version at the time of the trial
     bool simulated = false;                // made on a simulated machine: says nothing about a real one
     ExportKinds kind = ExportKinds::none;  // posix_fd or fabric
-    bool works = false;                    // all steps worked; else `failed` and what follows:
+    bool works = false;                    // all steps worked; otherwise the members below describe the failure
     ExportStep failed = ExportStep::create;
     int driver_code = 0;  // CUresult; 0: no call failed
     std::string call;

@@ -87,7 +87,7 @@ struct NumaNode {
     std::string cpus{};  // as the system lists them, "0-15,32-47"; empty: none, or not stated
 };
 
-// What the operating system states, and what the driver states about the whole machine.
+// Facts that the operating system states, and facts that the driver states about the whole machine.
 struct MachineFacts {
     int driver_version = 0;      // 13000 is CUDA 13.0; 0: no driver
     bool simulated = false;      // the opened libcuda.so.1 is the simulator

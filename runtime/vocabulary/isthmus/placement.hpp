@@ -43,7 +43,7 @@ ISTHMUS_API std::string_view name(Placed placed) noexcept;
 struct PlacementReport {
     Placed placed = Placed::unasked;
     int node = -1;               // where it lies; -1: unknown or several
-    std::size_t page_bytes = 0;  // what was obtained
+    std::size_t page_bytes = 0;  // the page size that was obtained
     bool locked = false;
     std::string reason;  // empty if everything went as requested
 };

@@ -23,7 +23,7 @@ template <class T>
 concept Named = std::is_enum_v<T> && requires(T value) {
     { name(value) } -> std::same_as<std::string_view>;
 };
-// What has all of itself in one line.
+// Types whose text() is the whole content in one line.
 template <class T>
 concept Text = std::same_as<T, Error> || std::same_as<T, Uuid>;
 }  // namespace detail

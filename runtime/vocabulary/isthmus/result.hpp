@@ -97,7 +97,7 @@ private:
     std::unique_ptr<Detail> detail_;
 };
 
-// What value() throws on a failed Result, for callers that use exceptions.
+// The exception that value() throws on a failed Result, for callers that use exceptions.
 class ISTHMUS_API BadResult : public std::exception {
 public:
     explicit BadResult(const Error& error);

@@ -24,7 +24,8 @@ struct Wait {
     bool refuse = false;                                // do not wait: Code::not_ready instead
 
     Wait() = default;
-    // At most so long: `stream.synchronize(5ms)`. Longer than nanoseconds can count (292 years): as long as they can.
+    // At most this long: `stream.synchronize(5ms)`. A duration that nanoseconds cannot count (over 292 years) becomes
+    // the longest that they can.
     template <class Number, class Period>
     Wait(std::chrono::duration<Number, Period> at_most)  // NOLINT(google-explicit-constructor)
         : timeout(nanoseconds_of(at_most)) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All of isthmus.
+// Includes every public header of isthmus.
 #pragma once
 
 #if defined(__CUDACC__)

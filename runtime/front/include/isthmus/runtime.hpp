@@ -38,8 +38,8 @@ struct RuntimeOptions {
     OrderCheck order_check = OrderCheck::off;  // debugging: finds memory used before it is ordered (S7)
     std::chrono::nanoseconds wait_timeout = std::chrono::seconds(60);  // for waits without a timeout
     WaitPolicy wait_policy = WaitPolicy::adaptive;                     // for every wait for device work
-    // What allocations leave free of the host's memory, on machines where CPU and GPU share one DRAM: the larger of the
-    // two values (K20). Bytes not set: 64 MiB, or an eighth of the memory (of the cgroup's limit) where that is less.
+    // Host memory that allocations leave free, on machines where CPU and GPU share one DRAM: the larger of the two
+    // values (K20). Bytes not set: 64 MiB, or an eighth of the memory (of the cgroup's limit) where that is less.
     std::optional<std::uint64_t> host_reserve_bytes;
     std::uint32_t host_reserve_permille = 20;
     // Allow managed memory beyond the device's free memory: pages then move back and forth. Refused by default.
@@ -55,17 +55,17 @@ struct RuntimeOptions {
 
 // Counts since the runtime was opened.
 struct RuntimeStatistics {
-    std::uint64_t unverified_arguments = 0;  // launch arguments that could not be judged and passed
-    std::uint64_t warnings = 0;              // logged ones among them: once per kernel, argument, source and device
+    std::uint64_t unverified_arguments = 0;  // launch arguments that passed although they could not be judged
+    std::uint64_t warnings = 0;              // those that were logged: once per kernel, argument, source and device
     std::uint64_t staged_launches = 0;       // launches that copied arguments around their kernel (LaunchMode::staged)
     std::uint64_t prefetches = 0;            // of managed memory, before launches
     std::uint64_t failed_hints = 0;          // refused by the driver; these are not errors
     std::uint64_t order_violations = 0;      // arguments used on a stream before they were ordered there (OrderCheck)
 };
 
-// Movable; thread-safe. Moved from, calls that return a Result answer invalid_handle; those that return a reference end
-// the program with a message; device_count() and statistics() are zero. Buffers, streams and events keep alive what
-// they need and may outlive it.
+// Movable; thread-safe. After a move, calls that return a Result answer invalid_handle; those that return a reference
+// end the program with a message; device_count() and statistics() are zero. Buffers, streams and events keep alive what
+// they need and may outlive the runtime.
 class ISTHMUS_API Runtime {
 public:
     // Opens CUDA where present. The CPU device always exists, so a machine without a driver is no error: cuda_absence()

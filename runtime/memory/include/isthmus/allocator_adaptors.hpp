@@ -123,8 +123,8 @@ class ISTHMUS_API TrackingAllocator {
 public:
     struct Outstanding {
         MemoryBlock block;
-        std::uint64_t number =
-            0;  // from 1, in the order of allocation: the same in every run of a deterministic program
+        // From 1, in the order of allocation: the same in every run of a deterministic program.
+        std::uint64_t number = 0;
     };
     explicit TrackingAllocator(Allocator upstream);
     TrackingAllocator(const TrackingAllocator&) = default;

@@ -20,7 +20,7 @@ struct CopyLayout {
     std::size_t row_pitch = 0;    // from one row to the next, at least the width
     std::size_t slice_pitch = 0;  // from one slice to the next; slices may not overlap
 };
-// Size of what is copied or filled, in elements. A width, height or depth of 0: nothing.
+// Size of the box to copy or fill, in elements. A width, height or depth of 0: the box is empty.
 struct CopyBox {
     std::size_t width = 0;
     std::size_t height = 1;
@@ -31,7 +31,7 @@ struct CopyBox {
 enum class CopyPath : std::uint8_t {
     on_host = 0,          // the calling thread copies, after waiting for the device work that uses the buffers
     driver = 1,           // ordered on the stream; the host does not wait
-    between_devices = 2,  // ordered on the stream; the driver stages what the devices cannot reach
+    between_devices = 2,  // ordered on the stream; the driver stages memory that the devices cannot reach
     bounce_up = 3,        // pageable source, through pinned pieces: it has been read when the call returns
     bounce_down = 4,      // pageable destination, through pinned pieces: it has been written when the call returns
     refuse = 5,

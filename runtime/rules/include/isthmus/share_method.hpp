@@ -10,7 +10,7 @@
 namespace isthmus {
 inline namespace v0 {
 
-// Ordered: from the method that needs least of the machine to the one that asks most of its users.
+// Ordered from the fewest requirements on the machine to the most requirements on its users.
 enum class ShareMethod : std::uint8_t {
     none,         // refused
     host_memory,  // a sealed shared-memory file; each side registers it with its device

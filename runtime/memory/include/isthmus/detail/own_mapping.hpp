@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mapping that the runtime made itself, as a buffer: memory shared by several processes.
+// A buffer over a mapping that the runtime made itself: memory shared by several processes.
 #pragma once
 
 #include <isthmus/export.hpp>
