@@ -95,7 +95,7 @@ inline constexpr auto listener_directory_in_use =
     error_entry("H020", Code::in_use,
                 "another listener lives in the directory {directory}",
                 "a directory for each listener, or end the other one");
-inline constexpr auto nobody_listens =
+inline constexpr auto no_listener =
     error_entry("H021", Code::peer_lost,
                 "nobody listens in the directory {directory}",
                 "start the other process first, and connect again");

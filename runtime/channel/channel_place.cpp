@@ -186,7 +186,7 @@ Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::n
     const std::string directory = without_trailing(asked);
     Result<FileDescriptor> opened = open_directory(directory, O_PATH, calls);
     if (!opened) {
-        if (opened.error().driver_code() == ENOENT) return make_error<errors::nobody_listens>(directory);
+        if (opened.error().driver_code() == ENOENT) return make_error<errors::no_listener>(directory);
         return std::move(opened).error();
     }
     struct stat facts {};
@@ -196,7 +196,7 @@ Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::n
     const uid_t owner = facts.st_uid;
     const FileDescriptor name(calls.openat(opened->get(), place_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!name) {
-        if (errno == ENOENT) return make_error<errors::nobody_listens>(directory);
+        if (errno == ENOENT) return make_error<errors::no_listener>(directory);
         return channel_error("openat", errno, composed("the listener in {} could not be reached", directory));
     }
     if (calls.fstat(name.get(), &facts) != 0)
@@ -210,7 +210,7 @@ Result<FileDescriptor> connect_to_place(const std::string& asked, std::chrono::n
         const int error = errno;
         if (error == ECONNREFUSED) {
             remove_dead_name(opened->get(), calls);
-            return make_error<errors::nobody_listens>(directory);
+            return make_error<errors::no_listener>(directory);
         }
         if (error != EAGAIN && error != EINTR) {
             return channel_error("connect", error, composed("the listener in {} could not be reached", directory));

@@ -21,7 +21,7 @@ namespace detail {
 namespace {
 
 // true: the driver does not take the hint, which is no error. Other codes are errors.
-bool nobody_listens(Code code) {
+bool hint_not_supported(Code code) {
     return code == Code::unsupported || code == Code::wrong_device || code == Code::invalid_argument ||
            code == Code::not_permitted;
 }
@@ -69,7 +69,7 @@ Result<HintReport> move(StreamState& stream, BufferState& buffer, const rules::H
         if (plan.action != rules::HintAction::tell) return {};
         const platform::Status status =
             transfers->prefetch(hinted_address(buffer), buffer.memory->bytes, where, stream.handle);
-        told = !nobody_listens(status.code);
+        told = !hint_not_supported(status.code);
         return told ? status : platform::Status{};
     });
     if (issued) return told ? plan.report : driver_took_none;
@@ -114,7 +114,7 @@ Result<HintReport> advise(DeviceState& device, BufferState& buffer, Advice advic
     const platform::Status status =
         transfers->advise(hinted_address(buffer), buffer.memory->bytes, advice_of(advice), where);
     if (status.ok()) return plan.report;
-    if (nobody_listens(status.code)) return driver_took_none;
+    if (hint_not_supported(status.code)) return driver_took_none;
     return device.failure(status, "giving advice about a buffer");
 }
 

@@ -84,7 +84,7 @@ Provenance ask_driver(const DeviceState& device, std::uint64_t address) {
 }
 
 AccessAnswer not_known() {
-    return {Verdict::not_verified, "nobody could say what this address is",
+    return {Verdict::not_verified, "the driver did not say what this address is",
             "allocate through the runtime, or ask again on a healthy device"};
 }
 

@@ -98,7 +98,7 @@ Error refusal(const Capabilities& device, const AtomicQuestion& question, const 
 }
 
 // For the CPU device and memory of a GPU, that GPU's link decides.
-const Capabilities& who_decides(const DeviceState& device, const DeviceState* owner) {
+const Capabilities& deciding_capabilities(const DeviceState& device, const DeviceState* owner) {
     return device.synchronous && owner != nullptr ? owner->capabilities : device.capabilities;
 }
 
@@ -129,7 +129,7 @@ Result<void> check_buffer(const DeviceState& device, const KernelInfo& kernel, s
     }
     // On the CPU device a staged buffer is its host side, which the launch uses exclusively.
     if (device.synchronous && buffer.staged()) return {};
-    const Capabilities& decides = who_decides(device, buffer.device.get());
+    const Capabilities& decides = deciding_capabilities(device, buffer.device.get());
     AtomicQuestion question = question_of(wish, kind, buffer_address(device, buffer));
     question.io_memory = buffer.memory->io_memory;
     if (is_pageable(buffer.memory->kind) && decides.translation == Translation::hmm)
@@ -152,7 +152,7 @@ Result<void> check_raw(const DeviceState& device, const KernelInfo& kernel, std:
         if (own) return {};
         return make_error<errors::argument_of_one_device_only>(argument_text(kernel, at), named(device));
     }
-    const Capabilities& decides = who_decides(device, memory.owner.get());
+    const Capabilities& decides = deciding_capabilities(device, memory.owner.get());
     MemoryKind kind = memory.kind;
     if (is_mapped(device, memory, address)) {
         // The device that reserved the addresses need not be the one whose memory is mapped there.

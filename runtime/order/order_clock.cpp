@@ -9,7 +9,11 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
-const OrderClock nothing_known;
+// Never freed: threads may still read it during static destruction.
+const OrderClock& nothing_known() {
+    static const OrderClock* const clock = new OrderClock;
+    return *clock;
+}
 
 }  // namespace
 
@@ -64,11 +68,11 @@ void OrderLine::wait(std::uint64_t from, const OrderClock& clock) {
 const OrderClock& OrderLine::at(std::uint64_t position) const noexcept {
     const auto after = std::upper_bound(steps_.begin(), steps_.end(), position,
                                         [](std::uint64_t at, const Step& step) { return at < step.from; });
-    return after == steps_.begin() ? nothing_known : std::prev(after)->clock;
+    return after == steps_.begin() ? nothing_known() : std::prev(after)->clock;
 }
 
 const OrderClock& OrderLine::now() const noexcept {
-    return steps_.empty() ? nothing_known : steps_.back().clock;
+    return steps_.empty() ? nothing_known() : steps_.back().clock;
 }
 
 void OrderLine::forget_before(std::uint64_t position) {

@@ -178,7 +178,7 @@ AccessAnswer foreign_access(const Capabilities& device, const Capabilities& owne
             "enable peer access with Device::enable_peer_access, or copy between the devices");
     }
     return unknown(
-        "it belongs to a pool of another device that this runtime did not make: nobody can be asked who may "
+        "it belongs to a pool of another device that this runtime did not make: no query says which devices may "
         "touch it",
         "allocate it through the runtime, or copy between the devices");
 }

@@ -147,7 +147,7 @@ const SizeReasons& size_reasons(const platform::Row& row, Use use) {
 AllocationPlan chosen(const Capabilities& device, const platform::Row& row, const SharedUse& use, std::size_t bytes) {
     if (is_cpu(device)) return in_place(MemoryKind::host, "the CPU device: kernels run on host memory");
     if (use.host == Use::never) {
-        return in_place(MemoryKind::device, "the host never looks: memory of the device alone");
+        return in_place(MemoryKind::device, "the host never reads or writes it: memory of the device alone");
     }
     const std::optional<std::size_t> least = copy_pays_from_bytes(device, use);
     if (least && bytes >= *least) return staged(MemoryKind::device, size_reasons(row, use.device).from);
@@ -168,7 +168,7 @@ Result<AllocationPlan> asked_for_device_memory(const Capabilities& device, const
     if (kind == MemoryKind::pool && !device.has(Feature::pools)) {
         return make_error<errors::shared_buffer_without_pools>(name(kind), device.feature(Feature::pools).reason);
     }
-    if (use.host == Use::never) return in_place(kind, "asked for by kind; the host never looks");
+    if (use.host == Use::never) return in_place(kind, "asked for by kind; the host never reads or writes it");
     return staged(kind, "asked for by kind: the host cannot see it, so copies are made around each use");
 }
 

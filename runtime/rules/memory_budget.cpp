@@ -141,7 +141,7 @@ BudgetAnswer memory_budget(const Capabilities& device, const MemoryNow& now, Mem
     if (taken == Taken::nothing) {
         BudgetAnswer answer;
         answer.requested_bytes = bytes;
-        answer.reason = "somebody else allocated it: nothing more is taken";
+        answer.reason = "other code allocated it: nothing more is taken";
         return answer;
     }
     // Where the driver's figure does not count, device and host memory are the same DRAM, which is counted once.

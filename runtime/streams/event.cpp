@@ -28,7 +28,7 @@ Error being_recorded(const Wait& wait, const char* what) {
 }
 
 // The recording process, and whether it still runs, are unknown.
-Result<void> wait_for_whoever_recorded(DeviceState& device, platform::EventHandle event, const Wait& wait) {
+Result<void> wait_for_recorder(DeviceState& device, platform::EventHandle event, const Wait& wait) {
     const std::chrono::nanoseconds timeout =
         wait.refuse ? std::chrono::nanoseconds(0) : wait.timeout.value_or(device.config->wait_timeout);
     const platform::Status status = poll_event(device, event, timeout);
@@ -186,7 +186,7 @@ Result<void> Event::synchronize(Wait wait) const {
     if (last.captured) return detail::no_answer_in_capture("waiting for an event");
     if (!last.reached()) {
         if (device.bars(rules::PublicCall::wait_for_event)) return device.refusal(rules::PublicCall::wait_for_event);
-        Result<void> waited = last.shared ? detail::wait_for_whoever_recorded(device, last.handle(), wait)
+        Result<void> waited = last.shared ? detail::wait_for_recorder(device, last.handle(), wait)
                                           : last.stream->wait_for(last.handle(), last.position, wait);
         if (!waited) return waited;
     }

@@ -35,7 +35,7 @@ Result<Channel> connect(Meeting& meeting, const ProcessCalls& calls) {
     if (meeting.directory.empty()) {
         return ChannelAccess::over(std::move(meeting.end), ChannelSide::receiving, options_of(meeting), calls);
     }
-    // The listener may not be there yet; nobody_listens is peer_lost without a connection having been made.
+    // The listener may not be there yet; no_listener is peer_lost without a connection having been made.
     while (true) {
         const bool over = meeting.other_is_over && meeting.other_is_over();
         Result<Channel> channel = ChannelAccess::connect(meeting.directory, options_of(meeting), calls);
