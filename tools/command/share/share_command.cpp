@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The producer: reads or makes frames in the ring's own memory, and publishes them.
+// The producer: reads or generates frames directly in the ring's memory, and publishes them.
 #include "share_command.hpp"
 
 #include "camera/stop_signal.hpp"
@@ -98,21 +98,22 @@ struct Shared {
     std::vector<SharedReaderInfo> readers{};
 };
 
-// In steps, so that a signal is heard.
+// Sleeps in short steps, so that a signal is noticed.
 void sleep_until(Clock::time_point time) {
     while (StopSignal::received() == 0 && Clock::now() < time) {
         std::this_thread::sleep_until(std::min(time, Clock::now() + std::chrono::milliseconds(50)));
     }
 }
 
-// One frame; false: there is none any more.
+// Shares one frame; false: the input has ended.
 bool share_one(FrameReader& input, Ring& ring, std::mutex& mutex, Shared& shared) {
     Result<SharedFrameToFill<std::uint8_t>> frame = [&] {
         const std::lock_guard lock(mutex);
         return ring.begin_frame(Wait::at_most(std::chrono::milliseconds(1)));
     }();
     if (!frame && frame.code() == Code::timed_out) {
-        // A reader may take its time; meanwhile others may be admitted, and a signal come.
+        // Every slot is in use by readers. Leaving the ring for a moment lets other processes be admitted and signals
+        // be noticed.
         std::this_thread::sleep_for(std::chrono::microseconds(200));
         return true;
     }

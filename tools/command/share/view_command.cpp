@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of `isthmus view`, and what it says at the end.
+// The options of `isthmus view`, and its final report.
 #include "view_command.hpp"
 
 #include "camera/stop_signal.hpp"
@@ -88,7 +88,7 @@ int view(const ViewOptions& options, const CommandContext& context) {
     Viewed viewed(options.checksums);
     const Result<void> ended = share::view_frames(device, options, viewed);
     if (StopSignal::received() != 0 && viewed.reason.empty()) return 128 + StopSignal::received();
-    if (!viewed.reason.empty()) {  // what was seen before an end of any kind is said
+    if (!viewed.reason.empty()) {  // reports what was seen, whatever ended the view
         const camera::RanOn where = ran_on(*runtime, device, context);
         print(
             context.json
