@@ -66,7 +66,7 @@ int main() {
     const pid_t child = ::fork();
     if (child == 0) {
         pair->ours.close();
-        to_parent.close();  // its own copy: it waits for the one that is sent
+        to_parent.close();  // the inherited copy; the child writes to the one that it receives
         ::_exit(take(std::move(pair->childs)).ok() ? 0 : 1);
     }
     pair->childs.close();
