@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes and a channel: the parent hands its child the write end of a pipe, and reads what the child says there.
-// docs/sharing-between-processes.md shows parts of it.
+// Two processes and a channel: the parent sends its child the write end of a pipe, and reads what the child writes to
+// it. docs/sharing-between-processes.md shows parts of it.
 #include <isthmus/ipc/channel.hpp>
 
 #include <sys/wait.h>
