@@ -162,7 +162,7 @@ AliasedMemory::AliasedMemory(Driver& d, const Twin& twin, std::byte* pack) : d_(
 }
 
 AliasedMemory::~AliasedMemory() {
-    for (const Copy& copy : copies_) copy.merge();  // the end of the kernel is a fence
+    for (const Copy& copy : copies_) copy.merge();  // the kernel's end is a fence
     forget();
 }
 
