@@ -107,7 +107,7 @@ RuntimeOptions options_of(const CommandContext& context) {
 
 // Global options are accepted before and after the subcommand's name.
 void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& host_reserve_mib) {
-    app.add_option("--machine", context.machine, "play a simulated machine: a known name, or a record's file")
+    app.add_option("--machine", context.machine, "use a simulated machine: a known name, or a record's file")
         ->type_name("NAME|FILE");
     const auto take_device = [&context](const std::string& text) {
         check_device(text);
@@ -118,7 +118,7 @@ void add_global_options(CLI::App& app, CommandContext& context, std::uint64_t& h
         ->type_name("N|cpu");
     app.add_flag("--json", context.json, "print one JSON document instead of text");
     app.fallthrough();
-    app.add_option("--litmus", context.litmus, "take away what trials found not to hold: a record that litmus saved")
+    app.add_option("--litmus", context.litmus, "refuse what trials found not to hold: a record that litmus saved")
         ->type_name("FILE");
     app.parse_complete_callback([&context] {
         context.machine_record = readable_record(context.machine);

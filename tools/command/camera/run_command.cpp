@@ -111,28 +111,28 @@ void add_options(CLI::App& command, camera::RunOptions& options, Texts& raw) {
     command.add_option("-o,--output", options.output, output_help());
     command.add_option("--corners", options.corners_file, "corners and tracks of every frame, as JSON");
     add_number(command, "-n,--frames", options.reading.frames, {1, std::uint64_t{1} << 40},
-               "end after so many frames; a single picture is panned into so many");
+               "end after this many frames; a single picture is panned into this many");
     command.add_option(
         "--memory", raw.memory,
         "memory of frames and lists, instead of the machine's choice: host, pinned, registered, managed, "
         "device (copied)");
-    add_number(command, "--in-flight", options.in_flight, {1, 64},
-               "frames that the device has at a time, while others are read")
+    add_number(command, "--in-flight", options.in_flight, {1, 64}, "frames in flight on the device at a time")
         ->capture_default_str();
     const char* group = "Raw frames";
     command.add_option("--format", raw.format, "gray, nv12, i420, yuyv, uyvy or bayer8")->group(group);
     const NumberRange<std::uint64_t> length{1, std::uint64_t{1} << 40};
     add_number(command, "--width", raw.width, length, "pixels")->group(group);
     add_number(command, "--height", raw.height, length, "pixels")->group(group);
-    add_number(command, "--pitch", raw.pitch_bytes, length, "bytes from row to row; default: no gap")->group(group);
+    add_number(command, "--pitch", raw.pitch_bytes, length, "bytes from one row to the next; default: no gap")
+        ->group(group);
     group = "Corners";
     add_number(command, "--threshold", options.rule.threshold, {0}, "a corner's response is greater than this")
         ->group(group)
         ->capture_default_str();
-    add_number(command, "--distance", options.rule.radius, {1, 64}, "a corner is the best within so many pixels")
+    add_number(command, "--distance", options.rule.radius, {1, 64}, "a corner is the best within this many pixels")
         ->group(group)
         ->capture_default_str();
-    add_number(command, "--max-corners", options.max_corners, {1, 1u << 20}, "of one frame")
+    add_number(command, "--max-corners", options.max_corners, {1, 1u << 20}, "most corners of one frame")
         ->group(group)
         ->capture_default_str();
     add_number(command, "--match-radius", options.matching.radius, {0, 1024},

@@ -117,9 +117,9 @@ void add_doctor_command(CLI::App& app, CommandContext& context) {
     add_number(*doctor, "--deadline", options->deadline_seconds, {0.1, 3600.0},
                "seconds that each try in a child process may take")
         ->capture_default_str();
-    doctor->add_flag("--fabric", options->fabric, "fabric handles are wanted: what they lack is a problem");
+    doctor->add_flag("--fabric", options->fabric, "report what fabric handles lack as a problem");
     add_number(*doctor, "--fabric-channel", options->fabric_channel, {0, 65535},
-               "… with the machine whose IMEX channel has this number");
+               "number of the other machine's IMEX channel");
     doctor->footer("Exits with 1 where a problem was found; docs/doctor.md explains every id.");
     doctor->callback([&context, options] { context.exit_code = run_doctor(context, *options); });
 }

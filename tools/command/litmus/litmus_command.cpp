@@ -180,27 +180,26 @@ void add_litmus_command(CLI::App& app, CommandContext& context) {
         app.add_subcommand("litmus", "try what CPU and GPU see of each other's accesses to shared memory");
     command
         ->add_option("--kinds", choices->kinds,
-                     "of memory: pinned, registered, host, managed; default: all that both use at once")
+                     "memory kinds: pinned, registered, host, managed; default: all that both sides may use at once")
         ->delimiter(',')
         ->type_name("KIND,…");
-    command->add_option("--shapes", choices->shapes, "of trials, as the report names them; default: all")
+    command->add_option("--shapes", choices->shapes, "shapes of trials, by their names in the report; default: all")
         ->delimiter(',')
         ->type_name("SHAPE,…");
     CLI::Option* const instances = add_number(*command, "--instances", request.instances, {1, std::uint64_t{1} << 50},
-                                              "plays of each shape in each kind");
+                                              "instances of each shape in each kind");
     add_number(*command, "--seconds", request.seconds, {0.1, 86400.0},
-               "for all together, where --instances does not say how many")
+               "duration of all trials together, without --instances")
         ->capture_default_str()
         ->excludes(instances);
-    add_number(*command, "--threads", request.threads, {1, 256}, "of the CPU; default: as many as are useful");
-    add_number(*command, "--seed", request.seed, {}, "of the delays that are drawn")->capture_default_str();
+    add_number(*command, "--threads", request.threads, {1, 256}, "CPU threads; default: as many as are useful");
+    add_number(*command, "--seed", request.seed, {}, "seed of the random delays")->capture_default_str();
     add_number(*command, "--deadline", choices->options.deadline_seconds, {0.1, 1e6},
                "seconds after which the trials are ended");
-    command->add_option("--save", choices->options.save, "save the machine's record with what was found, as JSON")
+    command->add_option("--save", choices->options.save, "save the machine's record with the findings, as JSON")
         ->type_name("FILE")
         ->check([](const std::string& file) { return std::string(file.empty() ? "names no file" : ""); });
-    command
-        ->add_option("--mutant", request.mutant, "play with a mistake made on purpose, which trials with power notice")
+    command->add_option("--mutant", request.mutant, "run with a deliberate error, which the trials should detect")
         ->type_name("NAME")
         ->check(is_mutant);
     command->footer("Exits with 1 where a forbidden outcome was seen or the trials did not come to their end.");
